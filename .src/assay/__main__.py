@@ -1,0 +1,3 @@
+from assay.verify.cli import main
+
+main()

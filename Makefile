@@ -1,0 +1,64 @@
+# Every target does its own set-up: a virtual environment in .venv, made anew only when pyproject.toml changes.
+# Nothing but make, a C compiler and Python 3.11 or newer (with its venv module) is needed beforehand.
+
+PYTHON ?= python3
+CC ?= cc
+JOBS ?= 2
+MODEL ?= $(shell $(BIN)/python -c 'import onnx, pathlib; print(pathlib.Path(onnx.__file__).parent / "backend/test/data/light/light_squeezenet.onnx")')
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export CC
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types quick bench campaign docs wheel clean compiler
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  Variables: PYTHON=$(PYTHON) CC=$(CC) JOBS=$(JOBS); for demo also MODEL=path/to/model.onnx"
+
+demo: $(READY) compiler ## check a real model (squeezenet) from import to compiled C, ONNX Runtime judged too
+	$(BIN)/assay check "$(MODEL)" --backend onnxruntime
+
+test: $(READY) compiler lint types ## lint, types and all tests but the long random runs and the benchmarks
+	$(BIN)/python -m pytest -n $(JOBS)
+
+quick: $(READY) compiler ## the tests without the slow ones
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not campaign and not bench"
+
+lint: $(READY) ## ruff
+	$(BIN)/ruff check .
+
+types: $(READY) ## mypy, strict
+	$(BIN)/mypy
+
+bench: $(READY) compiler ## the benchmarks, each peer beside us in one run
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,xdsl]'
+	$(BIN)/python -m pytest -m bench -s
+
+campaign: $(READY) compiler ## the long random runs
+	$(BIN)/python -m pytest -n $(JOBS) -m campaign --hypothesis-profile campaign
+
+docs: $(READY) ## write the generated pages: specs/operators.md, specs/rows.md, specs/labels.md
+	$(BIN)/python -m assay.verify.docs .
+
+wheel: $(READY) ## build the wheel and the source archive into dist/
+	$(BIN)/python -m build
+
+clean: ## remove the environment, the caches and what was built
+	rm -rf $(VENV) build dist *.egg-info .src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find semantics interp lower verify tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "make: Python 3.11 or newer is needed, and '$(PYTHON)' is not one; say which with: make PYTHON=/path/to/python" >&2; exit 2; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "make: '$(PYTHON)' has no venv module (Debian, Ubuntu: apt install python3-venv); or say another with: make PYTHON=/path/to/python" >&2; exit 2; }
+	@echo 'setting up $(VENV), once; this downloads about 150 MB and takes a minute or two'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+compiler:
+	@command -v $(firstword $(CC)) >/dev/null || \
+	  { echo "make: no C compiler '$(CC)' (Debian, Ubuntu: apt install gcc); or say another with: make CC=/path/to/cc" >&2; exit 2; }

@@ -1,0 +1,1 @@
+"""Run it: evaluators of graph IR, tensor IR and the planned program. Chapter: specs/interp.md."""

@@ -1,0 +1,226 @@
+"""Index expressions as sums of multiples of variables and quotients, with intervals (specs/interp.md, "Vector").
+
+A form is `sum(factor * atom) + constant`; an atom is a variable or a quotient `form // divisor` that arithmetic could
+not remove (a remainder is written with its quotient). Equal forms are equal index functions. Nothing here wraps: a
+form is given only where the intervals of all variables show that no step of the expression leaves its dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd
+from typing import TypeAlias
+
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Var
+from assay.semantics.walk import post_order
+
+Interval: TypeAlias = tuple[int, int]
+"""Least and greatest value."""
+Ranges: TypeAlias = Mapping[Var, Interval]
+DEEPEST = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Quotient:
+    """`form // divisor`, rounded down; the divisor is positive."""
+
+    form: Affine
+    divisor: int
+
+    @cached_property
+    def depth(self) -> int:
+        return 1 + max((a.depth for a in self.form.terms if isinstance(a, Quotient)), default=0)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quotient) and self.divisor == other.divisor and self.form == other.form
+
+    def __hash__(self) -> int:
+        return hash((self.form, self.divisor))
+
+
+Atom: TypeAlias = Var | Quotient
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """A sum of nonzero multiples of atoms, and a constant."""
+
+    terms: Mapping[Atom, int]
+    constant: int = 0
+
+    @cached_property
+    def key(self) -> tuple[frozenset[tuple[Atom, int]], int]:
+        return frozenset(self.terms.items()), self.constant
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Affine) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def plus(self, other: Affine, factor: int = 1) -> Affine:
+        """`self + factor * other`."""
+        terms = dict(self.terms)
+        for a, k in other.terms.items():
+            terms[a] = terms.get(a, 0) + factor * k
+        return Affine({a: k for a, k in terms.items() if k}, self.constant + factor * other.constant)
+
+    def scaled(self, factor: int) -> Affine:
+        return Affine({}).plus(self, factor)
+
+    def without(self, atom: Atom) -> Affine:
+        return Affine({a: k for a, k in self.terms.items() if a is not atom}, self.constant)
+
+    @cached_property
+    def variables(self) -> frozenset[Var]:
+        """The variables in it, those inside quotients too."""
+        found: set[Var] = set()
+        for a in self.terms:
+            found |= {a} if isinstance(a, Var) else a.form.variables
+        return frozenset(found)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether it has no quotients."""
+        return all(isinstance(a, Var) for a in self.terms)
+
+    def interval(self, ranges: Ranges) -> Interval | None:
+        """Bounds of its value, attained where it is linear; None where a variable has no known range."""
+        low = high = self.constant
+        for a, k in self.terms.items():
+            if isinstance(a, Var):
+                inside = ranges.get(a)
+            else:
+                of = a.form.interval(ranges)
+                inside = None if of is None else (of[0] // a.divisor, of[1] // a.divisor)
+            if inside is None:
+                return None
+            low += min(k * inside[0], k * inside[1])
+            high += max(k * inside[0], k * inside[1])
+        return low, high
+
+
+def affine(expr: Expr, ranges: Ranges) -> Affine | None:
+    """The form of an integer expression, or None where it has none: loads, products of variables, possible wrapping."""
+    forms: dict[int, Affine | None] = {}
+    for node in post_order(expr, lambda n: n.children if isinstance(n, (Apply, Cast)) else ()):
+        args = [forms[id(c)] for c in node.children] if isinstance(node, (Apply, Cast)) else []
+        known = [a for a in args if a is not None]
+        form = _form(node, known, ranges) if len(known) == len(args) and node.dtype.is_integer else None
+        if form is not None and not _fits(form, node, ranges):
+            form = None
+        forms[id(node)] = form
+    return forms[id(expr)]
+
+
+def _fits(form: Affine, node: Expr, ranges: Ranges) -> bool:
+    if isinstance(node, Var):
+        return True
+    if len(form.terms) == 1 and form.constant == 0:
+        (atom,) = form.terms
+        if isinstance(atom, Var) and form.terms[atom] == 1 and atom.dtype is node.dtype:
+            return True
+    inside = form.interval(ranges)
+    return inside is not None and node.dtype.min <= inside[0] and inside[1] <= node.dtype.max
+
+
+def _form(node: Expr, args: list[Affine], ranges: Ranges) -> Affine | None:
+    match node:
+        case Const():
+            return Affine({}, int(node.value))
+        case Var():
+            return Affine({node: 1})
+        case Cast(arg=arg) if arg.dtype.is_integer:
+            return args[0]
+        case Apply(op="add"):
+            return args[0].plus(args[1])
+        case Apply(op="sub"):
+            return args[0].plus(args[1], -1)
+        case Apply(op="neg"):
+            return args[0].scaled(-1)
+        case Apply(op="mul") if not args[0].terms:
+            return args[1].scaled(args[0].constant)
+        case Apply(op="mul") if not args[1].terms:
+            return args[0].scaled(args[1].constant)
+        case Apply(op="floordiv" | "floormod" | "truncdiv" | "truncmod" as op) if not args[1].terms:
+            divisor = args[1].constant
+            inside = args[0].interval(ranges)
+            if divisor <= 0 or inside is None or (op.startswith("trunc") and inside[0] < 0):
+                return None
+            whole = quotient(args[0], divisor, ranges)
+            if whole is None or op.endswith("div"):
+                return whole
+            return args[0].plus(whole, -divisor)
+        case _:
+            return None
+
+
+def quotient(form: Affine, divisor: int, ranges: Ranges) -> Affine | None:
+    """`form // divisor`: multiples of the divisor come out, and what is left is put in lowest terms."""
+    out = Affine({a: k // divisor for a, k in form.terms.items() if k % divisor == 0}, form.constant // divisor)
+    rest = Affine({a: k for a, k in form.terms.items() if k % divisor}, form.constant % divisor)
+    # (g*q + r) // (g*d) is q // d where 0 <= r < g
+    for g in sorted({gcd(k, divisor) for k in rest.terms.values()} | {divisor}, reverse=True):
+        big = Affine({a: k // g for a, k in rest.terms.items() if k % g == 0}, rest.constant // g)
+        inside = Affine({a: k for a, k in rest.terms.items() if k % g}, rest.constant % g).interval(ranges)
+        if g > 1 and inside is not None and 0 <= inside[0] and inside[1] < g:
+            rest, divisor = big, divisor // g
+            break
+    if divisor == 1:
+        return out.plus(rest)
+    if not rest.terms:
+        return out.plus(Affine({}, rest.constant // divisor))
+    if len(rest.terms) == 1 and rest.constant == 0:
+        ((atom, factor),) = rest.terms.items()
+        if isinstance(atom, Quotient) and factor == 1:  # (f // a) // b is f // (a*b)
+            inner = quotient(atom.form, atom.divisor * divisor, ranges)
+            return None if inner is None else out.plus(inner)
+    atom = Quotient(rest, divisor)
+    return out.plus(Affine({atom: 1})) if atom.depth <= DEEPEST else None
+
+
+def decide(condition: Expr, ranges: Ranges) -> bool | None:
+    """Whether a condition holds for all values in the ranges (True), for none (False), or neither is shown (None)."""
+    known: dict[int, bool | None] = {}
+    for node in post_order(condition, lambda n: n.children if isinstance(n, Apply) else ()):
+        known[id(node)] = _decide(node, known, ranges)
+    return known[id(condition)]
+
+
+def _decide(node: Expr, known: Mapping[int, bool | None], ranges: Ranges) -> bool | None:
+    match node:
+        case Const() if node.dtype.kind == "bool":
+            return bool(node.value)
+        case Apply(op="and" | "or" as op, args=(a, b)):
+            left, right = known[id(a)], known[id(b)]
+            if left is None or right is None:  # both sides are evaluated, and an unknown one may trap
+                return None
+            return left and right if op == "and" else left or right
+        case Apply(op="not", args=(a,)):
+            inner = known[id(a)]
+            return None if inner is None else not inner
+        case Apply(op="lt" | "le" | "gt" | "ge" | "eq" | "ne" as op, args=(a, b)) if a.dtype.is_integer:
+            x, y = affine(a, ranges), affine(b, ranges)
+            inside = None if x is None or y is None else x.plus(y, -1).interval(ranges)
+            return None if inside is None else _compare(op, *inside)
+        case _:
+            return None
+
+
+def _compare(op: str, low: int, high: int) -> bool | None:
+    """Whether `op` against zero holds for all numbers from low to high."""
+    match op:
+        case "lt":
+            return True if high < 0 else False if low >= 0 else None
+        case "le":
+            return True if high <= 0 else False if low > 0 else None
+        case "gt":
+            return True if low > 0 else False if high <= 0 else None
+        case "ge":
+            return True if low >= 0 else False if high < 0 else None
+        case "eq":
+            return True if low == high == 0 else False if low > 0 or high < 0 else None
+        case _:
+            return False if low == high == 0 else True if low > 0 or high < 0 else None

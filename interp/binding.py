@@ -1,0 +1,58 @@
+"""What a tensor function is called with: shapes, dtypes and symbolic dims (rule M4; specs/interp.md, "Tensor")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Invalid
+from assay.semantics.scalar import Var, evaluate_dim, show, variables
+from assay.semantics.tensor import Buffer, PrimFunc
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+def bind_dims(func: PrimFunc, inputs: Sequence[Array]) -> dict[Var, int]:
+    """The values of the symbolic dims of `func`'s parameters.
+
+    Invalid, naming the parameter, where `inputs` differ from them in number, dtype, rank or shape.
+    """
+    if len(inputs) != len(func.inputs):
+        raise Invalid(f"{func.name} takes {len(func.inputs)} inputs, {len(inputs)} given", label="tensor.C11")
+    dims: dict[Var, int] = {}
+    for buffer, array in zip(func.inputs, inputs, strict=True):
+        if dtype(array.dtype) is not buffer.dtype or array.ndim != len(buffer.shape):
+            got = f"{array.dtype} of rank {array.ndim}"
+            raise Invalid(f"{func.name}: {buffer!r} expected, got {got}", label="tensor.C12")
+        for d, n in zip(buffer.shape, array.shape, strict=True):
+            if isinstance(d, Var):
+                dims.setdefault(d, int(n))
+    for buffer, array in zip(func.inputs, inputs, strict=True):
+        check_shape(func, buffer, array, dims)
+    return dims
+
+
+def check_shape(func: PrimFunc, buffer: Buffer, array: Array, dims: Mapping[Var, int]) -> None:
+    """Invalid unless `array` has the buffer's dtype and its shape under `dims`."""
+    want = shape_at(buffer, dims)
+    if tuple(array.shape) != want or dtype(array.dtype) is not buffer.dtype:
+        bound = ", ".join(f"{v.name} = {dims[v]}" for d in buffer.shape for v in variables(d))
+        where = f" with {bound}" if bound else ""
+        got = f"{array.dtype} of shape {tuple(array.shape)}"
+        raise Invalid(f"{func.name}: {buffer!r}{where} expected, got {got}", label="tensor.C13")
+
+
+def shape_at(buffer: Buffer, dims: Mapping[Var, int]) -> tuple[int, ...]:
+    """The buffer's shape as numbers; Invalid where a symbol is unbound or a dim is negative."""
+    for d in buffer.shape:
+        for v in variables(d):
+            if v not in dims:
+                what = f"buffer {buffer.name}: the dim {show(d)} needs {v.name}, which no input binds"
+                raise Invalid(what, label="tensor.C14")
+    shape = tuple(evaluate_dim(d, dims) for d in buffer.shape)
+    if any(n < 0 for n in shape):
+        raise Invalid(f"buffer {buffer.name} has a negative dim: {shape}", label="tensor.C15")
+    return shape

@@ -1,0 +1,300 @@
+"""Scalar expressions as C (specs/lower.md, "c").
+
+A node becomes text inside its user's text, or a `const` local where it is used twice, stands too deep or must be
+looked at by a check. Checks stand before the statement, in the order of evaluation: select and the logical operations
+are strict, so nothing is lost by that. A check that `c_range` shows to be needless is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from assay.lower.c_names import Names
+from assay.lower.c_ops import DIVIDE, SHIFT, SHORT, Code, Ops, cast_bounds, constant_operand, convert, float_constant
+from assay.lower.c_ops import integer_constant, scalar_type
+from assay.lower.c_range import Known, Ranges
+from assay.lower.c_tables import STORAGE, integer_literal
+from assay.semantics.dtypes import BOOL, INT64
+from assay.semantics.errors import Crash, Invalid
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var
+from assay.semantics.tensor import Buffer
+from assay.semantics.walk import post_order
+
+DEEPEST = 12
+"""Operations within one C expression; a deeper one is cut by a local."""
+
+
+@dataclass(eq=False)
+class Place:
+    """How a buffer is reached: the text of a pointer, or of a local variable that holds its one element."""
+
+    text: str
+    scalar: bool = False
+    constant: bool = False
+    """Whether it may not be stored to."""
+    used: bool = False
+
+
+@dataclass(eq=False)
+class ExprWriter:
+    """Prints expressions; what must stand before goes to `line`. `trap` gives the statement for a kind of trap."""
+
+    ops: Ops
+    names: Names
+    ranges: Ranges
+    line: Callable[[str], None]
+    trap: Callable[[str], str]
+    variables: dict[Var, Code] = field(default_factory=dict)
+    buffers: dict[Buffer, Place] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    """The names of variables that some text uses."""
+
+    def value(self, root: Expr) -> tuple[Code, Known | None]:
+        """The text of `root`, and what is known of it if it is no float."""
+        known = self.ranges.analyse(root)
+        return self._write(root, known, Counter({id(root): 1}))[id(root)], known.get(id(root))
+
+    def checks(self, root: Expr) -> None:
+        """Only the checks of `root`."""
+        self._write(root, self.ranges.analyse(root), Counter())
+
+    def target(self, access: Load) -> Callable[[], str]:
+        """A buffer element that is stored to: its indices now, and, when the result is called, its bounds and text."""
+        known = self.ranges.analyse(access)
+        codes = self._write(access, known, Counter(id(e) for e in self._operands(access, known)), whole=False)
+
+        def finish() -> str:
+            self._check(access, known, codes)
+            return self._element(access, known, codes)
+
+        return finish
+
+    def local(self, code: Code, like: str = "t") -> Code:
+        """The value in a constant local."""
+        name = self.names.fresh(like)
+        self.line(f"const {code.type} {name} = {code.text};")
+        return Code(name, code.type)
+
+    def enter(self, var: Var, code: Code, known: Known | None) -> Callable[[], None]:
+        """Open the scope of a variable; `known` is what is known of one that is no float. Call the result to close it."""
+        outer = self.variables.get(var)
+        self.variables[var] = code
+        leave = self.ranges.bind(var, known) if known is not None else None
+
+        def close() -> None:
+            if outer is None:
+                del self.variables[var]
+            else:
+                self.variables[var] = outer
+            if leave is not None:
+                leave()
+
+        return close
+
+    def place(self, buffer: Buffer) -> Place:
+        if buffer not in self.buffers:
+            raise Invalid(f"buffer {buffer.name} is not allocated here", label="tensor.C10")
+        return self.buffers[buffer]
+
+    def _write(self, root: Expr, known: dict[int, Known], uses: Counter[int], whole: bool = True) -> dict[int, Code]:
+        """The texts of the nodes that are needed, their locals and checks written; without `whole`, not for `root`."""
+        order = list(post_order(root))
+        self._count(order, known, uses)
+        codes: dict[int, Code] = {}
+        for node in order if whole else order[:-1]:
+            self._check(node, known, codes)
+            count = uses[id(node)]
+            if count:
+                code = self._code(node, known, codes)
+                codes[id(node)] = self.local(code) if code.depth and (count > 1 or code.depth > DEEPEST) else code
+        return codes
+
+    # --- what is needed ------------------------------------------------------------------------------------------
+
+    def _count(self, order: Sequence[Expr], known: dict[int, Known], uses: Counter[int]) -> None:
+        """How often the text of each node stands; two where a local is wanted, such as for a check."""
+        for node in reversed(order):
+            match node:
+                case _ if _always_traps(node, known):
+                    pass
+                case Load():
+                    for i in _loose(node, known):
+                        uses[id(node.indices[i])] += 2
+                case Apply() if _looks(node, known):
+                    uses[id(node.args[1])] += 2
+                case Cast() if _can_miss(node):
+                    uses[id(node.arg)] += 2
+                case _:
+                    pass
+            if uses[id(node)] and not _is_literal(node, known):
+                twice = isinstance(node, Apply) and node.op in ("min", "max") and constant_operand(node) is not None
+                for child in self._operands(node, known):
+                    uses[id(child)] += 2 if twice else 1
+
+    def _operands(self, node: Expr, known: dict[int, Known]) -> Sequence[Expr]:
+        match node:
+            case Load():
+                return () if self.place(node.buffer).scalar else node.indices
+            case Apply(op="select", args=(condition, then, otherwise)) if known[id(condition)].is_single:
+                return (then,) if known[id(condition)].low else (otherwise,)
+            case _:
+                return node.children
+
+    # --- checks --------------------------------------------------------------------------------------------------
+
+    def _check(self, node: Expr, known: dict[int, Known], codes: dict[int, Code]) -> None:
+        """Write the checks that must hold before the node's operation is done."""
+        if _always_traps(node, known):
+            self.line(self.trap(_kind(node)))
+            return
+        match node:
+            case Load():
+                for i, (below, above) in _loose(node, known).items():
+                    index = codes[id(node.indices[i])].operand
+                    tests = [f"{index} < 0"] if below else []
+                    if above:
+                        tests.append(f"{index} >= {integer_literal(node.buffer.static_shape[i], INT64)}")
+                    self._trap_if(" || ".join(tests), node)
+            case Apply() if _looks(node, known):
+                b, k = codes[id(node.args[1])].operand, known[id(node.args[1])]
+                if node.op in DIVIDE:
+                    self._trap_if(f"{b} == 0", node)
+                else:
+                    tests = [f"{b} < 0"] if k.low < 0 else []
+                    if k.high >= _width(node):
+                        tests.append(f"{b} >= {_width(node)}")
+                    self._trap_if(" || ".join(tests), node)
+            case Cast() if _can_miss(node):
+                low, high = cast_bounds(node.dtype)
+                x = convert(codes[id(node.arg)], "double").text
+                self._trap_if(f"!({x} {low} && {x} {high})", node)
+            case _:
+                pass
+
+    def _trap_if(self, condition: str, node: Expr) -> None:
+        self.line(f"if ({condition}) {{")
+        self.line(f"    {self.trap(_kind(node))}")
+        self.line("}")
+
+    # --- values --------------------------------------------------------------------------------------------------
+
+    def _code(self, node: Expr, known: dict[int, Known], codes: dict[int, Code]) -> Code:
+        """The text of a node, of the type that `scalar_type` gives for it."""
+        found = known.get(id(node))
+        type_ = scalar_type(node.dtype, found)
+        if _is_literal(node, known):
+            if node.dtype.is_float:
+                return float_constant(self.ops.library, float(node.value) if isinstance(node, Const) else 0.0, type_)
+            return integer_constant(found.low if found is not None and found.is_single else 0, node.dtype, type_)
+        match node:
+            case Var():
+                if node not in self.variables:
+                    raise Invalid(f"unbound scalar variable {node.name}", label="scalar.C7")
+                self.used.add(self.variables[node].text)
+                return convert(self.variables[node], type_)
+            case Load():
+                return convert(self._load(node, known, codes), type_)
+            case Cast():
+                return self.ops.cast(node, codes[id(node.arg)], type_)
+            case Apply():
+                used = [codes[id(a)] for a in self._operands(node, known)]
+                if len(used) < len(node.args):  # a select whose condition is decided
+                    return convert(used[0], type_)
+                code = convert(self.ops.apply(node, used, type_, known), type_)
+                return Code(code.text, type_, code.atomic, 1 + max(a.depth for a in used))
+            case _:
+                raise Crash(f"no such scalar node: {type(node).__name__}")
+
+    def _load(self, access: Load, known: dict[int, Known], codes: dict[int, Code]) -> Code:
+        text, of = self._element(access, known, codes), access.dtype
+        if self.place(access.buffer).scalar:
+            return Code(text, scalar_type(of, None), depth=1)  # a variable: a local must copy it
+        if of is BOOL:
+            return Code(f"{text} != 0", "int", atomic=False, depth=1)
+        if of.name in SHORT:
+            return Code(f"{self.ops.library.use(f'load_{SHORT[of.name]}')}({text})", "float", depth=1)
+        return Code(text, STORAGE[of.name], depth=1)
+
+    def _element(self, access: Load, known: dict[int, Known], codes: dict[int, Code]) -> str:
+        """The text that names a buffer element: row-major, the strides and constant parts folded."""
+        place = self.place(access.buffer)
+        place.used = True
+        if place.scalar:
+            return place.text
+        shape = access.buffer.static_shape
+        wide = prod(shape) > 2**31 - 1
+        terms: list[str] = []
+        constant, stride = 0, 1
+        for extent, index in zip(reversed(shape), reversed(access.indices), strict=True):
+            k = known[id(index)]
+            if k.is_single:
+                constant += k.low * stride
+            elif extent != 1:
+                code = codes[id(index)]
+                text = convert(code, "int64_t").operand if wide else code.operand
+                terms.append(text if stride == 1 else f"{text} * {integer_literal(stride, INT64)}")
+            stride *= extent
+        terms.reverse()
+        if constant or not terms:
+            terms.append(integer_literal(constant, INT64))
+        return f"{place.text}[{' + '.join(terms)}]"
+
+
+# --- what a node needs -------------------------------------------------------------------------------------------
+
+
+def _loose(access: Load, known: dict[int, Known]) -> dict[int, tuple[bool, bool]]:
+    """The dimensions in which an index may be below 0, or at the extent or above."""
+    bounds = zip(access.buffer.static_shape, access.indices, strict=True)
+    sides = [(known[id(e)].low < 0, known[id(e)].high >= n) for n, e in bounds]
+    return {i: s for i, s in enumerate(sides) if any(s)}
+
+
+def _width(node: Apply) -> int:
+    return 8 * node.dtype.itemsize
+
+
+def _looks(node: Apply, known: dict[int, Known]) -> bool:
+    """Whether the second operand may make the operation trap."""
+    if node.op in DIVIDE:
+        return known[id(node.args[1])].low <= 0 <= known[id(node.args[1])].high
+    if node.op in SHIFT:
+        return known[id(node.args[1])].low < 0 or known[id(node.args[1])].high >= _width(node)
+    return False
+
+
+def _can_miss(node: Cast) -> bool:
+    return node.dtype.is_integer and node.arg.dtype.is_float
+
+
+def _always_traps(node: Expr, known: dict[int, Known]) -> bool:
+    """Whether every evaluation traps, so that the operation itself is never written."""
+    match node:
+        case Load():
+            bounds = zip(node.buffer.static_shape, node.indices, strict=True)
+            return any(known[id(e)].high < 0 or known[id(e)].low >= n for n, e in bounds)
+        case Apply() if node.op in DIVIDE:
+            b = known[id(node.args[1])]
+            return b.is_single and b.low == 0
+        case Apply() if node.op in SHIFT:
+            return known[id(node.args[1])].high < 0 or known[id(node.args[1])].low >= _width(node)
+        case _:
+            return False
+
+
+def _kind(node: Expr) -> str:
+    if isinstance(node, Load):
+        return "out of bounds"
+    if isinstance(node, Cast):
+        return "cast"
+    return "division by zero" if isinstance(node, Apply) and node.op in DIVIDE else "shift"
+
+
+def _is_literal(node: Expr, known: dict[int, Known]) -> bool:
+    """Whether the node's text is a constant."""
+    return (
+        isinstance(node, Const) or (id(node) in known and known[id(node)].is_single) or _always_traps(node, known)
+    )

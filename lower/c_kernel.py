@@ -1,0 +1,357 @@
+"""A tensor function as a C function (specs/lower.md, "c").
+
+The loops and the order of operations are those of the kernel: the order of additions is part of its meaning (M10). A
+kernel that can trap returns a status, any other returns nothing. Parameters that the body never names are left out. A
+buffer of one element that the kernel allocates becomes a local variable; other allocations are parameters, for the
+plan says where they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from math import prod
+from typing import Literal
+
+from assay.lower import c_math
+from assay.lower.c_expr import ExprWriter, Place
+from assay.lower.c_helpers import Library
+from assay.lower.c_names import comment
+from assay.lower.c_ops import SHORT, Code, Ops, integer_constant, scalar_type
+from assay.lower.c_range import Known, Ranges
+from assay.lower.c_tables import needs_math, static_table, storage
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Crash, Invalid, Unsupported
+from assay.semantics.scalar import Load
+from assay.semantics.tensor import (
+    Allocate,
+    AllocateConst,
+    Assert,
+    Buffer,
+    Evaluate,
+    For,
+    If,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+
+TRAPS = {
+    "assertion": "ASSERT",
+    "division by zero": "DIVISION_BY_ZERO",
+    "shift": "SHIFT",
+    "cast": "CAST",
+    "out of bounds": "OUT_OF_BOUNDS",
+}
+"""Kinds of trap that generated code reports, and the end of the name of the status for each."""
+
+MOST_CONSTANT_BYTES = 1 << 20
+"""What the constants inside one kernel may take; larger ones belong into the module's table."""
+
+Role = Literal["input", "output", "scratch"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the C function: which buffer of the kernel it is, by role and number."""
+
+    role: Role
+    index: int
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class CKernel:
+    """The C of one kernel. `text` has everything but the parameter list, which `head` prints once pointers are known."""
+
+    name: str
+    source: str
+    traps: bool
+    parameters: tuple[Parameter, ...]
+    tables: tuple[str, ...]
+    body: tuple[str, ...]
+
+    def text(self, status: str, restrict: Callable[[Parameter], bool]) -> Iterator[str]:
+        """The definition; `restrict` says which pointers share no byte that is written."""
+        yield from self.tables
+        words = []
+        for p in self.parameters:
+            const = "const " if p.role == "input" else ""
+            words.append(f"{const}{p.type} *{'restrict ' if restrict(p) else ''}{p.name}")
+        yield f"\n/* {comment(self.source)} */\n"
+        yield f"static {status if self.traps else 'void'} {self.name}({', '.join(words) or 'void'})\n{{\n"
+        yield from self.body
+        yield "}\n"
+
+
+@dataclass(eq=False)
+class _Writer:
+    """Walks one kernel's body with a stack of its own: depth of the program is no depth of Python."""
+
+    kernel: PrimFunc
+    name: str
+    macro: str
+    library: Library
+    lines: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    depth: int = 1
+    traps: bool = False
+    stack: list[Callable[[], None]] = field(default_factory=list)
+    scratch: int = 0
+
+    def __post_init__(self) -> None:
+        self.names = self.library.locals()
+        self.ranges = Ranges()
+        ops = Ops(self.library, partial(c_math.function, self.library))
+        self.exprs = ExprWriter(ops, self.names, self.ranges, self.line, self.trap)
+        self.places: list[tuple[Role, int, Buffer, Place]] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"{'    ' * self.depth}{text}\n")
+
+    def trap(self, kind: str) -> str:
+        self.traps = True
+        return f"return {self.macro}_TRAP_{TRAPS[kind]};"
+
+    def run(self) -> CKernel:
+        kernel = self.kernel
+        for role, buffers in (("input", kernel.inputs), ("output", kernel.outputs)):
+            for i, b in enumerate(buffers):
+                self.parameter("input" if role == "input" else "output", i, b)
+        self.enter(kernel.body)
+        while self.stack:
+            self.stack.pop()()
+        if self.traps:
+            self.line(f"return {self.macro}_OK;")
+        used = tuple(
+            Parameter(role, i, place.text, storage(b.dtype, f"buffer {b.name} of {kernel.name}"))
+            for role, i, b, place in self.places
+            if place.used
+        )
+        return CKernel(self.name, kernel.name, self.traps, used, tuple(self.tables), tuple(self.lines))
+
+    def parameter(self, role: Role, index: int, buffer: Buffer) -> Place:
+        storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel.name}")
+        if any(not isinstance(d, int) for d in buffer.shape):
+            raise Unsupported(f"{self.kernel.name}: {buffer} has symbolic dims; C needs sizes", label="c.C6")
+        place = Place(self.names.fresh(buffer.name), constant=role == "input")
+        self.places.append((role, index, buffer, place))
+        self.exprs.buffers[buffer] = place
+        return place
+
+    # --- statements ----------------------------------------------------------------------------------------------
+
+    def enter(self, stmt: Stmt, *after: Callable[[], None]) -> None:
+        """Print `stmt` next, then do `after`."""
+        self.stack += reversed(after)
+        self.stack.append(lambda: self.statement(stmt))
+
+    def close(self) -> None:
+        self.depth -= 1
+        self.line("}")
+
+    def open(self, head: str) -> None:
+        self.line(head)
+        self.depth += 1
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Seq():
+                facts = len(self.ranges.facts)
+                self.stack.append(partial(self.forget, facts))
+                for s in reversed(stmt.body):
+                    self.enter(s)
+            case For():
+                self.loop(stmt)
+            case While():
+                self.while_loop(stmt)
+            case If():
+                self.branch(stmt)
+            case LetStmt():
+                self.let(stmt)
+            case Allocate():
+                self.allocate(stmt)
+            case AllocateConst():
+                self.allocate_const(stmt)
+            case Store():
+                self.store(stmt)
+            case Assert():
+                condition, known = self.exprs.value(stmt.condition)
+                if known is None or known.low == 0:
+                    self.open(f"if (!{condition.operand}) {{ /* {comment(stmt.message)} */")
+                    self.line(self.trap("assertion"))
+                    self.close()
+                self.ranges.assume(stmt.condition, True)
+            case Evaluate():
+                self.exprs.checks(stmt.value)
+            case _:
+                raise Crash(f"no such statement: {type(stmt).__name__}")
+
+    def forget(self, facts: int) -> None:
+        """Back to the conditions that held before."""
+        del self.ranges.facts[facts:]
+
+    def scope(self, body: Stmt, *after: Callable[[], None]) -> None:
+        """`body` as the inside of braces that are open already."""
+        facts = len(self.ranges.facts)
+        self.enter(body, partial(self.forget, facts), *after)
+
+    def loop(self, stmt: For) -> None:
+        extent, known = self.exprs.value(stmt.extent)
+        if known is None:
+            raise Invalid(f"the extent of loop {stmt.var.name} is {stmt.extent.dtype}", label="tensor.C11")
+        if known.high <= 0:
+            return
+        if stmt.var.dtype is not stmt.extent.dtype:
+            raise Unsupported(
+                f"loop {stmt.var.name} is {stmt.var.dtype}, its extent {stmt.extent.dtype}: one dtype is needed here",
+                where=stmt.span,
+                label="c.C5",
+            )
+        last, type_ = Known(0, known.high - 1), extent.type
+        if known.low == known.high == 1:
+            leave = self.exprs.enter(stmt.var, integer_constant(0, stmt.var.dtype, type_), last)
+            self.scope(stmt.body, leave)
+            return
+        if extent.depth:
+            extent = self.exprs.local(extent, "extent")
+        name = self.names.fresh(stmt.var.name)
+        self.open(f"for ({type_} {name} = 0; {name} < {extent.operand}; ++{name}) {{")
+        leave = self.exprs.enter(stmt.var, Code(name, type_), last)
+        self.scope(stmt.body, leave, self.close)
+
+    def while_loop(self, stmt: While) -> None:
+        at = len(self.lines)
+        self.open("for (;;) {")
+        condition, known = self.exprs.value(stmt.condition)
+        if len(self.lines) == at + 1 and condition.depth:
+            self.lines[at] = f"{'    ' * (self.depth - 1)}while ({condition.text}) {{\n"
+        elif known is None or known.low == 0:
+            self.open(f"if (!{condition.operand}) {{")
+            self.line("break;")
+            self.close()
+        facts = len(self.ranges.facts)
+        self.ranges.assume(stmt.condition, True)
+        self.enter(stmt.body, partial(self.forget, facts), self.close)
+
+    def branch(self, stmt: If) -> None:
+        condition, known = self.exprs.value(stmt.condition)
+        if known is not None and known.is_single:
+            chosen = stmt.then if known.low else stmt.otherwise
+            if chosen is not None:
+                self.scope(chosen)
+            return
+        facts = len(self.ranges.facts)
+
+        def otherwise() -> None:
+            self.forget(facts)
+            if stmt.otherwise is None:
+                self.close()
+                return
+            self.depth -= 1
+            self.open("} else {")
+            self.ranges.assume(stmt.condition, False)
+            self.enter(stmt.otherwise, partial(self.forget, facts), self.close)
+
+        self.open(f"if ({condition.text}) {{")
+        self.ranges.assume(stmt.condition, True)
+        self.enter(stmt.then, otherwise)
+
+    def let(self, stmt: LetStmt) -> None:
+        code, known = self.exprs.value(stmt.value)
+        unused = ""
+        if code.depth:
+            code = self.exprs.local(code, stmt.var.name)
+            unused = f"{'    ' * self.depth}(void){code.text};\n"
+        at = len(self.lines)
+        self.lines.append("")
+        leave = self.exprs.enter(stmt.var, code, known)
+
+        def close() -> None:
+            leave()
+            if code.text not in self.exprs.used:
+                self.lines[at] = unused
+
+        self.scope(stmt.body, close)
+
+    def allocate(self, stmt: Allocate) -> None:
+        buffer = stmt.buffer
+        outer = self.exprs.buffers.get(buffer)
+        index, self.scratch = self.scratch, self.scratch + 1
+        if prod(buffer.static_shape) != 1:
+            self.parameter("scratch", index, buffer)
+            self.scope(stmt.body, partial(self.restore, buffer, outer))
+            return
+        place = self.exprs.buffers[buffer] = Place(self.names.fresh(buffer.name), scalar=True)
+        type_ = scalar_type(buffer.dtype, None)
+        zero = {"float": "0.0f", "double": "0.0"}.get(type_, "0")
+        at, declaration = len(self.lines), f"{'    ' * self.depth}{type_} {place.text} = {zero};\n"
+        self.lines.append("")
+
+        def declare() -> None:
+            self.restore(buffer, outer)
+            if place.used:
+                self.lines[at] = declaration
+
+        self.scope(stmt.body, declare)
+
+    def restore(self, buffer: Buffer, outer: Place | None) -> None:
+        if outer is None:
+            del self.exprs.buffers[buffer]
+        else:
+            self.exprs.buffers[buffer] = outer
+
+    def allocate_const(self, stmt: AllocateConst) -> None:
+        buffer, of = stmt.buffer, dtype(stmt.data.dtype)
+        if stmt.data.nbytes > MOST_CONSTANT_BYTES:
+            raise Unsupported(
+                f"{self.kernel.name} holds {stmt.data.nbytes} bytes of constants in {buffer.name}; more than"
+                f" {MOST_CONSTANT_BYTES} belong into the module's table of constants",
+                where=stmt.span,
+                label="c.C3",
+            )
+        place = Place(self.library.top("t", f"{self.kernel.name}_{buffer.name}"), constant=True)
+        outer = self.exprs.buffers.get(buffer)
+        self.exprs.buffers[buffer] = place
+
+        def print_table() -> None:
+            self.restore(buffer, outer)
+            if place.used:
+                self.library.uses_math |= needs_math(stmt.data, of)
+                self.tables[index] = "\n" + "".join(static_table(place.text, stmt.data, of))
+
+        index = len(self.tables)
+        self.tables.append("")
+        self.scope(stmt.body, print_table)
+
+    def store(self, stmt: Store) -> None:
+        buffer = stmt.buffer
+        place = self.exprs.place(buffer)
+        if place.constant:
+            raise Invalid(
+                f"{self.kernel.name} stores to {buffer.name}, which it may only read", where=stmt.span, label="c.C4"
+            )
+        target = self.exprs.target(Load(buffer.dtype, buffer, stmt.indices))
+        value, _ = self.exprs.value(stmt.value)
+        where = target()
+        if not place.scalar and buffer.dtype.name in SHORT:
+            text = f"{self.library.use(f'store_{SHORT[buffer.dtype.name]}')}({value.text})"
+        elif not place.scalar and value.type == "int":
+            text = f"(uint8_t){value.operand}"
+        else:
+            text = value.text
+        self.line(f"{where} = {text};")
+
+
+def write_kernel(kernel: PrimFunc, name: str, macro: str, library: Library) -> CKernel:
+    """The C of `kernel` as a function called `name`; statuses start with `macro`."""
+    try:
+        return _Writer(kernel, name, macro, library).run()
+    except Invalid as wrong:
+        raise wrong.at(kernel.name) from None
+

@@ -1,0 +1,224 @@
+"""What each scalar operation is in C (specs/lower.md, "c").
+
+Operands come as `Code`, the checks of traps are written already. The C type of a scalar is int for bool; float for
+float16 and bfloat16, whose operations round their result; int32_t for an int64 whose value fits, as `c_range` shows;
+else the type of the same name. No text here has undefined behaviour, and none depends on the width of int.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.lower.c_helpers import Library
+from assay.lower.c_range import Known, exact
+from assay.lower.c_tables import float_literal, integer_literal, storage
+from assay.semantics.dtypes import BOOL, INT64, DType
+from assay.semantics.errors import Crash
+from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const
+
+COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+PLAIN = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+BITWISE = {"bitand": "&", "bitor": "|", "bitxor": "^"}
+DIVIDE = {"floordiv": "/", "floormod": "%", "truncdiv": "/", "truncmod": "%"}
+SHIFT = {"shl": "<<", "shr": ">>"}
+LIBM = {"sqrt": "sqrt", "rint": "rint", "floor": "floor", "ceil": "ceil", "abs": "fabs"}
+SHORT = {"float16": "f16", "bfloat16": "bf16"}
+NARROW = ("int8_t", "uint8_t", "int16_t", "uint16_t")
+
+
+@dataclass(frozen=True)
+class Code:
+    """C text of a value, its C type, and how many operations it nests; `atomic` text needs no parentheses."""
+
+    text: str
+    type: str
+    atomic: bool = True
+    depth: int = 0
+
+    @property
+    def operand(self) -> str:
+        return self.text if self.atomic else f"({self.text})"
+
+
+def scalar_type(of: DType, known: Known | None) -> str:
+    """The C type in which a scalar of that dtype is computed."""
+    if of is BOOL:
+        return "int"
+    if of.name in SHORT:
+        return "float"
+    if of is INT64 and known is not None and -(2**31) <= known.low and known.high < 2**31:
+        return "int32_t"
+    return storage(of, "an expression")
+
+
+def convert(code: Code, type_: str) -> Code:
+    """The value in another C type."""
+    if code.type == type_:
+        return code
+    return Code(f"({type_}){code.operand}", type_, atomic=False, depth=code.depth + 1)
+
+
+def integer_constant(value: int, of: DType, type_: str) -> Code:
+    return Code(integer_literal(value, of), type_, atomic=value >= 0)
+
+
+def float_constant(library: Library, value: float, type_: str) -> Code:
+    """A constant of type float or double; infinities and NaN by their bits, so that no header is needed."""
+    single = type_ == "float"
+    if np.isfinite(value):
+        text = float_literal(value, "f" if single else "")
+        return Code(text, type_, atomic=not text.startswith("-"))
+    if single:
+        bits = "0x7fc00000u" if value != value else "0x7f800000u" if value > 0 else "0xff800000u"
+        return Code(f"{library.use('f32')}({bits})", type_)
+    high = "7ff8" if value != value else "7ff0" if value > 0 else "fff0"
+    return Code(f"{library.use('f64')}(UINT64_C(0x{high}000000000000))", type_)
+
+
+def constant_operand(node: Apply) -> tuple[int, float] | None:
+    """The place and value of an operand of min or max that is a constant and a number, not NaN."""
+    for i, arg in enumerate(node.args):
+        if isinstance(arg, Const) and arg.dtype.is_float and not np.isnan(arg.value):
+            return i, float(arg.value)
+    return None
+
+
+def cast_bounds(to: DType) -> tuple[str, str]:
+    """The comparisons that a double passes exactly if it truncates to a number of `to`."""
+    low, high = float(int(to.min)), float(int(to.max) + 1)
+    below = f">= {float_literal(low, '')}" if to is INT64 else f"> {float_literal(low - 1.0, '')}"
+    return below, f"< {float_literal(high, '')}"
+
+
+@dataclass(frozen=True)
+class Ops:
+    """The operations, over the helpers of one model. `transcendental` gives the C function of one, by dtype."""
+
+    library: Library
+    transcendental: Callable[[str, DType], str]
+
+    def cast(self, node: Cast, arg: Code, type_: str) -> Code:
+        """A conversion of value; a float to integer cast has been checked."""
+        source, to = node.arg.dtype, node.dtype
+        if to is BOOL:
+            zero = "0" if not source.is_float else "0.0f" if arg.type == "float" else "0.0"
+            return Code(f"{arg.operand} != {zero}", "int", atomic=False, depth=arg.depth + 1)
+        if to.name not in SHORT:
+            return convert(arg, type_)
+        if arg.type == "double":
+            arg = Code(f"{self.library.use('odd_f64')}({arg.text})", "float", depth=arg.depth + 1)
+        elif arg.type != "float" and to.name == "bfloat16" and source.bits > 16:
+            helper = self.library.use("odd_u64" if source.kind == "uint" else "odd_i64")
+            arg = Code(f"{helper}({arg.text})", "float", depth=arg.depth + 1)
+        else:
+            arg = convert(arg, "float")  # an integer that float must round is beyond float16 anyway
+        return self.rounded(arg, to)
+
+    def rounded(self, code: Code, to: DType) -> Code:
+        """A float rounded to float16 or bfloat16; itself for other dtypes."""
+        if to.name not in SHORT:
+            return code
+        return Code(f"{self.library.use(f'round_{SHORT[to.name]}')}({code.text})", "float", depth=code.depth + 1)
+
+    def apply(self, node: Apply, args: list[Code], type_: str, known: Mapping[int, Known]) -> Code:
+        """The operation on operands of the types that `scalar_type` gives."""
+        op = node.op
+        if op == "select":
+            text = f"{args[0].operand} ? {convert(args[1], type_).operand} : {convert(args[2], type_).operand}"
+            return Code(f"({type_})({text})" if type_ in NARROW else text, type_, atomic=False)
+        if op in COMPARE:
+            return Code(f"{args[0].operand} {COMPARE[op]} {args[1].operand}", "int", atomic=False)
+        if node.dtype is BOOL:
+            if op == "not":
+                return Code(f"!{args[0].operand}", "int", atomic=False)
+            return Code(f"{args[0].operand} {'&' if op in ('and', 'min') else '|'} {args[1].operand}", "int", atomic=False)
+        if op in ("bits_of", "float_of"):
+            return Code(f"{self.library.use(op)}({args[0].text})", "int64_t" if op == "bits_of" else "double")
+        if node.dtype.is_float:
+            return self._float(node, args, type_)
+        return self._integer(node, args, type_, known)
+
+    # --- floats --------------------------------------------------------------------------------------------------
+
+    def _float(self, node: Apply, args: list[Code], type_: str) -> Code:
+        op, of = node.op, node.dtype
+        if op in PLAIN:
+            code = Code(f"{args[0].operand} {PLAIN[op]} {args[1].operand}", type_, atomic=False)
+            return self.rounded(code, of)
+        if op == "neg":
+            return Code(f"-{args[0].operand}", type_, atomic=False)
+        if op in ("min", "max"):
+            return self._extreme(node, args, type_)
+        if op in LIBM:
+            name = self.library.math(LIBM[op] + ("f" if type_ == "float" else ""))
+            code = Code(f"{name}({args[0].text})", type_)
+            return self.rounded(code, of) if op == "sqrt" else code
+        if op in TRANSCENDENTAL:
+            return Code(f"{self.transcendental(op, of)}({', '.join(a.text for a in args)})", type_)
+        raise Crash(f"no C for {op} on {of}")
+
+    def _extreme(self, node: Apply, args: list[Code], type_: str) -> Code:
+        """min and max: NaN if either is, and -0 below +0. Against a constant one comparison is enough."""
+        found = constant_operand(node)
+        if found is None:
+            helper = self.library.use(f"{node.op}_{'f32' if type_ == 'float' else 'f64'}")
+            return Code(f"{helper}({args[0].text}, {args[1].text})", type_)
+        at, value = found
+        c, x = args[at].operand, args[1 - at].operand
+        sign = "<" if node.op == "max" else ">"
+        # zeros are equal: the constant is taken then if it is the larger (the smaller) zero, and x if not
+        if value == 0.0 and bool(np.signbit(value)) == (node.op == "min"):
+            sign += "="
+        return Code(f"({x} {sign} {c}) ? {c} : {x}", type_, atomic=False)
+
+    # --- integers ------------------------------------------------------------------------------------------------
+
+    def _integer(self, node: Apply, args: list[Code], type_: str, known: Mapping[int, Known]) -> Code:
+        op, of = node.op, node.dtype
+        ks = [known[id(a)] for a in node.args]
+        signed = of.kind == "int"
+        wide = of.bits == 64 and not (type_ == "int32_t" and all(a.type == "int32_t" for a in args))
+        if op in SHIFT and of.bits == 64 and ks[1].high >= 32:
+            wide = True
+        width = 64 if wide else 32
+        compute = f"{'' if signed else 'u'}int{width}_t"
+        first = convert(args[0], compute) if wide else args[0]
+        last = args[-1]
+
+        def done(text: str) -> Code:
+            # C computes in `compute`, or in int where that is wider than the operands
+            if compute == type_:
+                return Code(text, type_, atomic=False)
+            return Code(f"({type_})({text})", type_, atomic=False)
+
+        def wrapped(sign: str) -> Code:
+            a = "0" if op == "neg" else args[0].operand
+            b = last.operand if op == "shl" else f"(uint{width}_t){last.operand}"
+            return Code(f"({type_})((uint{width}_t){a} {sign} {b})", type_, atomic=False)
+
+        def call(name: str) -> Code:
+            helper = self.library.use(f"{name}_{'i' if signed else 'u'}{width}")
+            return convert(Code(f"{helper}({', '.join(a.text for a in args)})", compute), type_)
+
+        if op in PLAIN or op == "neg":
+            plain = exact(node, known) if signed else compute == type_ and op != "neg"
+            if not plain:
+                return wrapped(PLAIN.get(op, "-"))
+            return done(f"-{first.operand}" if op == "neg" else f"{first.operand} {PLAIN[op]} {last.operand}")
+        if op == "abs":
+            return convert(args[0], type_) if ks[0].low >= 0 else call("abs")
+        if op in ("min", "max"):
+            return call(op)
+        if op in DIVIDE:
+            alike = ks[1].low >= 0 and (ks[0].low >= 0 or op.startswith("trunc"))
+            return done(f"{first.operand} {DIVIDE[op]} {last.operand}") if alike or not signed else call(op)
+        if op in BITWISE:
+            return done(f"{first.operand} {BITWISE[op]} {last.operand}")
+        if op == "shl":
+            return wrapped("<<")
+        if op == "shr":
+            return done(f"{first.operand} >> {last.operand}") if ks[0].low >= 0 else call("shr")
+        raise Crash(f"no C for {op} on {of}")

@@ -1,0 +1,105 @@
+"""What the kernels share: loop nests, broadcasting, padding (specs/lower.md, "Kernels").
+
+The shape of a nest matters twice: the interpreter of lanes turns independent loops into NumPy axes, and a C compiler
+vectorises the innermost one. So loops whose iterations are independent are always `parallel`, a reduction is a serial
+loop outside the loops over the plane that it accumulates into, and padding is done once, beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from assay.semantics.dtypes import DType
+from assay.semantics.errors import Crash
+from assay.semantics.operator import Attrs
+from assay.semantics.scalar import Const, Dim, Expr, Number, const
+from assay.semantics.tensor import Allocate, Buffer, LoopKind, PrimFunc, Stmt, loops, seq, store
+from assay.semantics.types import TensorType, Type, flatten
+
+Kernel: TypeAlias = Callable[[str, Attrs, tuple[TensorType, ...], Type], PrimFunc]
+"""kernel(name, attributes with defaults filled in, operand types, result type): the operator as a tensor function."""
+
+
+def parameters(
+    names: str, operands: Sequence[TensorType], result: Type
+) -> tuple[tuple[Buffer, ...], tuple[Buffer, ...]]:
+    """Input buffers with the names given (a word for each possible operand), and output buffers for the result."""
+    words = names.split()
+    if len(operands) > len(words):
+        raise Crash(f"{len(operands)} operands for a kernel of {names!r}")
+    inputs = tuple(Buffer(word, t.shape, t.dtype) for word, t in zip(words, operands, strict=False))
+    return inputs, results(result)
+
+
+def results(result: Type) -> tuple[Buffer, ...]:
+    """An output buffer for each tensor of the result."""
+    types = flatten(result)
+    names = ["out"] if isinstance(result, TensorType) else [f"out{k}" for k in range(len(types))]
+    return tuple(Buffer(n, t.shape, t.dtype) for n, t in zip(names, types, strict=True))
+
+
+def nest(prefix: str, extents: Sequence[Dim], body: Callable[..., Stmt], kind: LoopKind = "parallel") -> Stmt:
+    """Loops over a box, outermost first, with variables prefix0, prefix1, ...; independent ones unless said."""
+    return loops(" ".join(f"{prefix}{k}" for k in range(len(extents))), extents, body, kind)
+
+
+def broadcast(shape: Sequence[Dim], indices: Sequence[Expr]) -> tuple[Expr, ...]:
+    """The indices at which a tensor of that shape is read for an element of a result it was broadcast to."""
+    own = indices[len(indices) - len(shape) :]
+    return tuple(const(0) if isinstance(d, int) and d == 1 else i for d, i in zip(shape, own, strict=True))
+
+
+def lowest(of: DType) -> Const:
+    """The number that every number of that dtype is at least: -inf where there is one."""
+    infinity = const(-math.inf, of) if of.is_float else None
+    return infinity if infinity is not None and float(infinity.value) == -math.inf else const(of.min, of)
+
+
+def highest(of: DType) -> Const:
+    """The number that every number of that dtype is at most: inf where there is one."""
+    infinity = const(math.inf, of) if of.is_float else None
+    return infinity if infinity is not None and float(infinity.value) == math.inf else const(of.max, of)
+
+
+def padded(
+    x: Buffer,
+    before: Sequence[int],
+    shape: Sequence[int],
+    fill: Const,
+    body: Callable[[Buffer], Stmt],
+    value: Callable[[Expr], Expr] = lambda e: e,
+) -> Stmt:
+    """`body` with a workspace of `shape` that holds value(x) after `before` elements of each axis, else `fill`.
+
+    A fill of the whole and a copy of the interior, so that no loop has a condition.
+    """
+    buffer = Buffer(f"{x.name}_padded", tuple(shape), x.dtype)
+    fills = nest("p", shape, lambda *p: store(buffer, p, fill))
+    copies = nest("p", x.shape, lambda *p: store(buffer, shifted(p, before), value(x[p])))
+    return Allocate(buffer, seq(fills, copies, body(buffer)))
+
+
+def shifted(indices: Sequence[Expr], by: Sequence[int]) -> tuple[Number, ...]:
+    """Indices moved by a constant for each axis."""
+    return tuple(i + b for i, b in zip(indices, by, strict=True))
+
+
+def per_axis(given: int | Sequence[int] | None, rank: int, default: int) -> tuple[int, ...]:
+    """A number for each spatial axis: as given, one for all, or the default for all."""
+    if given is None:
+        return (default,) * rank
+    return (given,) * rank if isinstance(given, int) else tuple(given)
+
+
+def window_extent(count: int, stride: int, size: int, dilation: int) -> int:
+    """How far `count` windows of `size` elements reach from the start of the first."""
+    return (count - 1) * stride + (size - 1) * dilation + 1 if count > 0 else 0
+
+
+def strided(
+    out: Sequence[Expr], strides: Sequence[int], window: Sequence[Expr], dilation: Sequence[int]
+) -> tuple[Expr, ...]:
+    """Where the windows at `out` read for the position `window` in them."""
+    return tuple(i * s + k * d for i, s, k, d in zip(out, strides, window, dilation, strict=True))

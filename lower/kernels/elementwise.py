@@ -1,0 +1,106 @@
+"""Kernels of the elementwise operators: one loop nest, one scalar expression for each (specs/lower.md, "Kernels")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from assay.lower.kernels.common import Kernel, broadcast, nest, parameters
+from assay.semantics.operator import Attrs
+from assay.semantics.scalar import Expr, apply, cast, const, select
+from assay.semantics.tensor import PrimFunc, store
+from assay.semantics.types import TensorType, Type
+
+ScalarRule: TypeAlias = Callable[..., Expr]
+"""rule(attributes, one scalar for each operand): an element of the result."""
+
+
+def _operation(op: str) -> ScalarRule:
+    """The rule of an operator that is one scalar operation."""
+    return lambda attrs, *args: apply(op, *args)
+
+
+def _sigmoid(attrs: Attrs, x: Expr) -> Expr:
+    decay = apply("exp", -apply("abs", x))  # at most 1: nothing overflows, and small results keep their digits
+    return select(x >= 0, const(1, x.dtype), decay) / (1 + decay)
+
+
+def _gelu(attrs: Attrs, x: Expr) -> Expr:
+    return 0.5 * x * (1 + apply("erf", x * math.sqrt(0.5)))
+
+
+def _gelu_tanh(attrs: Attrs, x: Expr) -> Expr:
+    return 0.5 * x * (1 + apply("tanh", math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
+
+
+def _clip(attrs: Attrs, x: Expr) -> Expr:
+    low, high = attrs["min"], attrs["max"]
+    # A bound that no element can cross is left out: an integer dtype may be unable to hold it.
+    if low is not None and (x.dtype.is_float or low > x.dtype.min):
+        x = apply("max", x, const(low, x.dtype))
+    if high is not None and (x.dtype.is_float or high < x.dtype.max):
+        x = apply("min", x, const(high, x.dtype))
+    return x
+
+
+def _astype(attrs: Attrs, x: Expr) -> Expr:
+    return cast(x, attrs["dtype"])
+
+
+SCALARS: dict[str, ScalarRule] = {
+    "negative": _operation("neg"),
+    "abs": _operation("abs"),
+    "exp": _operation("exp"),
+    "log": _operation("log"),
+    "sqrt": _operation("sqrt"),
+    "tanh": _operation("tanh"),
+    "erf": _operation("erf"),
+    "floor": _operation("floor"),
+    "ceil": _operation("ceil"),
+    "round": _operation("rint"),
+    "sigmoid": _sigmoid,
+    "reciprocal": lambda attrs, x: 1 / x,
+    "nn.relu": lambda attrs, x: apply("max", x, const(0, x.dtype)),
+    "nn.leakyrelu": lambda attrs, x: select(x >= 0, x, x * attrs["alpha"]),
+    "nn.gelu": _gelu,
+    "nn.gelu_tanh": _gelu_tanh,
+    "clip": _clip,
+    "astype": _astype,
+    "logical_not": _operation("not"),
+    "add": _operation("add"),
+    "subtract": _operation("sub"),
+    "multiply": _operation("mul"),
+    "divide": _operation("div"),
+    "truncate_divide": _operation("truncdiv"),
+    "floor_divide": _operation("floordiv"),
+    "power": _operation("pow"),
+    "maximum": _operation("max"),
+    "minimum": _operation("min"),
+    "equal": _operation("eq"),
+    "not_equal": _operation("ne"),
+    "less": _operation("lt"),
+    "less_equal": _operation("le"),
+    "greater": _operation("gt"),
+    "greater_equal": _operation("ge"),
+    "logical_and": _operation("and"),
+    "logical_or": _operation("or"),
+    "logical_xor": _operation("ne"),
+    "where": lambda attrs, condition, a, b: select(condition, a, b),
+}
+"""The scalar expression of each operator."""
+
+
+def _kernel(rule: ScalarRule) -> Kernel:
+    def kernel(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+        inputs, (out,) = parameters("a b c" if len(operands) > 1 else "x", operands, result)
+
+        def element(*i: Any) -> Any:
+            return store(out, i, rule(attrs, *(b[broadcast(b.shape, i)] for b in inputs)))
+
+        return PrimFunc(name, (*inputs, out), 1, nest("i", out.shape, element))
+
+    return kernel
+
+
+TABLE: dict[str, Kernel] = {name: _kernel(rule) for name, rule in SCALARS.items()}

@@ -1,0 +1,197 @@
+"""Elementwise ONNX operators (specs/lower.md, "Import").
+
+Before version 7 the second operand of a binary operator was broadcast by `broadcast` and `axis`: its shape had to be a
+run of the first one's sizes, and nothing else was stretched. Since then NumPy's rule holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from assay.lower.onnx_ops.node import Node, Rule, tensor
+from assay.semantics.dtypes import FLOAT64, DType
+from assay.semantics.graph import Expr
+from assay.semantics.ops.common import show_shapes
+from assay.semantics.scalar import Dim, provably_equal
+
+UNARY = {
+    "Abs": "abs",
+    "Ceil": "ceil",
+    "Erf": "erf",
+    "Exp": "exp",
+    "Floor": "floor",
+    "Log": "log",
+    "Neg": "negative",
+    "Not": "logical_not",
+    "Reciprocal": "reciprocal",
+    "Relu": "nn.relu",
+    "Round": "round",
+    "Sigmoid": "sigmoid",
+    "Sqrt": "sqrt",
+    "Tanh": "tanh",
+}
+
+BINARY = {
+    "Add": "add",
+    "And": "logical_and",
+    "Equal": "equal",
+    "Greater": "greater",
+    "GreaterOrEqual": "greater_equal",
+    "Less": "less",
+    "LessOrEqual": "less_equal",
+    "Mul": "multiply",
+    "Or": "logical_or",
+    "Sub": "subtract",
+    "Xor": "logical_xor",
+}
+
+
+def _unary(op: str) -> Rule:
+    return lambda node: node.call(op, node[0])
+
+
+def _binary(op: str) -> Rule:
+    def rule(node: Node) -> Expr:
+        return node.call(op, node[0], second(node))
+
+    return rule
+
+
+def second(node: Node) -> Expr:
+    """The second operand, in a shape that NumPy's rule broadcasts as the node's version means it."""
+    a, b = node[0], node[1]
+    if "broadcast" not in node.attrs:
+        return b
+    whole, part = tensor(a).shape, tensor(b).shape
+    if not node.attrs["broadcast"]:
+        if not same_shape(whole, part):
+            raise node.wrong(f"shapes {show_shapes([whole, part])} differ, and broadcast is 0")
+        return b
+    if all(isinstance(d, int) and d == 1 for d in part):
+        return node.shaped(b, ())
+    axis = node.attrs["axis"]
+    start = len(whole) - len(part) if axis is None else axis + len(whole) if axis < 0 else axis
+    end = start + len(part)
+    if start < 0 or not same_shape(whole[start:end], part):
+        raise node.wrong(f"shapes {show_shapes([whole, part])} do not broadcast: {part} is not what is at axis {start}")
+    return node.shaped(b, (*part, *(1 for _ in whole[end:])))
+
+
+def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+    return len(a) == len(b) and all(provably_equal(d, e) for d, e in zip(a, b, strict=True))
+
+
+def divide(node: Node) -> Expr:
+    """Floats by IEEE; integers rounded to zero, which the documentation says since version 14."""
+    of = tensor(node[0]).dtype
+    return node.call("divide" if of.is_float else "truncate_divide", node[0], second(node))
+
+
+def power(node: Node) -> Expr:
+    """Since version 12 the exponent may have a dtype of its own; the result has that of the base.
+
+    What the documentation leaves open: integer powers wrap where the exponent is a small constant, and otherwise go by
+    float64, as ONNX Runtime does; a float base with another exponent is computed in the wider of the two.
+    """
+    base, exponent = node[0], second(node)
+    of, to = tensor(base).dtype, tensor(exponent).dtype
+    if of.is_float and to is of:
+        return node.call("power", base, exponent)
+    known = node.builder.value(exponent)
+    if of.is_float and known is not None:
+        exact = known.astype(np.float64)
+        if np.array_equal(exact, exact.astype(of.numpy).astype(np.float64)):
+            return node.call("power", base, node.constant(exact, of))
+    if of.is_integer and to.is_integer and known is not None and known.size == 1 and 0 <= int(known.reshape(())) <= 64:
+        return _whole_power(node, base, int(known.reshape(())), tensor(exponent).shape)
+    wide: DType = to if of.is_float and to.is_float and to.bits > of.bits else FLOAT64
+    if of.is_float and to.is_float and to.bits <= of.bits and of.bits > 16:
+        wide = of
+    return node.cast(node.call("power", node.cast(base, wide), node.cast(exponent, wide)), of)
+
+
+def _whole_power(node: Node, base: Expr, exponent: int, shape: Sequence[Dim]) -> Expr:
+    """Repeated squaring: integers wrap, so the order of the factors does not matter."""
+    of = tensor(base).dtype
+    result = node.constant(np.ones((1,) * len(shape)), of)
+    while exponent:
+        if exponent & 1:
+            result = node.call("multiply", base, result)
+        exponent >>= 1
+        if exponent:
+            base = node.call("multiply", base, base)
+    return result
+
+
+def variadic(op: str) -> Rule:
+    """One operand after another, left to right. Before version 8 all shapes had to be equal."""
+
+    def rule(node: Node) -> Expr:
+        first, *rest = node.operands()
+        for x in rest:
+            if node.version < 8 and not same_shape(tensor(first).shape, tensor(x).shape):
+                shapes = show_shapes([tensor(first).shape, tensor(x).shape])
+                raise node.wrong(f"shapes {shapes} differ; operands are not broadcast before operator set 8")
+            first = node.call(op, first, x)
+        return first
+
+    return rule
+
+
+def mean(node: Node) -> Expr:
+    """The sum of the operands, divided by their number."""
+    added = variadic("add")(node)
+    assert isinstance(added, Expr)
+    count = len(node.operands())
+    return added if count == 1 else node.call("divide", added, node.constant(count, tensor(added).dtype))
+
+
+def clip(node: Node) -> Expr:
+    """min(max(x, low), high). A bound that is left out is the least or the greatest finite number of the dtype.
+
+    Bounds are attributes before version 11, scalars since. A bound that is only known at run time is applied as such.
+    """
+    x = node[0]
+    of = tensor(x).dtype
+    low, high = of.min, of.max
+    if "min" in node.attrs:
+        given_low, given_high = node.attrs["min"], node.attrs["max"]
+        low = low if given_low is None else max(low, given_low)
+        high = high if given_high is None else min(high, given_high)
+        return node.call("clip", x, min=low, max=high)
+    bounds = [node[i] if node.has(i) else None for i in (1, 2)]
+    for i, b in enumerate(bounds, start=1):
+        if b is not None and not all(isinstance(d, int) and d == 1 for d in tensor(b).shape):
+            raise node.wrong(f"operand {node.schema.operand(i).name} is {b.type}; a scalar is wanted")
+    known = [node.scalar(i) for i in (1, 2)]
+    if all(b is None or k is not None for b, k in zip(bounds, known, strict=True)):
+        low, high = (d if k is None else k for k, d in zip(known, (low, high), strict=True))
+        return node.call("clip", x, min=low, max=high)
+    for op, b, default in zip(("maximum", "minimum"), bounds, (low, high), strict=True):
+        x = node.call(op, x, node.constant(default, of) if b is None else node.shaped(b, ()))
+    return x
+
+
+def gelu(node: Node) -> Expr:
+    kinds = {"none": "nn.gelu", "tanh": "nn.gelu_tanh"}
+    if node.attrs["approximate"] not in kinds:
+        raise node.wrong(f"approximate is {node.attrs['approximate']!r}; none or tanh is wanted")
+    return node.call(kinds[node.attrs["approximate"]], node[0])
+
+
+TABLE: dict[str, Rule] = {
+    **{name: _unary(op) for name, op in UNARY.items()},
+    **{name: _binary(op) for name, op in BINARY.items()},
+    "Clip": clip,
+    "Div": divide,
+    "Gelu": gelu,
+    "LeakyRelu": lambda node: node.call("nn.leakyrelu", node[0], alpha=node.attrs["alpha"]),
+    "Max": variadic("maximum"),
+    "Mean": mean,
+    "Min": variadic("minimum"),
+    "Pow": power,
+    "Sum": variadic("add"),
+    "Where": lambda node: node.call("where", node[0], node[1], node[2]),
+}

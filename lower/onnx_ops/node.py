@@ -1,0 +1,247 @@
+"""What a translation rule works with: a node of the model with typed operands (specs/lower.md, "Import").
+
+A `Builder` makes expressions and remembers what is known of them: which depend on no input, so that the interpreter
+can say what they hold, and what small integer tensors hold where sizes are symbolic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.lower.onnx_ops.contents import Contents, derive, follows, is_symbolic, objects
+from assay.lower.onnx_ops.schema import Schema
+from assay.semantics import graph
+from assay.semantics.dtypes import DType, dtype
+from assay.semantics.errors import Invalid, Span, Trap, Unsupported
+from assay.semantics.graph import Constant, Expr
+from assay.semantics.operator import Operator
+from assay.semantics.scalar import Dim, provably_equal
+from assay.semantics.types import TensorType, flatten
+from assay.semantics.walk import post_order
+
+Array = np.ndarray[Any, Any]
+Evaluate = Callable[[Expr], Array]
+
+MOST_ELEMENTS = 1 << 22
+"""The largest tensor that import computes. Shapes and axes are tiny; a larger one on their way is a damaged model."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An output that a rule does not give, and why: Unsupported where something uses it."""
+
+    reason: str
+
+
+Result: TypeAlias = Expr | Refused
+
+
+class Builder:
+    """Makes typed expressions and remembers what is known of them."""
+
+    def __init__(self, evaluate: Evaluate, folder: Path | None) -> None:
+        self.folder = folder
+        """Where data outside the model is looked for."""
+        self._evaluate = evaluate
+        self._closed: set[Expr] = set()
+        self._values: dict[Expr, Constant] = {}
+        self._contents: dict[Expr, Contents | tuple[Contents, ...]] = {}
+
+    def constant(self, data: Any, of: DType | None = None, span: Span | None = None) -> Constant:
+        return graph.constant(np.asarray(data, None if of is None else of.numpy), span=span)
+
+    def call(self, op: str, args: Sequence[Expr], attrs: Mapping[str, Any], span: Span | None) -> Expr:
+        """A typed call; a constant instead, where the call only computes sizes and these turn out to be numbers."""
+        args = [self._values.get(a, a) for a in args]
+        made = graph.call(op, *args, span=span, **attrs)
+        if all(self.is_closed(a) for a in args):
+            self._closed.add(made)
+            return made
+        if op == "shape_of":
+            found: Contents | tuple[Contents, ...] | None = objects(flatten(args[0].type)[0].shape, (args[0].type.ndim,))
+        elif any(a in self._contents for a in args):
+            known = [self.contents(a) for a in args]
+            filled = made.op.check_attrs(attrs) if isinstance(made.op, Operator) else attrs
+            every = [k for k in known if k is not None]
+            found = derive(op, filled, every, made.type) if len(every) == len(known) else None
+        else:
+            return made
+        return self._remember(made, found, span)
+
+    def field(self, value: Expr, index: int, span: Span | None) -> Expr:
+        """One of the tensors of a call that gives several."""
+        made = graph.get(value, index, span)
+        if value in self._closed:
+            self._closed.add(made)
+            return made
+        found = self._contents.get(value)
+        return self._remember(made, found[index] if isinstance(found, tuple) else None, span)
+
+    def _remember(self, made: Expr, found: Contents | tuple[Contents, ...] | None, span: Span | None) -> Expr:
+        if isinstance(found, np.ndarray) and not is_symbolic(found) and isinstance(made.type, TensorType):
+            return self.constant(found.astype(made.type.dtype.numpy), span=span)
+        if found is not None:
+            self._contents[made] = found
+        return made
+
+    def is_closed(self, expr: Expr) -> bool:
+        """Whether the expression depends on no input of the model."""
+        return isinstance(expr, Constant) or expr in self._closed
+
+    def value(self, expr: Expr) -> Array | None:
+        """The value of an expression that depends on no input, as the interpreter has it; else None."""
+        if isinstance(expr, Constant):
+            return expr.data
+        if expr not in self._closed:
+            return None
+        if expr not in self._values:
+            for node in post_order(expr):
+                for t in flatten(node.type):
+                    if not t.is_static or prod(t.static_shape) > MOST_ELEMENTS:
+                        raise Unsupported(
+                            f"a size or an axis is computed from {t}, more than {MOST_ELEMENTS} elements", label="onnx.C13"
+                        )
+            try:
+                self._values[expr] = self.constant(self._evaluate(expr), span=expr.span)
+            except Trap as trap:
+                raise Invalid(f"a size or an axis has no value: {trap}", label="onnx.C13") from None
+        return self._values[expr].data
+
+    def contents(self, expr: Expr) -> Contents | None:
+        """The elements of a small integer or bool tensor, numbers or dims, where they are known."""
+        known = self._contents.get(expr)
+        if known is not None:
+            return known if isinstance(known, np.ndarray) else None
+        if not isinstance(expr.type, TensorType) or not follows(expr.type):
+            return None
+        value = self.value(expr)
+        return None if value is None else objects(value, value.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node of the model: what a rule translates. `version` is that of the operator, by the schema that holds."""
+
+    builder: Builder
+    schema: Schema
+    inputs: tuple[Expr | None, ...]
+    outputs: tuple[str, ...]
+    attrs: Mapping[str, Any]
+    span: Span | None
+
+    @property
+    def version(self) -> int:
+        return self.schema.version
+
+    def __str__(self) -> str:
+        return str(self.schema)
+
+    # --- operands
+
+    def has(self, index: int) -> bool:
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def __getitem__(self, index: int) -> Expr:
+        """The operand of that number, which the schema requires."""
+        found = self.inputs[index]
+        assert found is not None
+        return found
+
+    def operands(self) -> list[Expr]:
+        """All operands of a variadic operator."""
+        return [i for i in self.inputs if i is not None]
+
+    def wants(self, output: int) -> bool:
+        """Whether the model names the output of that number."""
+        return output < len(self.outputs) and self.outputs[output] != ""
+
+    def dims(self, index: int) -> tuple[Dim, ...]:
+        """The elements of an operand that gives sizes or axes; Unsupported (onnx.C13) where they are not known."""
+        found = self.builder.contents(self[index])
+        if found is None:
+            raise Unsupported(
+                f"{self}: operand {self.schema.operand(index).name} decides the shape of the result, and is only known"
+                " when the model runs; a constant, or something computed from shapes, is wanted",
+                label="onnx.C13",
+            )
+        return tuple(found.reshape(-1))
+
+    def ints(self, index: int) -> tuple[int, ...]:
+        """The elements of an operand that must be numbers; Unsupported (onnx.C13) where they are not."""
+        found = self.dims(index)
+        numbers = tuple(d for d in found if isinstance(d, int))
+        if len(numbers) != len(found):
+            raise Unsupported(
+                f"{self}: operand {self.schema.operand(index).name} holds {', '.join(map(str, found))};"
+                " numbers are wanted, so give the symbolic dims values",
+                label="onnx.C13",
+            )
+        return numbers
+
+    def scalar(self, index: int) -> Any:
+        """The one element of a constant operand as a Python number; None where it is left out or not constant."""
+        value = self.builder.value(self[index]) if self.has(index) else None
+        if value is None:
+            return None
+        if value.size != 1:
+            name = self.schema.operand(index).name
+            raise Invalid(f"{self}: operand {name} has the shape {value.shape}; a scalar is wanted", label="onnx.C12")
+        return number(value.reshape(())[()])
+
+    # --- results
+
+    def call(self, op: str, *args: Expr, **attrs: Any) -> Expr:
+        return self.builder.call(op, args, attrs, self.span)
+
+    def fields(self, value: Expr, count: int) -> list[Expr]:
+        return [self.builder.field(value, i, self.span) for i in range(count)]
+
+    def constant(self, data: Any, of: DType | None = None) -> Expr:
+        return self.builder.constant(data, of, self.span)
+
+    def shaped(self, x: Expr, shape: Sequence[Dim]) -> Expr:
+        """`x` in another shape; `x` itself where it has that shape already."""
+        have = tensor(x).shape
+        if len(have) == len(shape) and all(map(provably_equal, have, shape)):
+            return x
+        return self.call("reshape", x, shape=tuple(shape))
+
+    def cast(self, x: Expr, to: DType) -> Expr:
+        return x if tensor(x).dtype is to else self.call("astype", x, dtype=to.name)
+
+    def wrong(self, message: str) -> Invalid:
+        """What to raise where attributes and operands do not fit the operator."""
+        return Invalid(f"{self}: {message}", label="onnx.C12")
+
+    def unsupported(self, message: str) -> Unsupported:
+        """What to raise for a form of the operator that is not translated."""
+        return Unsupported(f"{self}: {message}", label="onnx.C14")
+
+    def with_(self, **changes: Any) -> Node:
+        return replace(self, **changes)
+
+
+Rule: TypeAlias = Callable[[Node], Result | Sequence[Result]]
+
+
+def tensor(of: Expr) -> TensorType:
+    """The type of a tensor; every value of a model is one."""
+    assert isinstance(of.type, TensorType)
+    return of.type
+
+
+def number(value: Any) -> Any:
+    """A NumPy scalar of any of our dtypes as a Python number."""
+    match dtype(value.dtype).kind:
+        case "bool":
+            return bool(value)
+        case "float":
+            return float(value)
+        case _:
+            return int(value)

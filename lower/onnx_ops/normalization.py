@@ -1,0 +1,127 @@
+"""Softmax, batch and layer normalization, LRN and Dropout of ONNX (specs/lower.md, "Import").
+
+Everything is taken in its inference meaning. A form that asks for training is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.lower.onnx_ops.elementwise import same_shape
+from assay.lower.onnx_ops.node import Node, Refused, Result, Rule, tensor
+from assay.semantics.dtypes import DTYPES, FLOAT32, DType
+from assay.semantics.graph import Expr
+from assay.semantics.ops.common import broadcast_shapes, normalize_axis
+from assay.semantics.ops.sizes import product
+from assay.semantics.scalar import Dim
+
+
+def _softmax(op: str) -> Rule:
+    """Along one axis since version 13; before, over all axes from `axis` on taken as one."""
+
+    def rule(node: Node) -> Expr:
+        x = tensor(node[0])
+        axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+        if node.version >= 13 or axis == x.ndim - 1:
+            return node.call(op, node[0], axis=axis)
+        matrix = (product(x.shape[:axis]), product(x.shape[axis:]))
+        return node.shaped(node.call(op, node.shaped(node[0], matrix), axis=1), x.shape)
+
+    return rule
+
+
+def batch_norm(node: Node) -> Expr:
+    """(x - mean) / sqrt(var + epsilon) * scale + bias for each channel, axis 1."""
+    if node.attrs.get("training_mode") or node.attrs.get("is_test") == 0:
+        raise node.unsupported("the training form (training_mode 1, or is_test 0 as by default before version 7)")
+    if any(node.wants(i) for i in range(1, 5)):
+        raise node.unsupported("the training form: it has more outputs than Y")
+    of = tensor(node[0]).dtype
+    # since version 14 scale and statistics may have dtypes of their own: what holds them all is computed in
+    every = {tensor(i).dtype for i in node.operands()}
+    wide = max(every, key=lambda d: d.bits)
+    if any(d is not wide and d.bits == wide.bits for d in every):
+        wide = FLOAT32  # float16 and bfloat16
+    x, *params = (node.cast(i, wide) for i in node.operands())
+    shape = tensor(x).shape
+    if node.attrs.get("spatial") == 0:  # until version 8: one mean for each element of [C, *spatial]
+        x = node.shaped(x, (shape[0], product(shape[1:])))
+        params = [node.shaped(p, (product(tensor(p).shape),)) for p in params]
+    elif len(shape) == 1:
+        x = node.shaped(x, (shape[0], 1))  # a vector is N values of one channel
+    elif not shape:
+        raise node.wrong("operand X is a scalar; axes N and C are wanted")
+    y = node.call("nn.batch_norm", x, *params, axis=1, epsilon=node.attrs["epsilon"])
+    return node.cast(node.shaped(y, shape), of)
+
+
+def layer_norm(node: Node) -> Sequence[Result]:
+    """Stage one, (x - mean) / sqrt(var + epsilon), in the dtype that `stash_type` says; stage two in that of x."""
+    x = tensor(node[0])
+    stash = {1: "float32", 16: "bfloat16"}.get(node.attrs["stash_type"])
+    if stash is None:
+        raise node.wrong(f"stash_type is {node.attrs['stash_type']}; 1 (float) or 16 (bfloat16) is wanted")
+    axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+    axes, inner = tuple(range(axis, x.ndim)), x.shape[axis:]
+    scale, bias = node[1], node[2] if node.has(2) else None
+    for p in (scale, *([bias] if bias is not None else [])):
+        if not same_shape(broadcast_shapes(str(node), [x.shape, tensor(p).shape]), x.shape):
+            raise node.wrong(f"operands Scale and B must broadcast to X: {p.type} does not to {x}")
+    width = DTYPES[stash]
+    plain = all(tensor(p).ndim <= len(inner) for p in (scale, bias) if p is not None)
+    if width is x.dtype and plain:
+        params = [_broadcast(node, p, inner) for p in (scale, bias) if p is not None]
+        y = node.call("nn.layer_norm", node[0], *params, axes=axes, epsilon=node.attrs["epsilon"])
+    else:
+        one = node.call("full", shape=inner, fill_value=1.0, dtype=width.name)
+        normal = node.call("nn.layer_norm", node.cast(node[0], width), one, axes=axes, epsilon=node.attrs["epsilon"])
+        y = node.call("multiply", node.cast(normal, x.dtype), scale)
+        y = y if bias is None else node.call("add", y, bias)
+    return [y, *_statistics(node, axes, width)]
+
+
+def _broadcast(node: Node, x: Expr, shape: Sequence[Dim]) -> Expr:
+    return x if same_shape(tensor(x).shape, shape) else node.call("broadcast_to", x, shape=tuple(shape))
+
+
+def _statistics(node: Node, axes: tuple[int, ...], width: DType) -> list[Result]:
+    """The outputs Mean and InvStdDev, composed where the model names one of them."""
+    if not (node.wants(1) or node.wants(2)):
+        return []
+    x = node.cast(node[0], width)
+    mean = node.call("mean", x, axis=axes, keepdims=True)
+    apart = node.call("subtract", x, mean)
+    variance = node.call("mean", node.call("multiply", apart, apart), axis=axes, keepdims=True)
+    shifted = node.call("add", variance, node.constant(node.attrs["epsilon"], width))
+    return [mean, node.call("reciprocal", node.call("sqrt", shifted))]
+
+
+def lrn(node: Node) -> Expr:
+    names = ("size", "alpha", "beta", "bias")
+    return node.call("nn.lrn", node[0], **{n: node.attrs[n] for n in names})
+
+
+def dropout(node: Node) -> Sequence[Result]:
+    """The operand itself. The mask is all true where the documentation says so: since version 12."""
+    if node.attrs.get("is_test") == 0:
+        raise node.unsupported("the training form (is_test 0, as by default before version 7)")
+    if node.has(2):
+        training = node.scalar(2)
+        if training is None:
+            raise node.unsupported("training_mode is only known when the model runs; the constant false is wanted")
+        if training and node.scalar(1) != 0:
+            raise node.unsupported("the training form (training_mode is true)")
+    if node.version < 12:
+        return [node[0], Refused("the mask has no meaning outside training before operator set 12")]
+    mask = [node.call("full", shape=tensor(node[0]).shape, fill_value=True, dtype="bool")] if node.wants(1) else []
+    return [node[0], *mask]
+
+
+TABLE: dict[str, Rule] = {
+    "BatchNormalization": batch_norm,
+    "Dropout": dropout,
+    "LRN": lrn,
+    "LayerNormalization": layer_norm,
+    "LogSoftmax": _softmax("nn.log_softmax"),
+    "Softmax": _softmax("nn.softmax"),
+}

@@ -1,0 +1,158 @@
+"""ONNX element types and stored tensors as ours (specs/lower.md, "Import").
+
+`TensorProto` keeps its elements in one of several fields, packed or not, or in a file beside the model. Everything is
+checked before it is read, so that a damaged model gives one line of Invalid.
+"""
+
+from __future__ import annotations
+
+import sys
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from assay.semantics.dtypes import DTYPES, DType
+from assay.semantics.errors import Invalid, Unsupported
+
+Array = np.ndarray[Any, Any]
+
+_ROWS = (
+    # ONNX name, name in a type such as tensor(float), our name, the field that holds it where raw_data does not
+    ("FLOAT", "float", "float32", "float_data"),
+    ("DOUBLE", "double", "float64", "double_data"),
+    ("FLOAT16", "float16", "float16", "int32_data"),
+    ("BFLOAT16", "bfloat16", "bfloat16", "int32_data"),
+    ("INT8", "int8", "int8", "int32_data"),
+    ("INT16", "int16", "int16", "int32_data"),
+    ("INT32", "int32", "int32", "int32_data"),
+    ("INT64", "int64", "int64", "int64_data"),
+    ("UINT8", "uint8", "uint8", "int32_data"),
+    ("UINT16", "uint16", "uint16", "int32_data"),
+    ("UINT32", "uint32", "uint32", "uint64_data"),
+    ("UINT64", "uint64", "uint64", "uint64_data"),
+    ("BOOL", "bool", "bool", "int32_data"),
+    ("INT4", "int4", "int4", "int32_data"),
+    ("UINT4", "uint4", "uint4", "int32_data"),
+    ("FLOAT8E4M3FN", "float8e4m3fn", "float8_e4m3fn", "int32_data"),
+    ("FLOAT8E4M3FNUZ", "float8e4m3fnuz", "float8_e4m3fnuz", "int32_data"),
+    ("FLOAT8E5M2", "float8e5m2", "float8_e5m2", "int32_data"),
+    ("FLOAT8E5M2FNUZ", "float8e5m2fnuz", "float8_e5m2fnuz", "int32_data"),
+    ("FLOAT8E8M0", "float8e8m0", "float8_e8m0fnu", "int32_data"),
+)
+# An older onnx package has no number for the newest types.
+_BY_NUMBER = {TensorProto.DataType.Value(n): row for row in _ROWS if (n := row[0]) in TensorProto.DataType.keys()}
+_BY_NAME = {row[0]: DTYPES[row[2]] for row in _ROWS}
+
+ONNX_NAMES: dict[str, str] = {row[2]: row[1] for row in _ROWS}
+"""Our dtype names to ONNX's, as they stand in tensor(...)."""
+
+_PLAIN = ("float_data", "double_data", "int64_data", "uint64_data")
+
+
+def dtype_of(number: int, what: str) -> DType:
+    """Our dtype for a number of TensorProto.DataType; Unsupported (onnx.C8) where we have none."""
+    if number in _BY_NUMBER:
+        return DTYPES[_BY_NUMBER[number][2]]
+    if number in TensorProto.DataType.values() and number != TensorProto.UNDEFINED:
+        name = TensorProto.DataType.Name(number).lower()
+        raise Unsupported(f"{what} has elements of type {name}; supported are {', '.join(ONNX_NAMES)}", label="onnx.C8")
+    raise Invalid(f"{what} has the element type number {number}, which ONNX does not define", label="onnx.C8")
+
+
+def dtype_named(name: str, what: str) -> DType:
+    """Our dtype for a name such as FLOAT, as Cast-1 has it; Unsupported (onnx.C8) where we have none."""
+    if name not in _BY_NAME:
+        raise Unsupported(f"{what} asks for the type {name!r}; supported are {', '.join(_BY_NAME)}", label="onnx.C8")
+    return _BY_NAME[name]
+
+
+def array_of(tensor: TensorProto, what: str, folder: Path | None) -> Array:
+    """The tensor as a NumPy array. Data outside the model is looked for in `folder`.
+
+    Invalid (onnx.C9) where shape and data do not fit each other, (onnx.C10) where the data outside cannot be had.
+    """
+    of = dtype_of(tensor.data_type, what)
+    shape = tuple(tensor.dims)
+    if any(d < 0 for d in shape):
+        raise Invalid(f"{what} has the shape {shape}: a size is negative", label="onnx.C9")
+    if tensor.HasField("segment"):
+        raise Unsupported(f"{what} is a segment of a tensor; whole tensors are wanted", label="onnx.C9")
+    packed = of.bits == 4
+    count = prod(shape)
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return _from_bytes(_external(tensor, what, folder), of, shape, what)
+    if tensor.HasField("raw_data"):
+        return _from_bytes(tensor.raw_data, of, shape, what)
+    field = _BY_NUMBER[tensor.data_type][3]
+    numbers = getattr(tensor, field)
+    wanted = -(-count // 2) if packed else count
+    if len(numbers) != wanted:
+        raise Invalid(f"{what} has the shape {shape}, but {len(numbers)} numbers in {field}", label="onnx.C9")
+    if field in _PLAIN:
+        return np.array(numbers, of.numpy).reshape(shape)
+    whole = np.array(numbers, np.int64)
+    if of.is_float or packed:  # the numbers are bit patterns, two to a number of 4-bit elements
+        bits = whole.astype(np.uint16 if of.bits == 16 else np.uint8)
+        return _from_bytes(bits.tobytes(), of, shape, what)
+    return whole.astype(of.numpy).reshape(shape)
+
+
+def _from_bytes(data: bytes, of: DType, shape: tuple[int, ...], what: str) -> Array:
+    """Little-endian elements; 4-bit ones lie two to a byte, the first in the lower half."""
+    count = prod(shape)
+    packed = of.bits == 4
+    wanted = -(-count // 2) if packed else count * of.itemsize
+    if len(data) != wanted:
+        raise Invalid(
+            f"{what} of {of} has the shape {shape}, which takes {wanted} bytes, but {len(data)} bytes of data",
+            label="onnx.C9",
+        )
+    if packed:
+        pairs = np.frombuffer(data, np.uint8)
+        halves = np.stack([pairs & 15, pairs >> 4], axis=-1).reshape(-1)[:count]
+        if of.kind == "int":
+            halves = (halves ^ 8).astype(np.int8) - np.int8(8)
+        return halves.astype(of.numpy).reshape(shape)
+    array = np.frombuffer(data, np.uint8 if of.kind == "bool" else of.numpy)
+    if sys.byteorder == "big":
+        array = array.byteswap()
+    if of.kind == "bool":
+        array = array != 0
+    return array.reshape(shape)
+
+
+def _external(tensor: TensorProto, what: str, folder: Path | None) -> bytes:
+    """The bytes of a tensor whose data is in a file beside the model."""
+    info = {e.key: e.value for e in tensor.external_data}
+    location = info.get("location", "")
+    if not location:
+        raise Invalid(f"{what} has its data outside the model, but says not where", label="onnx.C10")
+    if folder is None:
+        raise Invalid(
+            f"{what} has its data in the file {location!r} beside the model: give the model's path, not its bytes",
+            label="onnx.C10",
+        )
+    if "\0" in location or not (path := (folder / location).resolve()).is_relative_to(folder.resolve()):
+        raise Invalid(f"{what} has its data in {location!r}, which is outside the model's folder", label="onnx.C10")
+    try:
+        offset, length = int(info.get("offset", "0")), int(info.get("length", "-1"))
+        if offset < 0 or length < -1:
+            raise ValueError
+    except ValueError:
+        raise Invalid(f"{what} has a data offset or length that is not a number", label="onnx.C10") from None
+    try:
+        size = path.stat().st_size
+        if offset + max(length, 0) > size:
+            raise Invalid(
+                f"{what} has {max(length, 0)} bytes at {offset} of {location!r}, a file of {size} bytes", label="onnx.C10"
+            )
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(length)
+    except OSError as wrong:
+        raise Invalid(
+            f"{what} has its data in {location!r}, which cannot be read: {wrong.strerror}", label="onnx.C10"
+        ) from None

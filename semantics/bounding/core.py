@@ -1,0 +1,261 @@
+"""`Bounded`: an array of intervals that NumPy's functions understand (specs/semantics.md, "Numbers").
+
+NumPy hands a call with a `Bounded` among its arguments to `__array_ufunc__` or `__array_function__`. These look the
+function up in `UFUNCS` and `FUNCTIONS`, which the neighbouring modules fill, one rule for each function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from assay.semantics.dtypes import BOOL, DType, dtype
+from assay.semantics.errors import Crash, Invalid
+
+Array: TypeAlias = npt.NDArray[Any]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Axis: TypeAlias = int | Sequence[int] | None
+
+UFUNCS: dict[Any, Callable[..., Any]] = {}
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+METHODS: dict[str, Callable[..., Any]] = {}
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+def implements(*functions: Any) -> Callable[[Rule], Rule]:
+    """Register a rule as what these NumPy functions do to a `Bounded`."""
+
+    def register(rule: Rule) -> Rule:
+        for f in functions:
+            (UFUNCS if isinstance(f, np.ufunc) else FUNCTIONS)[f] = rule
+        return rule
+
+    return register
+
+
+class Bounded(NDArrayOperatorsMixin):
+    """An interval [value - radius, value + radius] for each element of a tensor of dtype `of`.
+
+    Every correct implementation's element lies in its interval. `value` and `radius` are float64 arrays of one shape.
+    What is no finite interval:
+    - a radius of inf: anything goes, NaN too (a vacuous bound);
+    - a value of NaN or +-inf with a finite radius: exactly that is the answer.
+    Of dtype bool, 0 and 1 stand for false and true, and [0, 1] for undecided. Of integer dtype, the integers in it.
+
+    Elements without error take no memory for their radius, and exact arrays stay in their own dtype until used.
+    """
+
+    __slots__ = ("_raw", "is_exact", "of", "radius")
+    __array_priority__ = 1000
+
+    def __init__(self, value: Any, radius: Any, of: DType) -> None:
+        self._raw: Array = np.asarray(value)
+        self.of = of
+        self.is_exact = isinstance(radius, (int, float)) and radius == 0
+        """Whether every radius is known to be zero."""
+        self.radius: Floats = np.broadcast_to(np.asarray(radius, np.float64), self._raw.shape)
+
+    @staticmethod
+    def exact(array: Any) -> Bounded:
+        """The array itself, without error."""
+        array = np.asarray(array)
+        return Bounded(array, 0, dtype(array.dtype))
+
+    @property
+    def value(self) -> Floats:
+        """The centres."""
+        return self._raw.astype(np.float64, copy=False)
+
+    @property
+    def raw(self) -> Array:
+        """The centres, in any dtype that holds them."""
+        return self._raw
+
+    # --- what they say -------------------------------------------------------------------------------------------
+
+    def interval(self) -> tuple[Floats, Floats]:
+        """The least and the greatest allowed values, rounded outwards."""
+        v = self.value
+        if self.is_exact:
+            return v, v
+        with np.errstate(all="ignore"):
+            low, high = v - self.radius, v + self.radius
+            sure = self.radius == 0
+            # v - v is exactly 0: an interval that was cut off at 0 stays so
+            low = np.where(v == self.radius, 0.0, np.where(sure, v, np.nextafter(low, -np.inf)))
+            return low, np.where(sure, v, np.nextafter(high, np.inf))
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether every interval is a single value."""
+        return self.is_exact or not self.radius.any()
+
+    @property
+    def vacuous(self) -> npt.NDArray[np.bool_]:
+        """Where the bound checks nothing worth the name.
+
+        That is where the radius is inf, or greater than the largest finite magnitude in the whole tensor: there any
+        element of the tensor, and zero, would pass in place of any other.
+        """
+        v = np.abs(self.value)
+        top = v.max(initial=0.0, where=np.isfinite(v)) + self.of.smallest_normal if self.of.is_float else np.inf
+        wide: npt.NDArray[np.bool_] = np.isinf(self.radius) | (self.radius > top)
+        return wide
+
+    # --- as an array ---------------------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._raw.shape
+
+    @property
+    def ndim(self) -> int:
+        return self._raw.ndim
+
+    @property
+    def size(self) -> int:
+        return self._raw.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype in which implementations compute (not float64, in which the bounds are)."""
+        return self.of.numpy
+
+    @property
+    def T(self) -> Bounded:
+        return self.transpose()
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __getitem__(self, index: Any) -> Bounded:
+        if isinstance(index, Bounded):
+            raise Crash("an interval cannot be an index")
+        return Bounded(self._raw[index], 0 if self.is_exact else self.radius[index], self.of)
+
+    def __bool__(self) -> bool:
+        if self.size != 1 or self.of is not BOOL:
+            raise Crash(f"the truth of {self} was asked for")
+        if not self.is_decided:
+            raise Invalid(
+                "the bounds do not decide this condition: correct implementations may take either branch",
+                label="bounds.C1",
+            )
+        return bool(self.value.item())
+
+    def __repr__(self) -> str:
+        if self.size > 1000:
+            return f"Bounded({self.shape}, {self.of})"
+        return f"Bounded({self.value}, +-{self.radius}, {self.of})"
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if kwargs.pop("out", None) is not None:
+            raise Crash(f"{ufunc.__name__} into an array of intervals")
+        given = kwargs.pop("dtype", None)
+        if given is not None and dtype(given) is not self.of:
+            raise Crash(f"{ufunc.__name__} of {self.of} asked in {given}")
+        if method == "reduce" and ufunc in _REDUCTIONS:
+            return getattr(inputs[0], _REDUCTIONS[ufunc])(**{"axis": 0, **kwargs})
+        rule = UFUNCS.get(ufunc)
+        if rule is None or method != "__call__":
+            raise Crash(f"{ufunc.__name__}.{method} has no rule for intervals")
+        with np.errstate(all="ignore"):
+            return rule(*inputs, **kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        rule = FUNCTIONS.get(func)
+        if rule is None:
+            raise Crash(f"{func.__name__} has no rule for intervals")
+        with np.errstate(all="ignore"):
+            return rule(*args, **kwargs)
+
+    def _method(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return METHODS[name](self, *args, **kwargs)
+
+    def astype(self, to: Any, copy: bool = True) -> Any:
+        return self._method("astype", dtype(to))
+
+    def reshape(self, *shape: Any) -> Bounded:
+        return moved(self, lambda a: a.reshape(*shape))
+
+    def ravel(self) -> Bounded:
+        return self.reshape(-1)
+
+    def copy(self) -> Bounded:
+        return moved(self, lambda a: a.copy())
+
+    def transpose(self, *axes: Any) -> Bounded:
+        return moved(self, lambda a: a.transpose(*axes))
+
+    def squeeze(self, axis: Any = None) -> Bounded:
+        return moved(self, lambda a: a.squeeze(axis))
+
+    def sum(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Any:
+        return self._method("sum", axis, dtype, keepdims, **more)
+
+    def mean(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
+        return self._method("mean", axis, dtype, keepdims)
+
+    def prod(self, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Any:
+        return self._method("prod", axis, dtype, keepdims, **more)
+
+    def max(self, axis: Axis = None, keepdims: bool = False, **more: Any) -> Any:
+        return self._method("max", axis, keepdims, **more)
+
+    def min(self, axis: Axis = None, keepdims: bool = False, **more: Any) -> Any:
+        return self._method("min", axis, keepdims, **more)
+
+    def any(self, axis: Axis = None, keepdims: bool = False) -> Any:
+        return self._method("any", axis, keepdims)
+
+    def all(self, axis: Axis = None, keepdims: bool = False) -> Any:
+        return self._method("all", axis, keepdims)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_REDUCTIONS = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min"}
+
+
+def method(name: str) -> Callable[[Rule], Rule]:
+    """Register a rule as the method `name` of `Bounded`."""
+
+    def register(rule: Rule) -> Rule:
+        METHODS[name] = rule
+        return rule
+
+    return register
+
+
+def moved(x: Bounded, move: Callable[[Array], Array]) -> Bounded:
+    """`x` with its elements placed elsewhere: no arithmetic, so value and radius move alike."""
+    value = move(x.raw)
+    return Bounded(value, 0 if x.is_exact else move(x.radius), x.of)
+
+
+def coerce(*operands: Any) -> tuple[Bounded, ...]:
+    """Operands of one dtype. Arrays are exact; a Python number is rounded to the dtype, as NumPy does."""
+    like = next(x for x in operands if isinstance(x, Bounded)).of
+    out = []
+    for x in operands:
+        if isinstance(x, (bool, int, float)):
+            x = np.asarray(x).astype(like.numpy)
+        if not isinstance(x, Bounded):
+            x = Bounded.exact(x)
+        if x.of is not like:
+            raise Crash(f"{like} against {x.of} in one operation on intervals")
+        out.append(x)
+    return tuple(out)
+
+
+def settled(x: Bounded) -> Any:
+    """A plain array where every interval of a bool or integer tensor is a single value, else `x`."""
+    if x.of.is_float or not x.is_decided:
+        return x
+    return x.raw.astype(x.of.numpy)

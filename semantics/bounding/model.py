@@ -1,0 +1,83 @@
+"""The error model: how far one correct step may be from the real number it stands for (specs/semantics.md, "Numbers").
+
+A correct implementation of a primitive computes in the primitive's dtype. It may round faithfully, or twice (through a
+wider register), instead of once to nearest; it may associate a reduction in any order and contract a*b+c; its
+elementary functions are within `ULPS`. It keeps subnormals (rule M5).
+
+Everything here is computed in float64, so every coefficient has a second part that covers the rounding of the float64
+centre and of the radius itself. For float64 programs this about doubles the radius.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from assay.semantics.dtypes import DType
+
+U64 = 2.0**-53
+
+ULPS: dict[str, float] = {"exp": 4.0, "log": 4.0, "tanh": 4.0, "erf": 4.0, "power": 4.0}
+"""Allowed error of an elementary function, in units in the last place of its result.
+
+float32 libraries in use are within 4 ulp (NumPy's SIMD log: 3.83). `power` has (1 + |y ln x|) times as much, so that
+exp(y * log(x)) is correct too. sqrt, and everything not listed, is one rounding.
+"""
+
+SLACK = 8
+"""Roundings that a contraction may have beside its own terms: a scale or a batch norm folded into the weights."""
+
+
+@cache
+def unit(of: DType) -> float:
+    """Relative error of one rounding to `of`: two roundings to nearest, or one faithful one."""
+    u = of.unit_roundoff
+    return 2 * u * (1 + u) + 8 * U64
+
+
+@cache
+def elementary(name: str, of: DType) -> float:
+    """Relative error of an elementary function, without the factor of `power`."""
+    ulps = ULPS[name]
+    return 2 * ulps * (of.unit_roundoff + U64) + 8 * U64
+
+
+@cache
+def gamma(terms: int, of: DType) -> float:
+    """Relative error, against the sum of magnitudes, of a sum of products of `terms` roundings in any order.
+
+    n u / (1 - n u) while that is below one; beyond, 2 n u is safe, for n u holds without restriction where each
+    operation rounds to nearest (Jeannerod and Rump, "Improved error bounds for inner products", 2013).
+    """
+    total = 8 * U64
+    for u in (of.unit_roundoff, U64) if of.is_float else (U64,):
+        n = terms * u
+        total += n / (1 - min(n, 0.5))
+    return total
+
+
+@cache
+def has_infinity(of: DType) -> bool:
+    """Whether an overflow gives an infinity; in the others it gives NaN or the largest number, as the target likes."""
+    with np.errstate(all="ignore"):
+        return of.is_float and bool(np.isinf(np.float64(np.asarray(np.inf).astype(of.numpy))))
+
+
+@cache
+def has_sign(of: DType) -> bool:
+    """Whether the type has negative numbers and zero: all floats but float8_e8m0fnu, which is a scale, not a number."""
+    return not of.is_float or of.name != "float8_e8m0fnu"
+
+
+@cache
+def overflow_at(of: DType) -> tuple[float, float]:
+    """(safe, sure): a real number below `safe` in magnitude rounds to a finite one; one from `sure` on never does."""
+    top = float(of.max)
+    if not of.is_float:
+        return top, top + 1
+    u = of.unit_roundoff
+    # halfway between the largest number and the next power of two is top * (1 + u / 2), nearly
+    if u <= U64:
+        return top * (1 - 8 * U64), float("inf")
+    return top * (1 + u / 2 - 8 * U64), top * (1 + 4 * u)

@@ -1,0 +1,172 @@
+"""Rules for functions that only place elements, and for conversions (specs/semantics.md, "Numbers")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.bounding.core import Bounded, coerce, implements, method, moved, settled
+from assay.semantics.bounding.model import has_sign
+from assay.semantics.bounding.rounding import rounded
+from assay.semantics.dtypes import BOOL, FLOAT64, DType
+from assay.semantics.errors import Crash, Trap
+from assay.semantics.scalar import operation
+
+
+def _one(function: Any) -> None:
+    def rule(x: Bounded, *args: Any, **kwargs: Any) -> Bounded:
+        return moved(x, lambda a: function(a, *args, **kwargs))
+
+    implements(function)(rule)
+
+
+_ONE: tuple[Any, ...] = (
+    np.reshape, np.ravel, np.transpose, np.moveaxis, np.swapaxes, np.expand_dims, np.squeeze, np.broadcast_to,
+    np.flip, np.roll, np.rot90, np.repeat, np.tile, np.copy, np.diagonal, np.atleast_1d, np.take_along_axis,
+    np.lib.stride_tricks.sliding_window_view, np.lib.stride_tricks.as_strided,
+)  # fmt: skip
+for _f in _ONE:
+    _one(_f)
+
+
+def _many(function: Any) -> None:
+    def rule(parts: Sequence[Any], *args: Any, **kwargs: Any) -> Bounded:
+        xs = coerce(*parts)
+        value = function([x.value for x in xs], *args, **kwargs)
+        if all(x.is_exact for x in xs):
+            return Bounded(value, 0, xs[0].of)
+        return Bounded(value, function([x.radius for x in xs], *args, **kwargs), xs[0].of)
+
+    implements(function)(rule)
+
+
+_many(np.concatenate)
+_many(np.stack)
+
+
+def _pieces(function: Any) -> None:
+    def rule(x: Bounded, *args: Any, **kwargs: Any) -> list[Bounded]:
+        values = function(x.raw, *args, **kwargs)
+        radii = [0] * len(values) if x.is_exact else function(x.radius, *args, **kwargs)
+        return [Bounded(v, r, x.of) for v, r in zip(values, radii, strict=True)]
+
+    implements(function)(rule)
+
+
+_pieces(np.split)
+_pieces(np.array_split)
+
+
+@implements(np.take)
+def take(x: Bounded, indices: Any, axis: int | None = None, **kwargs: Any) -> Bounded:
+    if isinstance(indices, Bounded):
+        raise Crash("take with indices that are not decided")
+    return moved(x, lambda a: np.take(a, indices, axis=axis, **kwargs))
+
+
+@implements(np.pad)
+def pad(x: Bounded, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Bounded:
+    value = np.pad(x.value, pad_width, mode, **kwargs)
+    if x.is_exact:
+        return Bounded(value, 0, x.of)
+    more = {"constant_values": 0} if mode == "constant" else kwargs
+    return Bounded(value, np.pad(x.radius, pad_width, mode, **more), x.of)
+
+
+@implements(np.shape)
+def shape(x: Bounded) -> tuple[int, ...]:
+    return x.shape
+
+
+@implements(np.ndim)
+def ndim(x: Bounded) -> int:
+    return x.ndim
+
+
+@implements(np.size)
+def size(x: Bounded, axis: int | None = None) -> int:
+    return x.size if axis is None else x.shape[axis]
+
+
+@implements(np.full_like)
+def full_like(x: Bounded, fill_value: Any, dtype: Any = None, shape: Any = None, **kwargs: Any) -> Any:
+    like = np.dtype(dtype or x.dtype)
+    out = np.full(x.shape if shape is None else shape, fill_value, like)
+    return Bounded.exact(out) if like == x.dtype else out
+
+
+@implements(np.zeros_like, np.empty_like)
+def zeros_like(x: Bounded, dtype: Any = None, **kwargs: Any) -> Any:
+    return full_like(x, 0, dtype, **kwargs)
+
+
+@implements(np.ones_like)
+def ones_like(x: Bounded, dtype: Any = None, **kwargs: Any) -> Any:
+    return full_like(x, 1, dtype, **kwargs)
+
+
+# --- conversions -------------------------------------------------------------------------------------------------
+
+
+@implements(np.astype)
+def astype_function(x: Bounded, to: Any, **kwargs: Any) -> Any:
+    return x.astype(to)
+
+
+@method("astype")
+def astype(x: Bounded, to: DType) -> Any:
+    """Rule M5. To a wider float exact, to a narrower one rounded; to an integer truncated; to bool `x != 0`."""
+    if to is x.of:
+        return x
+    if to is BOOL:
+        zero = np.zeros((), x.dtype)
+        return x != zero
+    if to.is_integer:
+        return _to_integer(x, to)
+    if _holds(to, x.of):
+        return Bounded(x.raw, 0 if x.is_exact else x.radius, to)
+    value = x.value.copy()
+    return rounded(to, value, 0.0 if x.is_exact else x.radius, (x,), lambda: x.interval())
+
+
+def _holds(to: DType, of: DType) -> bool:
+    """Whether every value of `of` is one of `to`."""
+    if of is BOOL:
+        return has_sign(to)
+    if not of.is_float:
+        return 2.0**of.bits * to.unit_roundoff <= 1 and float(of.max) <= float(to.max)
+    if not has_sign(of) or not has_sign(to):
+        return to is FLOAT64
+    return (
+        to.unit_roundoff <= of.unit_roundoff
+        and to.smallest_subnormal <= of.smallest_subnormal
+        and float(to.max) >= float(of.max)
+    )
+
+
+def _to_integer(x: Bounded, to: DType) -> Any:
+    """Truncated; a float traps where no allowed value is in range; what may trap or wrap may be anything."""
+    low, high = map(np.trunc, x.interval())
+    least, most = float(to.min), float(to.max)
+    known = ~np.isinf(x.radius)
+    if x.of.is_float and bool((known & (np.isnan(x.value) | (high < least) | (low >= most + 1.0))).any()):
+        raise Trap("cast", f"{x.of} value is NaN or out of the range of {to}", label="scalar.T3")
+    inside = known & (low >= least) & (high < most + 1.0)
+    if x.is_exact and bool(inside.all()):
+        return x.raw.astype(np.float64).astype(np.int64 if to.kind == "int" else np.uint64).astype(to.numpy)
+    middle = np.where(x.radius == 0, low, low / 2 + high / 2)
+    radius = np.where(inside, np.where(x.radius == 0, 0.0, (high / 2 - low / 2) * (1 + 2.0**-50)), np.inf)
+    return settled(Bounded(np.where(inside, middle, 0.0), radius, to))
+
+
+
+
+def whole_division(name: str, a: Any, b: Any) -> Any:
+    """The integer operation `name` of the scalar table; anything where an operand is not decided."""
+    a, b = coerce(a, b)
+    decided = np.asarray((a.radius == 0) & (b.radius == 0))
+    x, y = np.broadcast_arrays(a.raw.astype(a.dtype), b.raw.astype(b.dtype))
+    value = operation(name).meaning(x, np.where(decided, y, y.dtype.type(1)))
+    return settled(Bounded(np.asarray(value), np.where(decided, 0.0, np.inf), a.of))

@@ -1,0 +1,262 @@
+"""Rules for functions of one element at a time (specs/semantics.md, "Numbers").
+
+Each rule names the centre, the spread that the operands' intervals cause, and the corners. A monotone function's
+extremes are at the ends of its operand's interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.bounding.core import Array, Bounded, Floats, coerce, implements
+from assay.semantics.bounding.model import U64, elementary, unit
+from assay.semantics.bounding.rounding import not_below_zero, rounded
+
+
+def _pairs(f: Callable[[Any, Any], Any], a: Bounded, b: Bounded) -> list[Any]:
+    """`f` at the four corners of two intervals."""
+    return [f(x, y) for x in a.interval() for y in b.interval()]
+
+
+def _spread(x: Bounded) -> Any:
+    return 0.0 if x.is_exact else x.radius
+
+
+def literal(x: Any, number: float) -> Any:
+    """The real `number` in the dtype of `x`: rounded for an array; for intervals, any rounding of it.
+
+    For constants that an implementation may fold its own way, such as 1 / sqrt(2).
+    """
+    rounded = np.asarray(number).astype(x.dtype)
+    if not isinstance(x, Bounded):
+        return rounded[()]
+    off = 0 if float(rounded) == number else unit(x.of) * abs(number) + x.of.smallest_subnormal
+    return Bounded(np.float64(number), off, x.of)
+
+
+# --- exact up to one rounding ------------------------------------------------------------------------------------
+
+
+@implements(np.add)
+def add(a: Any, b: Any) -> Bounded:
+    """A sum below the normal numbers is exact; a sum of numbers that are not negative is not negative."""
+    a, b = coerce(a, b)
+    value = a.value + b.value
+    out = rounded(
+        a.of, value, _spread(a) + _spread(b), (a, b), lambda: _pairs(np.add, a, b), underflows=False
+    )
+    if (out.radius > out.value).any():
+        return not_below_zero(out, (a.value >= a.radius) & (b.value >= b.radius))
+    return out
+
+
+@implements(np.subtract)
+def subtract(a: Any, b: Any) -> Bounded:
+    a, b = coerce(a, b)
+    spread = _spread(a) + _spread(b)
+    return rounded(
+        a.of, a.value - b.value, spread, (a, b), lambda: _pairs(np.subtract, a, b), underflows=False
+    )
+
+
+def _is_zero(x: Bounded) -> Array:
+    return np.asarray((x.value == 0) & (x.radius == 0))
+
+
+@implements(np.multiply)
+def multiply(a: Any, b: Any) -> Bounded:
+    """A product of an interval with itself is a square, which is not negative."""
+    square = a is b
+    a, b = coerce(a, b)
+    u, v = a.value, b.value
+    spread: Any = 0.0
+    if not b.is_exact:
+        spread = np.abs(u) * b.radius
+    if not a.is_exact:
+        spread = spread + (np.abs(v) + _spread(b)) * a.radius
+    out = rounded(
+        a.of, u * v, spread, (a, b), lambda: _pairs(np.multiply, a, b), zero=lambda: _is_zero(a) | _is_zero(b)
+    )
+    return not_below_zero(out) if square else out
+
+
+@implements(np.square)
+def square(x: Any) -> Bounded:
+    return multiply(x, x)
+
+
+@implements(np.divide)
+def divide(a: Any, b: Any) -> Bounded:
+    """Division by an interval that holds 0, and more than 0, may give anything."""
+    a, b = coerce(a, b)
+    value = a.value / b.value
+    spread: Any = 0.0
+    divisor = b
+    if not (a.is_exact and b.is_exact):
+        off = np.abs(b.value) - _spread(b)
+        spread = (_spread(a) + np.abs(value) * _spread(b)) / np.where(off > 0, off, 0.0)
+        # 0 / 0 above is NaN, which `rounded` sends to the corners; these do not see the pole between them
+        pole = (off <= 0) & (b.radius > 0)
+        if pole.any():
+            divisor = Bounded(b.value, np.where(pole, np.inf, b.radius), b.of)
+    return rounded(
+        a.of, value, spread, (a, divisor), lambda: _pairs(np.divide, a, divisor), zero=lambda: _is_zero(a)
+    )
+
+
+@implements(np.reciprocal)
+def reciprocal(x: Any) -> Bounded:
+    return divide(1.0, x)
+
+
+@implements(np.sqrt)
+def sqrt(x: Bounded) -> Bounded:
+    """An operand that may be negative may give NaN; one that cannot be (a sum of squares) has no negative part."""
+    low, high = x.interval()
+    value = np.sqrt(x.value)
+    spread: Any = 0.0
+    if not x.is_exact:
+        # concave: the root falls off faster below than it rises above
+        spread = x.radius / (value + np.sqrt(low)) * (1 + 8 * U64)
+        spread = np.where(x.radius == 0, 0.0, np.where(low < 0, np.nan, spread))
+    return rounded(x.of, value, spread, (x,), lambda: [np.sqrt(low), np.sqrt(high)], underflows=False)
+
+
+# --- elementary functions ----------------------------------------------------------------------------------------
+
+
+@implements(np.exp)
+def exp(x: Bounded) -> Bounded:
+    value = np.exp(x.value)
+    spread = 0.0 if x.is_exact else np.exp(x.interval()[1]) - value  # rises faster above than it falls below
+    out = rounded(x.of, value, spread, (x,), lambda: [np.exp(e) for e in x.interval()], relative=elementary("exp", x.of))
+    return not_below_zero(out)
+
+
+@implements(np.log)
+def log(x: Bounded) -> Bounded:
+    low, high = x.interval()
+    value = np.log(x.value)
+    # log1p: the logarithm falls off faster below than it rises above; NaN from 0 downwards goes to the corners
+    spread = 0.0 if x.is_exact else np.where(x.radius == 0, 0.0, -np.log1p(-x.radius / x.value) * (1 + 8 * U64))
+    return rounded(
+        x.of, value, spread, (x,), lambda: [np.log(low), np.log(high)], relative=elementary("log", x.of)
+    )
+
+
+def monotone(name: str, f: Callable[[Any], Any], x: Bounded) -> Bounded:
+    """An increasing function with values of magnitude 1 at most."""
+    value = f(x.value)
+    ends = [] if x.is_exact else [f(e) for e in x.interval()]
+    spread: Any = 0.0
+    if ends:
+        spread = np.where(np.isinf(x.radius), np.inf, np.max([np.abs(e - value) for e in ends], axis=0))
+    return rounded(x.of, value, spread, (x,), lambda: ends or [value], relative=elementary(name, x.of))
+
+
+@implements(np.tanh)
+def tanh(x: Bounded) -> Bounded:
+    return monotone("tanh", np.tanh, x)
+
+
+def erf_array(x: Array) -> Floats:
+    """The error function in float64."""
+    x = np.asarray(x, np.float64)
+    return np.fromiter(map(math.erf, x.ravel().tolist()), np.float64, x.size).reshape(x.shape)
+
+
+@implements(np.power)
+def power(a: Any, b: Any) -> Bounded:
+    """Monotone in either operand where the base is positive; other bases are for exact integer exponents."""
+    a, b = coerce(a, b)
+    value = np.power(a.value, b.value)
+    logs = np.abs(b.value * np.log(np.abs(a.value)))
+    relative = elementary("power", a.of) * (1 + np.where(np.isfinite(logs), logs, 0.0))
+    if a.is_exact and b.is_exact:
+        return rounded(a.of, value, 0.0, (a, b), lambda: [value], relative=relative)
+    low, high = a.interval()
+    whole = (b.radius == 0) & (np.rint(b.value) == b.value)
+    rising = b.interval()[0] > 0
+    exact = (a.radius == 0) & (b.radius == 0)
+    # from 0 on, only a pole is in the way; below 0 only an exact whole exponent has a value
+    known = exact | (low > 0) | ((low == 0) & rising) | (whole & ((high < 0) | rising))
+    never = (high < 0) & (b.radius == 0) & ~whole
+    corners = [np.where(known, c, np.nan) for c in _pairs(np.power, a, b)]
+    corners.append(np.where((low < 0) & (high > 0), np.where(known, 0.0, np.nan), corners[0]))
+    spread = np.max([np.abs(c - value) for c in corners], axis=0)
+    base = Bounded(a.value, np.where(known | never, a.radius, np.inf), a.of)
+    return rounded(a.of, value, np.where(exact, 0.0, spread), (base, b), lambda: corners, relative=relative)
+
+
+# --- exact -------------------------------------------------------------------------------------------------------
+
+
+@implements(np.negative)
+def negative(x: Bounded) -> Bounded:
+    return Bounded(-x.value, 0 if x.is_exact else x.radius, x.of)
+
+
+@implements(np.positive)
+def positive(x: Bounded) -> Bounded:
+    return x
+
+
+@implements(np.absolute)
+def absolute(x: Bounded) -> Bounded:
+    if x.is_exact:
+        return Bounded(np.abs(x.raw), 0, x.of) if x.of.is_float else Bounded(np.abs(x.value), 0, x.of)
+    return not_below_zero(Bounded(np.abs(x.value), x.radius, x.of))
+
+
+def _larger(a: Bounded, b: Bounded) -> Bounded:
+    value = np.maximum(a.value, b.value)
+    if a.is_exact and b.is_exact:
+        return Bounded(value, 0, a.of)
+    (a_low, a_high), (b_low, b_high) = a.interval(), b.interval()
+    off = np.maximum(np.maximum(a_high, b_high) - value, value - np.maximum(a_low, b_low))
+    off = np.minimum(np.maximum(a.radius, b.radius), off * (1 + 4 * U64) + 4 * U64 * np.abs(value))
+    # where one is greater for certain, its radius counts; otherwise what either may reach
+    radius = np.where(a_low >= b_high, a.radius, np.where(b_low >= a_high, b.radius, off))
+    radius = np.where(np.isinf(a.radius) | np.isinf(b.radius), np.inf, np.nan_to_num(radius, nan=0.0, posinf=np.inf))
+    return Bounded(value, radius, a.of)
+
+
+@implements(np.maximum)
+def maximum(a: Any, b: Any) -> Bounded:
+    return _larger(*coerce(a, b))
+
+
+@implements(np.minimum)
+def minimum(a: Any, b: Any) -> Bounded:
+    a, b = coerce(a, b)
+    return negative(_larger(negative(a), negative(b)))
+
+
+@implements(np.clip)
+def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+    if low is not None:
+        x = maximum(x, low)
+    return x if high is None else minimum(x, high)
+
+
+def _steps(f: Callable[[Any], Any]) -> Callable[[Bounded], Bounded]:
+    def rule(x: Bounded) -> Bounded:
+        value = f(x.value)
+        if x.is_exact:
+            return Bounded(value, 0, x.of)
+        low, high = map(f, x.interval())
+        still = (x.radius == 0) | ~np.isfinite(value) | np.isinf(x.radius)
+        # whole numbers up to 2**51 have an exact middle; beyond, a step moves by less than 1
+        big = still | (np.abs(value) > 2.0**51)
+        radius = np.where(big, np.where(still, x.radius, x.radius + 1), high / 2 - low / 2)
+        return Bounded(np.where(big, value, low / 2 + high / 2), radius, x.of)
+
+    return rule
+
+
+for _step in (np.floor, np.ceil, np.rint, np.trunc, np.sign):
+    implements(_step)(_steps(_step))

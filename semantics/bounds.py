@@ -1,0 +1,134 @@
+"""Bounds: an interval for each number that every correct implementation must hit (rule M9; specs/semantics.md,
+"Numbers").
+
+An operator's one `value` function, run on `Bounded` operands instead of arrays, yields the operator's bound. The
+error model is `assay.semantics.bounding.model`; the rules, one for each NumPy function, are its neighbours.
+
+    x = Bounded.exact(array)              # float32, say
+    y = np.tanh(x @ w + 1)                # intervals; computing in float32, in any order, cannot leave them
+    contains(y, output_of_a_backend)      # the verdict, element by element
+
+What is allowed: sums in any order and with multiply-add contracted; faithful instead of nearest rounding; elementary
+functions within `ULPS`; a scale folded into a contraction (`SLACK`). What is not: a narrower accumulator, dropped
+terms, flushed subnormals.
+
+A bound that says nothing is not hidden: see `Bounded.vacuous`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from assay.semantics.bounding import logic, movement, pointwise, sums
+from assay.semantics.bounding.core import FUNCTIONS, METHODS, UFUNCS, Bounded
+from assay.semantics.bounding.logic import hull
+from assay.semantics.bounding.model import SLACK, U64, ULPS, gamma, unit
+from assay.semantics.bounding.movement import whole_division
+from assay.semantics.bounding.pointwise import literal
+from assay.semantics.bounding.rounding import not_below_zero
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Crash
+
+__all__ = [
+    "FUNCTIONS",
+    "METHODS",
+    "SLACK",
+    "UFUNCS",
+    "ULPS",
+    "Bounded",
+    "contains",
+    "erf",
+    "gamma",
+    "hull",
+    "literal",
+    "logic",
+    "movement",
+    "never_negative",
+    "pointwise",
+    "sums",
+    "unit",
+    "whole_division",
+    "widen",
+    "windows",
+]  # fmt: skip
+
+
+def contains(bounds: Bounded, array: Any) -> npt.NDArray[np.bool_]:
+    """Element by element, whether `array` (same shape and dtype) is what a correct implementation may give.
+
+    NaN matches a certain NaN, an infinity the same certain infinity; anything matches an infinite radius. The sign of
+    zero is not looked at.
+    """
+    array = np.asarray(array)
+    if array.shape != bounds.shape or dtype(array.dtype) is not bounds.of:
+        raise Crash(f"intervals of {bounds.of}{bounds.shape} against an array of {array.dtype}{array.shape}")
+    got, want = array.astype(np.float64), bounds.value
+    with np.errstate(all="ignore"):
+        # the difference is rounded: half an ulp of it, which a radius that is not zero can spare
+        near = np.abs(got - want) * (1 - 4 * U64) <= bounds.radius
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    hit: npt.NDArray[np.bool_] = same | (near & np.isfinite(want)) | np.isinf(bounds.radius)
+    return hit
+
+
+def erf(x: Any) -> Any:
+    """The error function of an array, in its dtype, or of intervals."""
+    if isinstance(x, Bounded):
+        with np.errstate(all="ignore"):
+            return pointwise.monotone("erf", pointwise.erf_array, x)
+    x = np.asarray(x)
+    return pointwise.erf_array(x).astype(x.dtype)
+
+
+def windows(x: Any, size: Sequence[int], strides: Sequence[int], dilation: Sequence[int]) -> Any:
+    """All windows over the last len(size) axes of an array or of intervals, without copying.
+
+    `x` has shape (*lead, *spatial); the result has shape (*lead, *out, *size), with
+    out = (spatial - dilation * (size - 1) - 1) // strides + 1, or 0 where no window fits. It is read-only.
+    """
+    if isinstance(x, Bounded):
+        value = windows(x.raw, size, strides, dilation)
+        return Bounded(value, 0 if x.is_exact else windows(x.radius, size, strides, dilation), x.of)
+    n = len(size)
+    lead, spatial = x.shape[: x.ndim - n], x.shape[x.ndim - n :]
+    spans = [d * (k - 1) + 1 for k, d in zip(size, dilation, strict=True)]
+    out = [max(0, (s - span) // t + 1) for s, span, t in zip(spatial, spans, strides, strict=True)]
+    steps = x.strides[x.ndim - n :]
+    return np.lib.stride_tricks.as_strided(
+        x,
+        (*lead, *out, *size),
+        (
+            *x.strides[: x.ndim - n],
+            *(b * t for b, t in zip(steps, strides, strict=True)),
+            *(b * d for b, d in zip(steps, dilation, strict=True)),
+        ),
+        writeable=False,
+    )
+
+
+def widen(y: Any, terms: Callable[[], Sequence[Any]], *, roundings: int = 0, absolute: float = 0.0) -> Any:
+    """`y`, which a correct implementation may also compute as a sum that has other `terms`, in any order.
+
+    An array stays as it is. Intervals grow by `absolute`, and by the sum of the terms' magnitudes times the error of
+    `roundings` (default: the number of terms) and `SLACK` more. So formulas that are equal over the reals, such as a
+    batch norm folded to x * s + t, are all correct.
+    """
+    if not isinstance(y, Bounded):
+        return y
+    with np.errstate(all="ignore"):
+        total: Any = absolute
+        values = list(terms())
+        factor = gamma((roundings or len(values)) + SLACK, y.of)
+        for term in values:
+            total = total + factor * (np.abs(term.value) + term.radius)
+        radius = np.where(np.isfinite(y.value), y.radius + np.nan_to_num(total, nan=np.inf, posinf=np.inf), y.radius)
+        return Bounded(y.value, radius, y.of)
+
+
+def never_negative(y: Any) -> Any:
+    """`y`, of which no correct result is negative: intervals are cut off at 0, an array stays as it is."""
+    return not_below_zero(y) if isinstance(y, Bounded) else y

@@ -1,0 +1,111 @@
+"""Modules: what every pass takes and gives; and the planned program, the last form before C (specs/semantics.md).
+
+A module maps names to graph functions, tensor functions and planned programs, and has a table of constants that they
+share. Modules are values: a pass returns a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from assay.semantics.errors import Invalid, Span
+from assay.semantics.graph import Function
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import TensorType
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A logical buffer of a planned program: bytes with one name, one meaning and one life.
+
+    It is live from step `start` up to but not including step `stop`. `place` says whose memory it is: the caller's
+    ("input", "output"), the read-only table ("constant") or the pool ("workspace"); `offset` is its place in the table
+    or the pool, None before that is decided. `producer` names what fills it, for messages.
+    """
+
+    name: str
+    type: TensorType
+    place: Literal["input", "output", "constant", "workspace"]
+    start: int
+    stop: int
+    alignment: int
+    offset: int | None = None
+    producer: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        return self.type.nbytes
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of a tensor function on slots, in the order of its parameters; `scratch` backs its allocations."""
+
+    kernel: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    scratch: tuple[str, ...] = ()
+    span: Span | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps over slots: what runs, in which order, in which memory. Interpreted by `assay.interp.machine`."""
+
+    slots: Mapping[str, Slot]
+    steps: tuple[Step, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    workspace_bytes: int | None = None
+    alignment: int = 64
+
+    def placed(self, place: str) -> list[Slot]:
+        """The slots of one place, in the order of the table."""
+        return [s for s in self.slots.values() if s.place == place]
+
+
+Definition: TypeAlias = Function | PrimFunc | Program
+
+
+@dataclass(frozen=True)
+class Module:
+    """Definitions by name, and the constants they refer to by name. `main` is the entry."""
+
+    definitions: Mapping[str, Definition]
+    constants: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    """Where each constant lies in the read-only table, in bytes, once that is decided."""
+
+    @property
+    def main(self) -> Function:
+        """The entry as a graph function."""
+        entry = self.definitions.get("main")
+        if not isinstance(entry, Function):
+            raise Invalid("the module has no graph function main", label="module.C1")
+        return entry
+
+    @property
+    def program(self) -> Program:
+        """The entry as a planned program."""
+        entry = self.definitions.get("main")
+        if not isinstance(entry, Program):
+            raise Invalid("the module has no planned program main", label="module.C2")
+        return entry
+
+    @property
+    def kernels(self) -> dict[str, PrimFunc]:
+        return {n: d for n, d in self.definitions.items() if isinstance(d, PrimFunc)}
+
+    def kernel(self, name: str) -> PrimFunc:
+        found = self.definitions.get(name)
+        if not isinstance(found, PrimFunc):
+            raise Invalid(f"the module has no tensor function {name}", label="module.C3")
+        return found
+
+    def with_(self, **definitions: Definition) -> Module:
+        """This module with definitions added or replaced."""
+        return replace(self, definitions={**self.definitions, **definitions})

@@ -1,0 +1,24 @@
+"""The table of operators. Adding one is a record in one of these files and a kernel in its mirror under lower/."""
+
+from __future__ import annotations
+
+from assay.semantics.errors import Invalid
+from assay.semantics.operator import Operator
+from assay.semantics.ops import creation, elementwise, movement, pooling, reduction
+
+TABLES = (
+    elementwise.TABLE,
+    reduction.TABLE,
+    pooling.TABLE,
+    movement.TABLE,
+    creation.TABLE,
+)
+
+OPERATORS: dict[str, Operator] = {op.name: op for table in TABLES for op in table}
+
+
+def operator(name: str) -> Operator:
+    """The record of that name."""
+    if name not in OPERATORS:
+        raise Invalid(f"no operator {name!r}", label="call.C8")
+    return OPERATORS[name]

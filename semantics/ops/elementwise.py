@@ -1,0 +1,380 @@
+"""Elementwise operators: one scalar function at every index, operands broadcast (specs/semantics.md, "Elementwise").
+
+Adding one is one record here and one scalar expression in `assay.lower.kernels.elementwise`. Values are computed in the
+operands' dtype, one rounding for each NumPy function; constants are therefore of that dtype too. What an operation
+means for integers and for zeros is taken from the one scalar table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.bounds import Bounded, erf, literal, whole_division, widen
+from assay.semantics.dtypes import BOOL, DTYPES, DType, dtype
+from assay.semantics.operator import Attr, Attrs, Example, Operator
+from assay.semantics.ops.common import broadcast_shapes, require_kind, same_dtype
+from assay.semantics.scalar import ANY, NUMERIC, WHOLE, convert, operation
+from assay.semantics.types import TensorType
+
+FLOAT = ("float",)
+LOGICAL = ("bool",)
+
+Value = Callable[..., Any]
+
+
+# --- values ------------------------------------------------------------------------------------------------------
+
+
+def _own(value: Value) -> Value:
+    """`value` for 4-bit integers too: NumPy computes these as int8, and the result is wrapped."""
+
+    def run(attrs: Attrs, *operands: Any) -> Any:
+        like = operands[0].dtype
+        if dtype(like).bits != 4:
+            return value(attrs, *operands)
+        wide = np.int8 if dtype(like).kind == "int" else np.uint8
+        result = np.asarray(value(attrs, *(x.astype(wide) for x in operands)))
+        return result if result.dtype == np.bool_ else result.astype(like)
+
+    return run
+
+
+def extreme(name: str, a: Any, b: Any) -> Any:
+    """The larger ("max") or smaller ("min") of two; NaN if either is NaN; -0 is below +0, which NumPy leaves open."""
+    result = np.maximum(a, b) if name == "max" else np.minimum(a, b)
+    if isinstance(result, Bounded) or not dtype(result.dtype).is_float or not np.any(result == 0):
+        return result
+    return operation(name).meaning(a, b)
+
+
+def relu(attrs: Attrs, x: Any) -> Any:
+    zero = x.dtype.type(0)
+    result = np.maximum(x, zero)
+    # adding +0 turns -0 into +0 and changes nothing else
+    return result if isinstance(x, Bounded) or not dtype(x.dtype).is_float else result + zero
+
+
+def _sigmoid(attrs: Attrs, x: Any) -> Any:
+    one = x.dtype.type(1)
+    e = np.exp(-np.abs(x))  # of a negative number only, so that nothing overflows
+    # in 1 / (1 + exp(-x)) the exponential may overflow, and the result is then 0
+    return widen(np.where(x >= 0, one, e) / (one + e), lambda: (), absolute=1 / float(dtype(x.dtype).max))
+
+
+def _gelu(attrs: Attrs, x: Any) -> Any:
+    half, one = x.dtype.type(0.5), x.dtype.type(1)
+    return half * x * (one + erf(x * literal(x, math.sqrt(0.5))))
+
+
+def _gelu_tanh(attrs: Attrs, x: Any) -> Any:
+    half, one = x.dtype.type(0.5), x.dtype.type(1)
+    inner = x + literal(x, 0.044715) * (x * x * x)
+    return half * x * (one + np.tanh(literal(x, math.sqrt(2 / math.pi)) * inner))
+
+
+def _leakyrelu(attrs: Attrs, x: Any) -> Any:
+    return np.where(x >= x.dtype.type(0), x, _number(attrs["alpha"], dtype(x.dtype)) * x)
+
+
+def _clip(attrs: Attrs, x: Any) -> Any:
+    low, high = attrs["min"], attrs["max"]
+    of = dtype(x.dtype)
+    # a bound that no element can cross is left out: an integer dtype may be unable to hold it
+    if low is not None and (of.is_float or low > of.min):
+        x = extreme("max", x, _number(low, of))
+    if high is not None and (of.is_float or high < of.max):
+        x = extreme("min", x, _number(high, of))
+    return x
+
+
+def _number(value: float, of: DType) -> Any:
+    """A Python number rounded to the dtype."""
+    return np.asarray(value).astype(of.numpy)[()]
+
+
+def _astype(attrs: Attrs, x: Any) -> Any:
+    to = dtype(attrs["dtype"])
+    return x.astype(to.numpy) if isinstance(x, Bounded) else np.asarray(convert(x, to))
+
+
+def _whole(name: str) -> Value:
+    """An integer operation of the scalar table that traps at 0."""
+
+    def value(attrs: Attrs, a: Any, b: Any) -> Any:
+        if isinstance(a, Bounded) or isinstance(b, Bounded):
+            return whole_division(name, a, b)
+        return operation(name).meaning(a, b)
+
+    return value
+
+
+# --- records -----------------------------------------------------------------------------------------------------
+
+
+def _rule(name: str, kinds: Sequence[str], result: str) -> Callable[[Attrs, tuple[TensorType, ...]], TensorType]:
+    def rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
+        of = same_dtype(name, types)
+        require_kind(name, of, kinds)
+        shape = broadcast_shapes(name, [t.shape for t in types])
+        return TensorType(shape, BOOL if result == "bool" else of)
+
+    return rule
+
+
+def _dtypes(kinds: Sequence[str]) -> list[str]:
+    """One dtype of each of the kinds, for examples: the usual one first."""
+    usual = {"float": "float32", "int": "int32", "uint": "uint8", "bool": "bool"}
+    return [usual[k] for k in ("float", "int", "uint", "bool") if k in kinds]
+
+
+def _unary(
+    name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: str,
+    uses: Sequence[Attrs] = ({},), **more: Any,
+) -> Operator:  # fmt: skip
+    examples = [Example((((2, 3), of),), uses[0]) for of in _dtypes(kinds)]
+    examples += [Example((((5,), _dtypes(kinds)[0]),), use) for use in uses[1:]]
+    examples.append(Example((((), _dtypes(kinds)[0]),), uses[0]))
+    more.setdefault("type_rule", _rule(name, kinds, "same"))
+    return Operator(
+        name, doc, ("x",), "elementwise", value=_own(value), bound=bound, examples=tuple(examples), source=source, **more
+    )
+
+
+def _binary(
+    name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: str,
+    result: str = "same", can_trap: bool = False,
+) -> Operator:  # fmt: skip
+    # a divisor is to be free of zeros
+    safe = {"ranges": {1: (1, 7)}} if can_trap else {}
+    first = _dtypes(kinds)[0]
+    examples = [Example((((2, 3), of), ((2, 3), of)), **safe) for of in _dtypes(kinds)]
+    examples.append(Example((((4, 1, 3), first), ((2, 1), first)), **safe))
+    examples.append(Example((((5,), first), ((), first)), **safe))
+    return Operator(
+        name, doc, ("a", "b"), "elementwise", _rule(name, kinds, result), _own(value), bound, tuple(examples),
+        can_trap=can_trap, source=source,
+    )  # fmt: skip
+
+
+def _onnx(name: str, relax: str) -> str:
+    return f"ONNX {name}, docs/Operators.md; TVM relax.op.{relax}"
+
+
+EXACT = "exact"
+ROUNDED = "half an ulp; integers exact"
+ELEMENTARY = "4 ulp"
+
+_UNARY = (
+    _unary("negative", "-x; integers wrap", NUMERIC, lambda attrs, x: -x, EXACT, _onnx("Neg", "negative")),
+    _unary("abs", "The magnitude of x; integers wrap", NUMERIC, lambda attrs, x: np.abs(x), EXACT, _onnx("Abs", "abs")),
+    _unary("exp", "e to the power x", FLOAT, lambda attrs, x: np.exp(x), ELEMENTARY, _onnx("Exp", "exp")),
+    _unary(
+        "log", "The natural logarithm of x; -inf at 0, NaN below", FLOAT, lambda attrs, x: np.log(x), ELEMENTARY,
+        _onnx("Log", "log"),
+    ),
+    _unary(
+        "sqrt", "The square root of x; NaN below 0", FLOAT, lambda attrs, x: np.sqrt(x), ROUNDED, _onnx("Sqrt", "sqrt")
+    ),
+    _unary(
+        "sigmoid", "1 / (1 + exp(-x))", FLOAT, _sigmoid,
+        "the bound of exp(-|x|) / (1 + exp(-|x|)) and, where exp(-x) overflows, 0", _onnx("Sigmoid", "sigmoid"),
+    ),
+    _unary("tanh", "The hyperbolic tangent of x", FLOAT, lambda attrs, x: np.tanh(x), ELEMENTARY, _onnx("Tanh", "tanh")),
+    _unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, _onnx("Erf", "erf")),
+    _unary("floor", "x rounded down", FLOAT, lambda attrs, x: np.floor(x), EXACT, _onnx("Floor", "floor")),
+    _unary("ceil", "x rounded up", FLOAT, lambda attrs, x: np.ceil(x), EXACT, _onnx("Ceil", "ceil")),
+    _unary(
+        "round", "The whole number nearest to x, ties to even", FLOAT, lambda attrs, x: np.rint(x), EXACT,
+        _onnx("Round", "round"),
+    ),
+    _unary(
+        "reciprocal", "1 / x", FLOAT, lambda attrs, x: x.dtype.type(1) / x, ROUNDED,
+        "ONNX Reciprocal, docs/Operators.md; TVM relax.op.divide of 1",
+    ),
+    _unary("nn.relu", "max(x, 0); NaN stays; -0 becomes +0", NUMERIC, relu, EXACT, _onnx("Relu", "nn.relu")),
+    _unary(
+        "nn.gelu", "x / 2 * (1 + erf(x / sqrt(2)))", FLOAT, _gelu,
+        "the bound of its formula: 1 + erf loses what is common where x is well below 0", _onnx("Gelu", "nn.gelu"),
+    ),
+    _unary(
+        "nn.gelu_tanh", "x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)))", FLOAT, _gelu_tanh,
+        "the bound of its formula", _onnx("Gelu (approximate)", "nn.gelu_tanh"),
+    ),
+    _unary(
+        "logical_not", "Whether x is false", LOGICAL, lambda attrs, x: np.logical_not(x), EXACT,
+        _onnx("Not", "logical_not"),
+    ),
+)  # fmt: skip
+
+
+def _leakyrelu_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
+    require_kind("nn.leakyrelu", types[0].dtype, FLOAT)
+    LEAKYRELU.require(_is_number(attrs["alpha"]), "C1", f"alpha is {attrs['alpha']!r}, not a number")
+    return types[0]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+
+
+LEAKYRELU = _unary(
+    "nn.leakyrelu",
+    "x where x >= 0, else alpha * x",
+    FLOAT,
+    _leakyrelu,
+    ROUNDED,
+    _onnx("LeakyRelu", "nn.leakyrelu"),
+    ({}, {"alpha": 0.25}),
+    type_rule=_leakyrelu_rule,
+    attrs={"alpha": Attr("the slope left of zero", 0.01)},
+    constraints={"C1": "alpha is a number"},
+)
+
+
+def _clip_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
+    of = types[0].dtype
+    require_kind("clip", of, NUMERIC)
+    for name in ("min", "max"):
+        bound = attrs[name]
+        CLIP.require(bound is None or _is_number(bound), "C1", f"{name} is {bound!r}; a number or None is wanted")
+        if bound is None or of.is_float:
+            continue
+        reachable = bound <= of.max if name == "min" else bound >= of.min
+        CLIP.require(bound == math.floor(bound) if math.isfinite(bound) else True, "C2", f"{name} is {bound}, x is {of}")
+        CLIP.require(reachable, "C3", f"{name} is {bound}, but {of} is from {of.min} to {of.max}")
+    return types[0]
+
+
+CLIP = _unary(
+    "clip",
+    "min(max(x, lower bound), upper bound): the upper bound where they are out of order; NaN stays",
+    NUMERIC,
+    _clip,
+    EXACT,
+    _onnx("Clip", "clip"),
+    ({"min": 0, "max": 6}, {"min": -1}, {"max": 2}, {"min": 3, "max": 1}, {}),
+    type_rule=_clip_rule,
+    attrs={"min": Attr("the lower bound; None for none", None), "max": Attr("the upper bound; None for none", None)},
+    constraints={
+        "C1": "min and max are numbers, not NaN, or None",
+        "C2": "for an integer dtype they are whole numbers or infinite",
+        "C3": "for an integer dtype min is not above, and max not below, all its numbers",
+    },
+)
+
+
+def _astype_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
+    ASTYPE.require(
+        isinstance(attrs["dtype"], str) and attrs["dtype"] in DTYPES,
+        "C1",
+        f"dtype is {attrs['dtype']!r}; wanted is one of {', '.join(DTYPES)}",
+    )
+    return TensorType(types[0].shape, dtype(attrs["dtype"]))
+
+
+ASTYPE = _unary(
+    "astype",
+    "x converted: to a float rounded to nearest even; from a float to an integer truncated, and a trap for NaN or what"
+    " is out of range; between integers wrapped; to bool x != 0; from bool 0 or 1",
+    ANY,
+    _astype,
+    "exact where the dtype holds the value, else half an ulp; an operand that is off may be truncated either way",
+    _onnx("Cast", "astype"),
+    ({"dtype": "float16"}, {"dtype": "int8"}, {"dtype": "bool"}, {"dtype": "float64"}),
+    type_rule=_astype_rule,
+    attrs={"dtype": Attr("the name of the dtype")},
+    constraints={"C1": "dtype is the name of a dtype"},
+    can_trap=True,
+)
+
+_BINARY = (
+    _binary("add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: a + b, ROUNDED, _onnx("Add", "add")),
+    _binary("subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a, b: a - b, ROUNDED, _onnx("Sub", "subtract")),
+    _binary("multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: a * b, ROUNDED, _onnx("Mul", "multiply")),
+    _binary(
+        "divide", "a / b, by the rules of IEEE 754 where b is 0", FLOAT, lambda attrs, a, b: a / b, ROUNDED,
+        _onnx("Div", "divide"),
+    ),
+    _binary(
+        "truncate_divide", "a / b rounded to zero; a trap where b is 0", WHOLE, _whole("truncdiv"), EXACT,
+        "ONNX Div of integers, docs/Operators.md; TVM tir.truncdiv", can_trap=True,
+    ),
+    _binary(
+        "floor_divide", "a / b rounded down; a trap where b is 0", WHOLE, _whole("floordiv"), EXACT,
+        "TVM relax.op.floor_divide; NumPy floor_divide", can_trap=True,
+    ),
+    _binary(
+        "power", "a to the power b, by the rules of C's pow", FLOAT, lambda attrs, a, b: np.power(a, b),
+        "4 (1 + |b ln a|) ulp, so that exp(b * log(a)) is correct", _onnx("Pow", "power"),
+    ),
+    _binary(
+        "maximum", "The larger of a and b; NaN if either is NaN; +0 is larger than -0", NUMERIC,
+        lambda attrs, a, b: extreme("max", a, b), EXACT, _onnx("Max", "maximum"),
+    ),
+    _binary(
+        "minimum", "The smaller of a and b; NaN if either is NaN; -0 is smaller than +0", NUMERIC,
+        lambda attrs, a, b: extreme("min", a, b), EXACT, _onnx("Min", "minimum"),
+    ),
+)  # fmt: skip
+
+_DECIDED = "exact; undecided where the operands' intervals overlap"
+
+
+def _relation(name: str, symbol: str, onnx: str, value: Value) -> Operator:
+    doc = f"Whether a {symbol} b; NaN is {'un' if name == 'not_equal' else 'not '}equal to anything"
+    if name not in ("equal", "not_equal"):
+        doc = f"Whether a {symbol} b; false for NaN"
+    return _binary(name, doc, ANY, value, _DECIDED, _onnx(onnx, name), "bool")
+
+
+_RELATIONS = (
+    _relation("equal", "==", "Equal", lambda attrs, a, b: np.equal(a, b)),
+    _relation("not_equal", "!=", "Not of Equal", lambda attrs, a, b: np.not_equal(a, b)),
+    _relation("less", "<", "Less", lambda attrs, a, b: np.less(a, b)),
+    _relation("less_equal", "<=", "LessOrEqual", lambda attrs, a, b: np.less_equal(a, b)),
+    _relation("greater", ">", "Greater", lambda attrs, a, b: np.greater(a, b)),
+    _relation("greater_equal", ">=", "GreaterOrEqual", lambda attrs, a, b: np.greater_equal(a, b)),
+    _binary(
+        "logical_and", "Whether a and b are true", LOGICAL, lambda attrs, a, b: np.logical_and(a, b), EXACT,
+        _onnx("And", "logical_and"),
+    ),
+    _binary(
+        "logical_or", "Whether a or b is true", LOGICAL, lambda attrs, a, b: np.logical_or(a, b), EXACT,
+        _onnx("Or", "logical_or"),
+    ),
+    _binary(
+        "logical_xor", "Whether a and b differ", LOGICAL, lambda attrs, a, b: np.logical_xor(a, b), EXACT,
+        _onnx("Xor", "logical_xor"),
+    ),
+)  # fmt: skip
+
+
+def _where_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
+    condition, a, b = types
+    WHERE.require(condition.dtype is BOOL, "C1", f"the condition is {condition.dtype}, not bool")
+    of = same_dtype("where", (a, b))
+    return TensorType(broadcast_shapes("where", [t.shape for t in types]), of)
+
+
+WHERE = Operator(
+    "where",
+    "a where the condition holds, else b",
+    ("condition", "a", "b"),
+    "elementwise",
+    _where_rule,
+    lambda attrs, condition, a, b: np.where(condition, a, b),
+    "exact; what holds both where the condition is undecided",
+    (
+        Example((((2, 3), "bool"), ((2, 3), "float32"), ((2, 3), "float32"))),
+        Example((((4, 1, 3), "bool"), ((), "int32"), ((2, 1), "int32"))),
+        Example((((), "bool"), ((5,), "bool"), ((5,), "bool"))),
+    ),
+    constraints={"C1": "the condition is bool"},
+    source=_onnx("Where", "where"),
+)
+
+TABLE: tuple[Operator, ...] = (*_UNARY, LEAKYRELU, CLIP, ASTYPE, *_BINARY, *_RELATIONS, WHERE)

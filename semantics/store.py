@@ -1,0 +1,199 @@
+"""Modules as JSON: a flat table of nodes, so that sharing and depth survive (specs/semantics.md, "Storing").
+
+    text = encode(module, arrays)      # arrays: an `ArrayWriter`, whose file holds the tensors
+    module = decode(text, arrays)      # arrays: an `ArrayReader`
+
+Each row is `[class, {field: value}]`; `{"r": n}` in a value is row n, always an earlier one. Tensors lie in one binary
+file, each once, bound by SHA-256. What is read is checked to be of this form; whether it is well-formed as a module is
+for `assay.semantics.rules` to say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from assay.semantics import graph, module, scalar, tensor, types
+from assay.semantics.dtypes import DTYPES, DType, dtype, size_in_bytes
+from assay.semantics.errors import Invalid, Span
+from assay.semantics.operator import Operator
+from assay.semantics.ops import operator
+
+ALIGNMENT = 64
+
+_CLASSES: dict[str, type] = {
+    **{f"graph.{c.__name__}": c for c in (
+        graph.Var, graph.Constant, graph.GlobalVar, graph.Call, graph.CallTIR, graph.Tuple, graph.TupleGetItem,
+        graph.Let, graph.If, graph.Function,
+    )},
+    **{f"scalar.{c.__name__}": c for c in (scalar.Var, scalar.Const, scalar.Apply, scalar.Cast, scalar.Load)},
+    **{f"tensor.{c.__name__}": c for c in (
+        tensor.Buffer, tensor.For, tensor.While, tensor.Seq, tensor.If, tensor.LetStmt, tensor.Allocate,
+        tensor.AllocateConst, tensor.Store, tensor.Assert, tensor.Evaluate, tensor.PrimFunc,
+    )},
+    **{f"types.{c.__name__}": c for c in (types.TensorType, types.TupleType, types.FuncType, types.VirtualDevice)},
+    **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step)},
+    "errors.Span": Span,
+}  # fmt: skip
+_NAMES = {c: n for n, c in _CLASSES.items()}
+
+
+class ArrayWriter:
+    """Appends tensors to a binary file, each content once."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.end = 0
+        self.known: dict[str, int] = {}
+
+    def add(self, array: np.ndarray[Any, Any]) -> dict[str, Any]:
+        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        digest = hashlib.sha256(data).hexdigest()
+        if digest not in self.known:
+            padding = -self.end % ALIGNMENT
+            self.file.write(b"\0" * padding)
+            self.known[digest] = self.end + padding
+            self.file.write(data)
+            self.end += padding + len(data)
+        return {
+            "array": [dtype(array.dtype).name, list(array.shape), self.known[digest], digest],
+        }
+
+
+class ArrayReader:
+    """Reads tensors back from the file, mapped and not copied; a changed byte is Invalid."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            size = path.stat().st_size
+            self.data: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        self.checked: set[tuple[int, int, str]] = set()
+
+    def get(self, ref: Any) -> np.ndarray[Any, Any]:
+        name, shape, offset, digest = ref
+        of = dtype(name)
+        size = size_in_bytes(shape, of)
+        if offset < 0 or offset + size > len(self.data):
+            raise Invalid("a tensor lies outside the file", where=str(self.path), label="store.C1")
+        bytes_ = np.frombuffer(self.data, np.uint8, size, offset) if size else np.empty(0, np.uint8)
+        if (offset, size, digest) not in self.checked:
+            if hashlib.sha256(bytes_.data).hexdigest() != digest:
+                raise Invalid("a tensor's bytes do not have their digest", where=str(self.path), label="store.C2")
+            self.checked.add((offset, size, digest))
+        return bytes_.view(of.numpy).reshape(shape)
+
+
+def encode(root: module.Module, arrays: ArrayWriter) -> str:
+    """The module as JSON text; its tensors go to `arrays`."""
+    rows: list[str] = []
+    index: dict[int, int] = {}
+    stack: list[tuple[Any, Iterator[Any]]] = []
+
+    def value(v: Any) -> Any:
+        if v is None or isinstance(v, (bool, str)) or (isinstance(v, int) and not isinstance(v, np.generic)):
+            return v
+        if isinstance(v, float) and not isinstance(v, np.generic):
+            return {"float": v.hex()}
+        if isinstance(v, (tuple, list)):
+            return [value(x) for x in v]
+        if isinstance(v, Mapping):
+            return {"map": [[value(k), value(x)] for k, x in v.items()]}
+        if isinstance(v, DType):
+            return {"dtype": v.name}
+        if isinstance(v, Operator):
+            return {"operator": v.name}
+        if isinstance(v, np.ndarray):
+            return arrays.add(v)
+        if isinstance(v, np.generic):
+            return {"scalar": [dtype(v.dtype).name, v.tobytes().hex()]}
+        return {"r": index[id(v)]}
+
+    def parts(v: Any) -> Iterator[Any]:
+        """The table's nodes directly inside a value."""
+        if type(v) in _NAMES:
+            yield v
+        elif isinstance(v, (tuple, list)):
+            for x in v:
+                yield from parts(x)
+        elif isinstance(v, Mapping):
+            for k, x in v.items():
+                yield from parts(k)
+                yield from parts(x)
+
+    def inside(v: Any) -> Iterator[Any]:
+        for f in fields(v):
+            yield from parts(getattr(v, f.name))
+
+    stack.append((root, inside(root)))
+    opened = {id(root)}
+    while stack:
+        node, rest = stack[-1]
+        for part in rest:
+            if id(part) not in opened:
+                opened.add(id(part))
+                stack.append((part, inside(part)))
+                break
+        else:
+            stack.pop()
+            assert is_dataclass(node)
+            index[id(node)] = len(rows)
+            content = {f.name: value(getattr(node, f.name)) for f in fields(node)}
+            rows.append(json.dumps([_NAMES[type(node)], content]))
+    return '{"format": "assay-module-1", "rows": [\n' + ",\n".join(rows) + "\n]}\n"
+
+
+def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
+    """The module that `encode` wrote; Invalid where the text is not of that form."""
+    try:
+        data = json.loads(text)
+        if data["format"] != "assay-module-1":
+            raise Invalid(f"unknown format {data['format']!r}", where=where, label="store.C3")
+        built: list[Any] = []
+        for name, content in data["rows"]:
+            made = {k: _value(v, built, arrays) for k, v in content.items()}
+            built.append(_build(_CLASSES[name], made))
+        root = built[-1]
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as wrong:
+        raise Invalid(f"not a stored module: {wrong!r}", where=where, label="store.C3") from None
+    if not isinstance(root, module.Module):
+        raise Invalid("the last row is not a module", where=where, label="store.C3")
+    return root
+
+
+def _build(cls: type, made: dict[str, Any]) -> Any:
+    if cls is scalar.Var:
+        return scalar.Var(made["name"], made["dtype"])
+    return cls(**made)
+
+
+def _value(v: Any, built: list[Any], arrays: ArrayReader) -> Any:
+    if isinstance(v, list):
+        return tuple(_value(x, built, arrays) for x in v)
+    if not isinstance(v, dict):
+        return v
+    ((tag, x),) = v.items()
+    match tag:
+        case "r":
+            return built[x]
+        case "float":
+            return float.fromhex(x)
+        case "map":
+            return {_value(k, built, arrays): _value(y, built, arrays) for k, y in x}
+        case "dtype":
+            return DTYPES[x]
+        case "operator":
+            return operator(x)
+        case "array":
+            return arrays.get(x)
+        case "scalar":
+            return np.frombuffer(bytes.fromhex(x[1]), dtype(x[0]).numpy)[0]
+        case _:
+            raise KeyError(tag)

@@ -1,0 +1,1 @@
+"""Tests, by room. Helpers that several files share are imported as `from tests.<helper> import ...`."""

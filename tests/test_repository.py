@@ -1,0 +1,353 @@
+"""Tests about the repository itself: the import rules of the rooms, the lists that must agree, the house rules.
+
+Each rule is a function from a folder to a list of faults, so that a test can plant a fault in a copy and see it found.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = {
+    "semantics": {"semantics"},
+    "interp": {"semantics", "interp"},
+    "lower": {"semantics", "lower"},
+    "verify": {"semantics", "interp", "lower", "verify"},
+}
+"""The rooms, and the rooms that each may import."""
+MOST_LINES = 500
+
+
+def sources(root: Path, *folders: str) -> Iterator[tuple[str, Path]]:
+    """Python files below some folders of `root`, each with its folder."""
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*.py")):
+            yield folder, path
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+# --- imports ------------------------------------------------------------------------------------------------------
+
+
+def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Every import of a file, inside functions and under TYPE_CHECKING too: its line and what it names.
+
+    A relative import is named with its dots, a computed one is `?`.
+    """
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            case ast.ImportFrom(level=0):
+                yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+            case ast.ImportFrom():
+                yield node.lineno, "." * node.level + (node.module or "")
+            case ast.Call(func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module")):
+                first = node.args[0] if node.args else None
+                yield node.lineno, first.value if isinstance(first, ast.Constant) else "?"
+
+
+def import_faults(root: Path) -> list[str]:
+    """Imports that go upwards or across, that are relative, or that miss the name `assay`."""
+    faults: list[str] = []
+    for room, path in sources(root, *ROOMS, "tests"):
+        for line, name in imported(tree_of(path)):
+            at = f"{path.relative_to(root).as_posix()}:{line}"
+            parts = name.split(".")
+            if name.startswith("."):
+                faults.append(f"{at}: relative import {name}")
+            elif parts[0] in ROOMS:
+                faults.append(f"{at}: import {name} without assay")
+            elif name == "?" and room in ROOMS:
+                faults.append(f"{at}: computed import")
+            elif parts[0] == "assay" and room in ROOMS and (len(parts) == 1 or parts[1] not in ROOMS[room]):
+                faults.append(f"{at}: {room} imports {name}")
+            elif parts[0] == "tests" and room in ROOMS:
+                faults.append(f"{at}: {room} imports {name}")
+    return faults
+
+
+def test_rooms_import_only_from_below() -> None:
+    assert import_faults(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "line"),
+    [
+        ("semantics", "import assay.interp.graph"),
+        ("semantics", "from assay import verify"),
+        ("interp", "from assay.lower import anf"),
+        ("interp", "def f():\n    from assay.lower.anf import to_anf"),
+        ("lower", "from assay.interp import graph"),
+        ("lower", "if TYPE_CHECKING:\n    from assay.interp.graph import run"),
+        ("lower", "import assay.verify.cli as c"),
+        ("lower", "import assay"),
+        ("lower", "importlib.import_module('assay.interp.graph')"),
+        ("lower", "import_module(name)"),
+        ("verify", "from . import cli"),
+        ("verify", "import semantics.graph"),
+        ("verify", "from tests.models import mlp"),
+        ("tests", "from interp import graph"),
+    ],
+)
+def test_a_planted_import_is_found(tmp_path: Path, room: str, line: str) -> None:
+    for folder in (*ROOMS, "tests"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "good.py").write_text("import numpy\nfrom assay.semantics.graph import call\n")
+    assert import_faults(tmp_path) == []
+    (tmp_path / room / "bad.py").write_text(line + "\n")
+    (fault,) = import_faults(tmp_path)
+    assert fault.startswith(f"{room}/bad.py:")
+
+
+# --- packages -----------------------------------------------------------------------------------------------------
+
+
+def package_faults(root: Path) -> list[str]:
+    """Differences between the packages that pyproject.toml lists and the folders that hold Python files."""
+    listed = set(pyproject(root)["tool"]["setuptools"]["packages"])
+    there = {"assay"}
+    faults: list[str] = []
+    for _, path in sources(root, *ROOMS):
+        folder = path.parent
+        there.add("assay." + ".".join(folder.relative_to(root).parts))
+        if not (folder / "__init__.py").is_file():
+            faults.append(f"{folder.relative_to(root)} has no __init__.py")
+    faults += [f"{p} is not listed in pyproject.toml" for p in sorted(there - listed)]
+    faults += [f"{p} is listed in pyproject.toml, but there is no such folder" for p in sorted(listed - there)]
+    return sorted(set(faults))
+
+
+def pyproject(root: Path) -> dict[str, dict[str, dict[str, list[str]]]]:
+    return tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_the_listed_packages_are_the_folders() -> None:
+    assert package_faults(ROOT) == []
+
+
+def test_a_planted_package_is_found(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for package in pyproject(ROOT)["tool"]["setuptools"]["packages"]:
+        folder = tmp_path.joinpath(*package.split(".")[1:])
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "__init__.py").touch()
+    assert package_faults(tmp_path) == []
+    (tmp_path / "lower" / "fresh").mkdir()
+    (tmp_path / "lower" / "fresh" / "new.py").touch()
+    faults = package_faults(tmp_path)
+    assert "assay.lower.fresh is not listed in pyproject.toml" in faults
+    assert len(faults) == 2
+
+
+def test_the_links_for_tools_lead_to_the_rooms() -> None:
+    for room in ROOMS:
+        assert (ROOT / ".src" / "assay" / room).resolve() == ROOT / room
+
+
+# --- chapters -----------------------------------------------------------------------------------------------------
+
+SECTION = re.compile(r'specs/(\w+)\.md(?:, ("[^"]+"(?:(?:, | and )"[^"]+")*))?')
+
+
+def chapter_faults(root: Path) -> list[str]:
+    """Modules whose docstring does not name the chapter of their room, or names a section that is not there."""
+    faults: list[str] = []
+    for room, path in sources(root, *ROOMS):
+        at = path.relative_to(root).as_posix()
+        doc = " ".join((ast.get_docstring(tree_of(path)) or "").split())
+        named = [(m.group(1), re.findall(r'"([^"]+)"', m.group(2) or "")) for m in SECTION.finditer(doc)]
+        if room not in [chapter for chapter, _ in named]:
+            faults.append(f"{at}: the docstring does not name its chapter, specs/{room}.md")
+        for chapter, sections in named:
+            headings = headings_of(root / "specs" / f"{chapter}.md")
+            faults += [f'{at}: specs/{chapter}.md has no section "{s}"' for s in sections if s not in headings]
+    return faults
+
+
+def headings_of(page: Path) -> set[str]:
+    """The headings of a page, as they stand and without a leading number such as M5."""
+    if not page.is_file():
+        return set()
+    found = set(re.findall(r"^#+ (.+?)\s*$", page.read_text(encoding="utf-8"), re.MULTILINE))
+    return found | {re.sub(r"^[A-Z]\d+ ", "", h) for h in found}
+
+
+def test_every_module_names_its_chapter() -> None:
+    assert chapter_faults(ROOT) == []
+
+
+def test_a_planted_docstring_is_found(tmp_path: Path) -> None:
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "interp.md").write_text("# Run it\n\n## M7 Memory\n")
+    (tmp_path / "interp").mkdir()
+    module = tmp_path / "interp" / "machine.py"
+    module.write_text('"""Runs a plan (specs/interp.md,\n"Memory")."""\n')
+    assert chapter_faults(tmp_path) == []
+    module.write_text('"""Runs a plan (specs/interp.md, "Memory" and "Speed")."""\n')
+    assert chapter_faults(tmp_path) == ['interp/machine.py: specs/interp.md has no section "Speed"']
+    module.write_text('"""Runs a plan (specs/lower.md)."""\n')
+    assert chapter_faults(tmp_path) == ["interp/machine.py: the docstring does not name its chapter, specs/interp.md"]
+    module.write_text("x = 1\n")
+    assert len(chapter_faults(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_room_has_a_chapter(room: str) -> None:
+    assert (ROOT / "specs" / f"{room}.md").is_file()
+
+
+# --- size and words -----------------------------------------------------------------------------------------------
+
+
+def size_faults(root: Path) -> list[str]:
+    """Python files of more lines than a person reads at once."""
+    counts = {p: len(p.read_text(encoding="utf-8").splitlines()) for _, p in sources(root, *ROOMS, "tests")}
+    return [f"{p.relative_to(root).as_posix()}: {n} lines" for p, n in counts.items() if n > MOST_LINES]
+
+
+def test_files_are_small() -> None:
+    assert size_faults(ROOT) == []
+
+
+def test_a_planted_long_file_is_found(tmp_path: Path) -> None:
+    (tmp_path / "lower").mkdir()
+    (tmp_path / "lower" / "long.py").write_text("x = 1\n" * MOST_LINES)
+    assert size_faults(tmp_path) == []
+    (tmp_path / "lower" / "long.py").write_text("x = 1\n" * (MOST_LINES + 1))
+    assert size_faults(tmp_path) == ["lower/long.py: 501 lines"]
+
+
+# Written in two parts, so that this file does not match itself.
+MACHINE = re.compile("/" + r"(?:work|root|home/\w+|Users/\w+|tmp/\w*venv)\b" + "(?!/?[*])")
+TEXT = {".py", ".md", ".toml", ".csv", ".c", ".h", ".smt2", ".json", ".yml", ".txt", ""}
+
+
+def text_files(root: Path) -> Iterator[Path]:
+    """The files of the repository that hold text."""
+    tops = [p for p in root.iterdir() if p.is_file()]
+    below = [p for f in (*ROOMS, "tests", "specs", ".ci", ".src") for p in (root / f).rglob("*") if p.is_file()]
+    yield from (p for p in tops + below if p.suffix in TEXT and "__pycache__" not in p.parts)
+
+
+def path_faults(root: Path) -> list[str]:
+    """Lines that hold a path of somebody's machine."""
+    return [
+        f"{path.relative_to(root).as_posix()}:{number}: {line.strip()}"
+        for path in text_files(root)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if MACHINE.search(line)
+    ]
+
+
+def test_no_path_of_a_machine() -> None:
+    assert path_faults(ROOT) == []
+
+
+def test_a_planted_path_is_found(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("x:\n\techo /ro" + "ot/model.onnx\n")
+    assert len(path_faults(tmp_path)) == 1
+
+
+# --- documents and tools ------------------------------------------------------------------------------------------
+
+
+def makefile_targets() -> set[str]:
+    return set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def test_the_documents_name_targets_that_exist() -> None:
+    for page in ("README.md", "CONTRIBUTING.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        named = set(re.findall(r"(?:`|^ {4}|^)make ([a-z]+)", text, re.MULTILINE))
+        assert named
+        assert named <= makefile_targets()
+
+
+def test_contributing_has_a_sentence_for_each_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    names = {re.split(r"[<>=\[]", d)[0] for group in groups for d in group} - {"assay"}
+    described = set(re.findall(r"^- `([\w-]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert names == described & names, f"not described: {sorted(names - described)}"
+    assert described == names, f"described, but no dependency: {sorted(described - names)}"
+
+
+def run_make(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    return subprocess.run(["make", *args], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A folder with the Makefile alone, nothing set up."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_make_alone_lists_the_targets(bare: Path) -> None:
+    done = run_make(bare)
+    assert done.returncode == 0
+    for target in makefile_targets() - {"compiler"}:
+        assert re.search(rf"^ +make {target} +\w", done.stdout, re.MULTILINE), target
+
+
+def test_make_without_a_python_says_so(bare: Path) -> None:
+    done = run_make(bare, "demo", "PYTHON=no-such-python")
+    assert done.returncode == 2
+    assert "Python 3.11 or newer is needed" in done.stderr
+    assert not (bare / ".venv").exists()
+
+
+def test_make_without_venv_says_so(bare: Path) -> None:
+    python = bare / "python-without-venv"
+    python.write_text('#!/bin/sh\ncase "$2" in *ensurepip*) exit 1;; esac\nexit 0\n')
+    python.chmod(0o755)
+    done = run_make(bare, "test", f"PYTHON={python}")
+    assert done.returncode == 2
+    assert "has no venv module" in done.stderr
+
+
+def test_make_without_a_compiler_says_so(bare: Path) -> None:
+    done = run_make(bare, "compiler", "CC=no-such-cc")
+    assert done.returncode == 2
+    assert "no C compiler 'no-such-cc'" in done.stderr
+    assert run_make(bare, "compiler", f"CC={sys.executable}").returncode == 0
+
+
+PROBE = """
+from assay.semantics.graph import call, var
+from assay.semantics.types import TensorType
+from assay.semantics.dtypes import FLOAT32
+
+x = var("x", TensorType((2, 3), FLOAT32))
+number: int = call("nn.relu", x)
+name: float = x.name
+"""
+
+
+@pytest.mark.slow
+def test_the_type_checker_sees_our_types(tmp_path: Path) -> None:
+    """If `assay` could not be resolved its names would be Any, and nothing would be flagged at all."""
+    probe = tmp_path / "probe.py"
+    probe.write_text(PROBE)
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), str(probe)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    flagged = [line for line in done.stdout.splitlines() if "probe.py" in line and "error" in line]
+    assert len(flagged) == 2, done.stdout
+    assert 'has type "Call", variable has type "int"' in flagged[0] or 'expression has type "Call"' in flagged[0]
+    assert '"str"' in flagged[1]

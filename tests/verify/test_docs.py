@@ -1,0 +1,161 @@
+"""The generated pages: fresh, complete, and wrong inputs to them are found."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from assay.semantics.errors import Invalid
+from assay.semantics.ops import OPERATORS
+from assay.verify.docs import __main__ as command, pages, stale, write
+from assay.verify.docs.labels import LABEL, failures, labels_page
+from assay.verify.docs.operators import operators_page, record_file
+from assay.verify.docs.rows import claims, read_rows, rows_page
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_generated_pages_are_fresh() -> None:
+    assert [str(p.relative_to(ROOT)) for p in stale(ROOT)] == [], "run: make docs"
+
+
+# --- a small repository of its own --------------------------------------------------------------------------------
+
+ROWS = 'id,sentence,where\nA1,Sharing becomes lets.,lower/anf.py\nA2,Order is fixed.,\nJ1,"Dims, known later.",\n'
+TEST = """
+import pytest
+pytestmark = [pytest.mark.slow, pytest.mark.row("J1")]
+
+@pytest.mark.row("A1", "A2")
+def test_one(): ...
+
+class TestMany:
+    @pytest.mark.row("A2")
+    def test_two(self): ...
+
+@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.row("A1")), 2])
+def test_three(n): ...
+
+@pytest.mark.parametrize("row", [("R1",)])
+def test_four(row): ...
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    for folder in ("specs", "tests/lower", "lower"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "specs" / "rows.csv").write_text(ROWS)
+    (tmp_path / "tests" / "lower" / "test_anf.py").write_text(TEST)
+    (tmp_path / "lower" / "anf.py").write_text(
+        "def f(n):\n"
+        '    raise Invalid(f"{n} of {n.x + 1} names", label="anf.C1")\n'
+        "def g():\n"
+        '    raise Trap("lost | found", "no such thing", label="anf.T2")\n'
+    )
+    return tmp_path
+
+
+def test_markers_are_collected_without_running(small: Path) -> None:
+    file = "tests/lower/test_anf.py"
+    assert claims(small / "tests") == {
+        "J1": [file],
+        "A1": [f"{file}::test_one", f"{file}::test_three"],
+        "A2": [f"{file}::test_one", f"{file}::TestMany::test_two"],
+    }
+
+
+def test_a_row_is_shown_or_open(small: Path) -> None:
+    page = rows_page(small)
+    assert "3 of 3 rows are shown" in page
+    assert "| A1 | Sharing becomes lets. | lower/anf.py | `lower/test_anf.py::test_one`<br>" in page
+    (small / "tests" / "lower" / "test_anf.py").write_text("def test_one(): ...\n")
+    page = rows_page(small)
+    assert "0 of 3 rows are shown" in page
+    assert "| J1 | Dims, known later. |   | open |" in page
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "label"),
+    [
+        ("specs/rows.csv", ROWS + "A1,Again.,\n", "rows.C1"),
+        ("specs/rows.csv", ROWS + "Q1,No such group.,\n", "rows.C2"),
+        ("specs/rows.csv", ROWS + "A,No number.,\n", "rows.C2"),
+        ("tests/test_x.py", 'import pytest\n@pytest.mark.row(*IDS)\ndef test_x(): ...\n', "rows.C3"),
+        ("tests/test_x.py", 'import pytest\n@pytest.mark.row("A9")\ndef test_x(): ...\n', "rows.C4"),
+        ("specs/rows.csv", ROWS + "A3,Elsewhere.,lower/gone.py\n", "rows.C5"),
+    ],
+)
+def test_a_wrong_row_is_invalid(small: Path, file: str, text: str, label: str) -> None:
+    (small / file).write_text(text)
+    with pytest.raises(Invalid) as wrong:
+        rows_page(small)
+    assert wrong.value.label == label
+
+
+def test_labels_are_found_with_their_messages(small: Path) -> None:
+    found = {f.label: f for f in failures(small)}
+    assert found["anf.C1"].message == "{n} of {...} names"
+    assert (found["anf.T2"].kind, found["anf.T2"].message) == ("lost | found", "no such thing")
+    page = labels_page(small)
+    assert "| anf.C1 | {n} of {...} names | lower/anf.py | open |" in page
+    (small / "tests" / "test_y.py").write_text('LABEL = "anf.C1"\n')
+    assert "| anf.C1 | {n} of {...} names | lower/anf.py | yes |" in labels_page(small)
+    assert "| lost \\| found | lower/anf.py |" in page
+
+
+def test_a_stale_page_is_found_and_written(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(stale(small)) == 3
+    assert command.main([str(small), "--check"]) == 1
+    assert len(write(small)) == 3
+    assert command.main([str(small), "--check"]) == 0
+    page = small / "specs" / "rows.md"
+    page.write_text(page.read_text() + "edited by hand\n")
+    assert stale(small) == [page]
+    capsys.readouterr()
+    assert command.main([str(small)]) == 0
+    assert capsys.readouterr().out == "written: specs/rows.md\n"
+    assert stale(small) == []
+    (small / "tests" / "test_y.py").write_text('import pytest\n@pytest.mark.row("A9")\ndef test_y(): ...\n')
+    assert command.main([str(small)]) == 2
+    assert "claims row A9" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        command.main([str(tmp_path)])
+    assert left.value.code == 2
+    assert "has no folder specs/" in capsys.readouterr().err
+
+
+# --- the real one -------------------------------------------------------------------------------------------------
+
+
+def test_every_operator_has_an_entry() -> None:
+    page = operators_page()
+    for op in OPERATORS.values():
+        assert page.count(f"\n### {op.name}\n") == 1
+        assert (ROOT / "semantics" / "ops" / record_file(op)).is_file()
+        assert op.view or (ROOT / "lower" / "kernels" / record_file(op)).is_file(), f"no kernel file for {op.name}"
+        for label in op.constraints:
+            assert f"| {op.name}.{label} |" in page
+            assert LABEL.fullmatch(f"{op.name}.{label}"), label
+
+
+def test_every_row_of_the_seed_systems_is_listed() -> None:
+    rows = read_rows(ROOT / "specs" / "rows.csv")
+    counts = {"A": 26, "U": 24, "R": 39, "V": 21, "C": 15, "J": 22}
+    assert list(rows) == [f"{letter}{i}" for letter, n in counts.items() for i in range(1, n + 1)]
+
+
+def test_every_kind_of_trap_stands_in_the_chapter() -> None:
+    text = (ROOT / "specs" / "semantics.md").read_text(encoding="utf-8")
+    section = text[text.index("## Traps") : text.index("## M2")]
+    listed = set(re.findall(r"^\| ([a-z ]+) \|", section, re.MULTILINE)) - {"kind"}
+    assert {f.kind for f in failures(ROOT) if f.kind} == listed
+
+
+def test_pages_do_not_depend_on_the_run() -> None:
+    assert pages(ROOT) == pages(ROOT)

@@ -1,0 +1,152 @@
+"""The main job: a model through every stage, each checked (specs/verify.md, "check").
+
+`Check` runs the lines one after another and stops at the first that does not hold. Where its modules come from is
+handed in: a lowering that runs the passes, or a certificate that has them stored. The checks are the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import onnx
+
+from assay.interp import vector
+from assay.interp.graph import evaluate
+from assay.lower.c import CSource, emit
+from assay.lower.onnx_import import import_onnx
+from assay.lower.pipeline import Pass, passes
+from assay.semantics.module import Module
+from assay.verify.compare import Comparison, check_c
+from assay.verify.evidence import Evidence
+from assay.verify.inputs import complete
+from assay.verify.stages import STAGES, Context
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the table."""
+
+    stage: str
+    did: str
+    evidence: Evidence
+    seconds: float
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage,
+            "did": self.did,
+            "how": self.evidence.how,
+            "holds": self.evidence.holds,
+            "detail": self.evidence.detail,
+            "seconds": round(self.seconds, 3),
+            **({"data": self.evidence.data} if self.evidence.data else {}),
+        }
+
+
+class Origin(Protocol):
+    """Where the artefacts that are checked come from."""
+
+    def module(self, stage: str, before: Module | None) -> Module:
+        """The module that `stage` makes of the one before."""
+        ...
+
+    def c_source(self, module: Module) -> CSource: ...
+
+
+@dataclass
+class Lowering:
+    """Artefacts made now. `changed` replaces passes by stage name, `emitter` the C text's: that is how faults are planted."""
+
+    model: onnx.ModelProto
+    name: str
+    dims: Mapping[str, int] = field(default_factory=dict)
+    source: str = "model"
+    changed: Mapping[str, Pass] = field(default_factory=dict)
+    emitter: Callable[..., CSource] = emit
+
+    def module(self, stage: str, before: Module | None) -> Module:
+        if before is None:
+            imported = import_onnx(self.model, evaluate=evaluate, dims=self.dims, source=self.source)
+            return self.changed["import"](imported) if "import" in self.changed else imported
+        return {**passes(vector.run), **self.changed}[stage](before)
+
+    def c_source(self, module: Module) -> CSource:
+        return self.emitter(module, self.name)
+
+
+@dataclass
+class Judged:
+    """Somebody else's outputs: a name for the line, and a function from inputs to outputs by name."""
+
+    name: str
+    model: onnx.ModelProto | None = None
+    outputs: Mapping[str, Array] | None = None
+
+
+@dataclass
+class Check:
+    """One run of the main job. Iterate over `lines()`; afterwards the artefacts are in the fields."""
+
+    origin: Origin
+    given: Mapping[str, Array] = field(default_factory=dict)
+    seed: int = 0
+    judged: list[Judged] = field(default_factory=list)
+    directory: Path | None = None
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None
+    modules: dict[str, Module] = field(default_factory=dict)
+    queries: dict[str, str] = field(default_factory=dict)
+    inputs: dict[str, Array] = field(default_factory=dict)
+    outputs: dict[str, Array] = field(default_factory=dict)
+    source: CSource | None = None
+
+    def lines(self) -> Iterator[Line]:
+        """The table, line by line, up to the first that does not hold."""
+        before: Module | None = None
+        for stage in STAGES:
+            start = time.perf_counter()
+            self.progress(stage.name, 0, 0)
+            module = self.origin.module(stage.name, before)
+            self.modules[stage.name] = module
+            if before is None:
+                self.inputs = complete(module.main, self.given, self.seed)
+            context = Context(self.seed, lambda done, total, s=stage.name: self.progress(s, done, total), self.queries)
+            evidence = stage.check(before or module, module, context)
+            did = stage.describe(before or module, module) if evidence.holds else ""
+            yield Line(stage.name, did, evidence, time.perf_counter() - start)
+            if not evidence.holds:
+                return
+            before = module
+        assert before is not None
+        yield from self.run_lines(before)
+
+    def run_lines(self, planned: Module) -> Iterator[Line]:
+        """The lines that run: C, compare, and everybody who is judged."""
+        start = time.perf_counter()
+        self.progress("c", 0, 0)
+        self.source = self.origin.c_source(planned)
+        did, evidence = check_c(self.source, self.directory)
+        yield Line("c", did, evidence, time.perf_counter() - start)
+        if not evidence.holds:
+            return
+        start = time.perf_counter()
+        comparison = Comparison(
+            self.modules["import"], planned, self.source, self.inputs, self.directory,
+            lambda done, total: self.progress("compare", done, total),
+        )  # fmt: skip
+        did, evidence = comparison.run()
+        self.outputs = comparison.outputs
+        yield Line("compare", did, evidence, time.perf_counter() - start)
+        if not evidence.holds:
+            return
+        for other in self.judged:
+            start = time.perf_counter()
+            self.progress(other.name, 0, 0)
+            did, evidence = comparison.judge(other.name, other.outputs, other.model)
+            yield Line(other.name, did, evidence, time.perf_counter() - start)

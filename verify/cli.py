@@ -1,0 +1,200 @@
+"""The command line: `assay check`, `run`, `build`, `verify` (specs/verify.md, "Command line").
+
+Exit codes: 0 holds, 1 something does not hold (the line says what), 2 the input cannot be used, 3 a fault in Assay.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from assay.interp import graph
+from assay.interp.graph import evaluate
+from assay.lower.onnx_import import import_onnx, load_model
+from assay.semantics.errors import AssayError, Crash, Invalid, Trap
+from assay.verify import certificate
+from assay.verify.backends import backend as find_backend
+from assay.verify.check import Check, Judged, Line, Lowering
+from assay.verify.inputs import complete, load, save
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Say what a tensor program means, lower it to C, and prove each step.",
+)
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="an ONNX model", show_default=False)]
+Dims = Annotated[list[str], typer.Option("--dim", metavar="NAME=N", help="the value of a symbolic dim")]
+Inputs = Annotated[Path | None, typer.Option("--inputs", metavar="IN.npz", help="inputs by name; the others are random")]
+Seed = Annotated[int, typer.Option("--seed", help="fixes the inputs that are not given, and the checks' random data", min=0)]
+AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
+
+
+@app.command()
+def check(
+    model: Model,
+    backend: Annotated[list[str], typer.Option("--backend", help="also judge this backend: onnxruntime or reference")] = [],
+    expected: Annotated[Path | None, typer.Option("--expected", metavar="OUT.npz", help="also judge these outputs")] = None,
+    inputs: Inputs = None,
+    dim: Dims = [],
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Lower MODEL to C stage by stage, check every stage, prove the memory plan, run and compare."""
+    for name in backend:
+        find_backend(name)
+    proto = load_model(model)
+    judged = [Judged("expected", outputs=load(expected))] if expected else []
+    judged += [Judged(name, model=proto) for name in backend]
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=str(model))
+    run = Check(lowering, load(inputs) if inputs else {}, seed, judged)
+    _, holds = show(run.lines(), run, as_json, str(model), seed)
+    raise typer.Exit(0 if holds else 1)
+
+
+@app.command()
+def run(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT.npz", help="where the outputs go", show_default=False)],
+    inputs: Inputs = None,
+    dim: Dims = [],
+    seed: Seed = 0,
+) -> None:
+    """Evaluate MODEL by the definition of its operators."""
+    given = load(inputs) if inputs else {}
+    module = import_onnx(load_model(model), evaluate=evaluate, dims=parse_dims(dim), source=str(model))
+    results = graph.run(module, complete(module.main, given, seed))
+    save(output, results)
+    for name, value in results.items():
+        Console().print(f"{name}: Tensor({tuple(value.shape)}, {value.dtype})", markup=False, highlight=False)
+
+
+@app.command()
+def build(
+    model: Model,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="where the C text and the certificate go", show_default=False)],
+    inputs: Inputs = None,
+    dim: Dims = [],
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Check MODEL and, if every line holds, write its C text and the certificate to DIR."""
+    certificate.require_writable(output)
+    proto = load_model(model)
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=str(model))
+    run = Check(lowering, load(inputs) if inputs else {}, seed)
+    lines, holds = show(run.lines(), run, as_json, str(model), seed)
+    if holds:
+        certificate.write(output, run, lines, c_name(model))
+    raise typer.Exit(0 if holds else 1)
+
+
+@app.command()
+def verify(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="a directory that assay build made", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Check a certificate again, from nothing but the directory."""
+    stored = certificate.Stored(directory)
+    run = Check(stored, stored.inputs(), stored.seed)
+    _, holds = show(certificate.lines(stored, run), run, as_json, str(directory), stored.seed)
+    raise typer.Exit(0 if holds else 1)
+
+
+def parse_dims(given: Iterable[str]) -> dict[str, int]:
+    """`NAME=N` options as a mapping."""
+    dims: dict[str, int] = {}
+    for text in given:
+        name, equals, number = text.rpartition("=")
+        if not equals or not name or not number.isdecimal():
+            raise Invalid(f"--dim takes NAME=N, such as N=4, not {text!r}", label="cli.C1")
+        dims[name] = int(number)
+    return dims
+
+
+def c_name(model: Path) -> str:
+    """The prefix of the C symbols: the model's file name as an identifier."""
+    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in model.stem).strip("_")
+    return name if name and not name[0].isdigit() else f"model_{name}"
+
+
+# --- showing -----------------------------------------------------------------------------------------------------
+
+
+def show(lines: Iterable[Line], run: Check, as_json: bool, what: str, seed: int) -> tuple[list[Line], bool]:
+    """Print the table line by line as it comes (or as JSON at the end); the lines, and whether all hold."""
+    out = Console(stderr=as_json)
+    done: list[Line] = []
+    with progress(run):
+        for line in lines:
+            done.append(line)
+            if not as_json:
+                print_line(out, line)
+    holds = all(line.evidence.holds for line in done)
+    if as_json:
+        data = {"model": what, "seed": seed, "holds": holds, "lines": [line.as_data() for line in done]}
+        json.dump(data, sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    return done, holds
+
+
+def print_line(out: Console, line: Line) -> None:
+    """One line of the table: stage, verdict, time, what was done and what was shown."""
+    good = line.evidence.holds
+    said = "; ".join(part for part in (line.did, line.evidence.detail) if part)
+    row = Table.grid(padding=(0, 2, 0, 0))
+    row.add_column(width=11, style="bold")
+    row.add_column(width=7, style="green" if good else "bold red")
+    row.add_column(width=8, justify="right", style="dim")
+    row.add_column(overflow="fold")
+    row.add_row(Text(line.stage), line.evidence.how if good else "FAILS", f"{line.seconds:.2f} s", Text(said))
+    out.print(row)
+
+
+@contextmanager
+def progress(run: Check) -> Iterator[None]:
+    """A line on the terminal that says what is being done; nothing where there is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status("starting") as status:
+
+        def tell(stage: str, done: int, total: int) -> None:
+            status.update(escape(f"{stage} {done}/{total}" if total else stage))
+
+        run.progress = tell
+        yield
+
+
+def main() -> None:
+    """Run the command line; whatever a person can cause gets one line and no traceback."""
+    error = Console(stderr=True)
+
+    def fail(text: str, code: int) -> None:
+        error.print(text, markup=False, highlight=False, soft_wrap=True)
+        sys.exit(code)
+
+    try:
+        app()
+    except Crash as wrong:
+        fail(f"assay: this is a fault in Assay, please report it: {wrong}", 3)
+    except Trap as wrong:
+        fail(f"assay: {wrong}", 1)
+    except AssayError as wrong:
+        fail(f"assay: {wrong}", 2)
+    except MemoryError:
+        fail("assay: not enough memory", 2)
+    except KeyboardInterrupt:
+        fail("assay: interrupted", 130)

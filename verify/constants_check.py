@@ -1,0 +1,75 @@
+"""Whether folding, merging and placing constants changed anything (specs/verify.md, "constants").
+
+The source is numbered again with every call on constants evaluated; the target's table is numbered by content (dtype,
+shape and bytes). Equal results mean equal programs. z3 shows that no two constants share a byte of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.interp import vector
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Trap
+from assay.semantics.graph import Call, CallTIR, Expr, Function, show_head
+from assay.semantics.module import Module, Slot
+from assay.semantics.operator import Operator
+from assay.semantics.types import TensorType
+from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.numbering import Table, first_unmatched, number_function
+from assay.verify.plan import prove
+
+Array = np.ndarray[Any, Any]
+
+ALIGNMENT = 64
+"""What the C text relies on for each constant."""
+
+
+def table_slots(module: Module) -> tuple[list[Slot], int]:
+    """The constants as slots of one life, and the bytes of their table."""
+    slots = [
+        Slot(name, TensorType(a.shape, dtype(a.dtype)), "constant", 0, 1, ALIGNMENT, module.offsets.get(name), "constant")
+        for name, a in module.constants.items()
+    ]
+    size = max((s.offset + s.nbytes for s in slots if s.offset is not None), default=0)
+    return slots, size
+
+
+def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
+    """Whether `target` is `source` with its constants folded and in a table; and the text that z3 was asked."""
+    table = Table()
+    for name, before in source.definitions.items():
+        if not isinstance(before, Function):
+            continue
+        after = target.definitions.get(name)
+        if not isinstance(after, Function):
+            return refuted("proved", f"function {name} is gone"), ""
+        one = number_function(before, source, table, _folder(source))
+        two = number_function(after, target, table)
+        if one.result != two.result or one.recursive != two.recursive:
+            node = first_unmatched(one, two)
+            what = f"{show_head(node)} at {node.span}" if node is not None else "the result"
+            return refuted("proved", f"{what} has another value after folding"), ""
+    slots, size = table_slots(target)
+    placed, text = prove(slots, size, "constants")
+    if not placed.holds:
+        return placed, text
+    return proved(f"same value for every input; z3: no two of {len(slots)} constants share a byte"), text
+
+
+def _folder(module: Module) -> Callable[[Expr, Sequence[Array]], Sequence[Array] | None]:
+    """Evaluates a call on constants: by the tensor function's rules, a view by its operator."""
+
+    def fold(node: Expr, args: Sequence[Array]) -> Sequence[Array] | None:
+        if isinstance(node, Call) and isinstance(node.op, Operator):
+            return [node.op.value(node.attrs, *args)]
+        assert isinstance(node, CallTIR)
+        try:
+            return list(vector.run(module.kernel(node.func), args))
+        except Trap:
+            return None
+
+    return fold

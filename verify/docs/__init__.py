@@ -1,0 +1,36 @@
+"""The generated pages of specs/: operators, labels, rows. Chapter: specs/verify.md, "Generated pages".
+
+Each page is a function of the records, the sources or the tests, so that none is kept by hand. A page that is stale
+fails a test; `make docs` writes them all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assay.verify.docs.labels import labels_page
+from assay.verify.docs.operators import operators_page
+from assay.verify.docs.rows import rows_page
+
+
+def pages(root: Path) -> dict[Path, str]:
+    """The text of every generated page, by its path. `root` is the top of the repository."""
+    return {
+        root / "specs" / "operators.md": operators_page(),
+        root / "specs" / "labels.md": labels_page(root),
+        root / "specs" / "rows.md": rows_page(root),
+    }
+
+
+def stale(root: Path) -> list[Path]:
+    """The pages whose file is missing or says something else."""
+    return [p for p, text in pages(root).items() if not p.is_file() or p.read_text(encoding="utf-8") != text]
+
+
+def write(root: Path) -> list[Path]:
+    """Write the pages that are stale; these are returned."""
+    texts = pages(root)
+    changed = stale(root)
+    for path in changed:
+        path.write_text(texts[path], encoding="utf-8")
+    return changed

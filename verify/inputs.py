@@ -1,0 +1,103 @@
+"""Inputs and outputs in files, and inputs made from a seed (specs/verify.md, "Inputs")."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.interp.graph import check_inputs
+from assay.semantics.dtypes import DTYPES, dtype
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import Function
+from assay.semantics.types import TensorType
+
+Array = np.ndarray[Any, Any]
+
+
+def load(path: Path) -> dict[str, Array]:
+    """The tensors of an .npz file by name."""
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            if isinstance(data, np.ndarray):
+                raise Invalid("one array where an .npz of named arrays is expected", where=str(path), label="input.C5")
+            return {_plain(n): _exotic(n, data[n]) for n in data.files}
+    except FileNotFoundError:
+        raise Invalid("no such file", where=str(path), label="input.C5") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as wrong:
+        raise Invalid(f"not an .npz of arrays: {wrong}", where=str(path), label="input.C5") from None
+
+
+def _exotic(name: str, array: Array) -> Array:
+    """NumPy's format has no names for bfloat16 and its like: they travel as bytes, the dtype behind the name."""
+    return array.view(DTYPES[name.rpartition(":")[2]].numpy) if ":" in name and array.dtype.kind == "V" else array
+
+
+def _plain(name: str) -> str:
+    head, colon, tail = name.rpartition(":")
+    return head if colon and tail in DTYPES else name
+
+
+def save(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write an .npz; the file appears whole or not at all."""
+
+    def write(to: Path) -> None:
+        named = {}
+        for name, array in arrays.items():
+            of = dtype(array.dtype)
+            exotic = array.dtype.kind == "V" or of.name.startswith(("bfloat", "float8", "int4", "uint4"))
+            named[f"{name}:{of}" if exotic else name] = array.view(f"V{of.itemsize}") if exotic else array
+        with to.open("wb") as file:
+            np.savez(file, **named)  # type: ignore[arg-type]
+
+    replace_file(path, write)
+
+
+def replace_file(path: Path, write: Any) -> None:
+    """Call `write` with a temporary path beside `path`, then put the file in its place."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent or Path("."))
+    except OSError as wrong:
+        raise Invalid(f"cannot write: {wrong.strerror}", where=str(path), label="output.C1") from None
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as wrong:
+        raise Invalid(f"cannot write: {wrong.strerror}", where=str(path), label="output.C1") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str, Array]:
+    """`given`, and for each input that is missing random values: normal reals, small whole numbers, coin tosses."""
+    rng = np.random.default_rng(seed)
+    inputs = dict(given)
+    for p in main.params:
+        assert isinstance(p.type, TensorType)
+        if p.name in inputs:
+            continue
+        if not p.type.is_static:
+            raise Invalid(
+                f"input {p.name!r} is {p.type}: give it with --inputs, or its sizes with --dim", label="input.C6"
+            )
+        shape, of = p.type.static_shape, p.type.dtype
+        if of.is_float:
+            inputs[p.name] = rng.standard_normal(shape, dtype=np.float32).astype(of.numpy)
+        else:
+            inputs[p.name] = rng.integers(0, 2, shape).astype(of.numpy)
+    check_inputs(main, inputs)
+    return inputs

@@ -1,0 +1,212 @@
+"""Whether tensor functions do what the operators did (specs/verify.md, "legalize").
+
+Two halves. The graph is the same but for calls, and each tensor function claims the operator it replaces: by a walk of
+both graphs in lockstep. Each tensor function keeps its claim: run by the scalar rules on random operands of its very
+shapes, its results lie within the operator's bounds, and on integer-valued operands of a contraction or reduction,
+where every order of additions is exact, they are equal bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.interp import vector
+from assay.semantics.bounds import Bounded, contains
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Trap
+from assay.semantics.graph import Call, CallTIR, Function, Var, call, show_head, var
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import TensorType, flatten, same_type
+from assay.semantics.walk import post_order
+from assay.verify.evidence import Evidence, checked, refuted, tested
+
+Array = np.ndarray[Any, Any]
+Progress = Callable[[int, int], None]
+
+
+def check_legalize(source: Module, target: Module, seed: int = 0, progress: Progress = lambda i, n: None) -> Evidence:
+    """Both halves, for every graph function of the module."""
+    samples: dict[str, Call] = {}
+    for name, before in source.definitions.items():
+        after = target.definitions.get(name)
+        if isinstance(before, Function):
+            if not isinstance(after, Function):
+                return refuted("checked", f"function {name} is gone")
+            wrong = _lockstep(before, after, target, samples)
+            if wrong:
+                return refuted("checked", f"in {name}: {wrong}")
+    unused = [n for n in target.kernels if n not in samples and n not in source.definitions]
+    if unused:
+        return refuted("checked", f"tensor function {unused[0]} is never called")
+    exact = 0
+    for i, (name, call) in enumerate(samples.items()):
+        progress(i, len(samples))
+        verdict = check_kernel(target.kernel(name), call, seed)
+        if not verdict.holds:
+            return refuted("tested", f"{name} at {call.span}: {verdict.detail}")
+        exact += verdict.data["exact"]
+    progress(len(samples), len(samples))
+    return tested(f"{len(samples)} kernels within their operator's bounds, {exact} of them bit for bit")
+
+
+def _lockstep(before: Function, after: Function, target: Module, samples: dict[str, Call]) -> str | None:
+    """Why the graphs differ in more than calls, if they do; a call for each tensor function goes into `samples`."""
+    old, new = list(post_order(before)), list(post_order(after))
+    pair: dict[int, int] = {}
+    for a, b in zip(old, new, strict=False):
+        pair[id(a)] = id(b)
+        if [pair.get(id(c)) for c in a.children] != [id(c) for c in b.children]:
+            return f"{show_head(a)} at {a.span} has other operands"
+        if isinstance(a, Call) and isinstance(a.op, Operator) and not a.op.view:
+            if not isinstance(b, CallTIR):
+                return f"{a.op.name} at {a.span} is still an operator"
+            claim = target.kernel(b.func).attrs
+            if claim.get("operator") != a.op.name or claim.get("attrs") != dict(a.attrs):
+                return f"{a.op.name} at {a.span} is replaced by {b.func}, which claims to be {claim.get('operator')}"
+            samples.setdefault(b.func, a)
+        elif type(a) is not type(b):
+            return f"{show_head(a)} at {a.span} has become {show_head(b)}"
+        elif isinstance(a, Var) and a is not b:
+            return f"variable {a.name} has become another"
+        if not same_type(a.type, b.type):
+            return f"{show_head(a)} at {a.span} has become {b.type}"
+    return None if len(old) == len(new) else "the graphs have different sizes"
+
+
+def check_kernel(kernel: PrimFunc, call: Call, seed: int) -> Evidence:
+    """Whether the tensor function gives, on random operands, what the operator's definition allows."""
+    op = call.op
+    assert isinstance(op, Operator)
+    types = [a.type for a in call.args if isinstance(a.type, TensorType)]
+    exact = False
+    for data in ("integers", "reals"):
+        whole = data == "integers"
+        if whole != (op.family in ("contraction", "reduction")) and _cost(types) > LARGE:
+            continue
+        rng = np.random.default_rng([seed, len(kernel.name), whole])
+        operands = [_random(t, rng, whole, op, i, types, call.attrs) for i, t in enumerate(types)]
+        allowed = _outcome(lambda x: op.value(call.attrs, *[_lift(v) for v in x]), operands)
+        got = _outcome(lambda x: tuple(vector.run(kernel, x)), operands)
+        if isinstance(allowed, Trap) or isinstance(got, Trap):
+            if isinstance(allowed, Trap) and isinstance(got, Trap) and allowed.kind == got.kind:
+                continue
+            return refuted("tested", f"the operator gives {_short(allowed)}, the kernel {_short(got)}")
+        wanted = allowed if isinstance(allowed, tuple) else (allowed,)
+        for i, (w, g) in enumerate(zip(wanted, got, strict=True)):
+            wrong = outside(w, g)
+            if wrong:
+                return refuted("tested", f"result {i} on {data}: {wrong}")
+        if all(not isinstance(w, Bounded) for w in wanted):
+            exact = True
+        elif whole and op.family in ("contraction", "reduction") and _every_order_is_exact(op, call, operands):
+            plain = wanted[0].value.astype(got[0].dtype)
+            if not np.array_equal(plain, got[0]):
+                return refuted("tested", f"on integers, where every order is exact: {_first(plain, got[0])}")
+            exact = True
+    return checked("", exact=exact)
+
+
+def check_claim(kernel: PrimFunc, seed: int) -> Evidence:
+    """Whether a tensor function computes the operator that its attributes name."""
+    if "operator" not in kernel.attrs:
+        return refuted("tested", f"tensor function {kernel.name} does not say which operator it computes")
+    operands = [var(b.name, TensorType(b.shape, b.dtype)) for b in kernel.inputs]
+    made = call(kernel.attrs["operator"], *operands, **kernel.attrs["attrs"])
+    wanted = [str(t) for t in flatten(made.type)]
+    given = [str(TensorType(b.shape, b.dtype)) for b in kernel.outputs]
+    if wanted != given:
+        return refuted("checked", f"tensor function {kernel.name} gives {given}, its operator {wanted}")
+    verdict = check_kernel(kernel, made, seed)
+    return verdict if verdict.holds else refuted("tested", f"{kernel.name}: {verdict.detail}")
+
+
+LARGE = 1 << 24
+"""Elements of operands from which on only the more telling of the two kinds of data is run."""
+
+
+def _cost(types: Sequence[TensorType]) -> int:
+    return sum(int(np.prod(t.static_shape)) for t in types)
+
+
+def _random(
+    t: TensorType, rng: np.random.Generator, whole: bool, op: Operator, index: int, types: Sequence[TensorType],
+    attrs: Mapping[str, Any],
+) -> Array:  # fmt: skip
+    """Random operand of a type: small whole numbers, or reals of both signs; indices mostly in range."""
+    shape = t.static_shape
+    if t.dtype.is_float:
+        if whole:
+            return rng.integers(-4, 5, shape, dtype=np.int8).astype(t.dtype.numpy)
+        return rng.standard_normal(shape, dtype=np.float32).astype(t.dtype.numpy)
+    if t.dtype.kind == "bool":
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if op.name == "take" and index == 1:
+        size = types[0].static_shape[attrs["axis"]]
+        return rng.integers(-size, size, shape).astype(t.dtype.numpy) if size else np.zeros(shape, t.dtype.numpy)
+    low = 1 if whole else max(int(t.dtype.min), -7)
+    return rng.integers(low, 7, shape).astype(t.dtype.numpy)
+
+
+def _lift(x: Array) -> Any:
+    return Bounded.exact(x) if dtype(x.dtype).is_float else x
+
+
+def _outcome(run: Callable[[list[Array]], Any], operands: list[Array]) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return run(operands)
+    except Trap as trap:
+        return trap
+
+
+def _short(outcome: Any) -> str:
+    return str(outcome) if isinstance(outcome, Trap) else "a value"
+
+
+def outside(allowed: Any, got: Array) -> str | None:
+    """Where `got` is not what is allowed, if anywhere: the worst element, its interval and its value."""
+    if not isinstance(allowed, Bounded):
+        want = np.asarray(allowed)
+        if _same_bits(want, got):
+            return None
+        different = want != got
+        if dtype(want.dtype).is_float:
+            different = (want != got) & ~(np.isnan(want) & np.isnan(got))
+        if want.shape != got.shape or want.dtype != got.dtype:
+            return f"Tensor({got.shape}, {got.dtype}) instead of Tensor({want.shape}, {want.dtype})"
+        return _first(want, got) if bool(np.any(different)) else None
+    inside = contains(allowed, got)
+    if bool(np.all(inside)):
+        return None
+    distance = np.where(inside, -1.0, np.abs(got.astype(np.float64) - allowed.value) - allowed.radius)
+    distance = np.where(np.isnan(distance), np.inf, distance)
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), got.shape))
+    low, high = allowed.interval()
+    count = int(np.size(inside) - np.count_nonzero(inside))
+    return (
+        f"element {at} is {float(got[at])!r}, allowed is [{float(low[at])!r}, {float(high[at])!r}]"
+        f" ({count} of {got.size} outside)"
+    )
+
+
+def _every_order_is_exact(op: Operator, call: Call, operands: Sequence[Array]) -> bool:
+    """Whether on these whole numbers no partial sum, in any order, is too large for its dtype to hold exactly."""
+    magnitudes = [np.abs(x.astype(np.float64)) if dtype(x.dtype).is_float else x for x in operands]
+    most = float(np.max(op.value(call.attrs, *magnitudes), initial=0.0))
+    return op.name != "mean" and most < 1 / dtype(operands[0].dtype).unit_roundoff
+
+
+def _first(wanted: Array, got: Array) -> str:
+    at = tuple(int(i) for i in np.argwhere(wanted != got)[0])
+    return f"element {at} is {got[at]}, must be {wanted[at]}"
+
+
+def _same_bits(a: Any, b: Array) -> bool:
+    a = np.ascontiguousarray(a)
+    b = np.ascontiguousarray(b)
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()

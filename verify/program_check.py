@@ -1,0 +1,50 @@
+"""Programs of steps against the graph function they come from (specs/verify.md, "liveness").
+
+Values are numbered slot by slot, from the steps alone: what the planner thought is not read.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from assay.semantics.graph import CallTIR, show_head
+from assay.semantics.module import Module, Step
+from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.numbering import Table, number_function, step_results, tensors
+
+
+def describe(step: Step, index: int) -> str:
+    """A step for a message: its kernel, its place, its number."""
+    return f"step {index} ({step.kernel}" + (f" at {step.span})" if step.span else ")")
+
+
+def check_program(source: Module, target: Module) -> Evidence:
+    """Whether the program computes what the graph function does, slot by slot: a proof by numbering."""
+    table = Table()
+    graph = number_function(source.main, source, table)
+    program = target.program
+    holds: dict[str, int] = {name: table.number("parameter", i) for i, name in enumerate(program.inputs)}
+    for name in target.constants:
+        holds[name] = table.constant(target.constants[name])
+    for i, step in enumerate(program.steps):
+        for name in step.reads:
+            if name not in holds:
+                return refuted("proved", f"{describe(step, i)} reads {name}, which nothing has written")
+        kernel = target.kernel(step.kernel)
+        wanted = [(b.static_shape, b.dtype) for b in kernel.params]
+        given = [program.slots[n].type for n in (*step.reads, *step.writes)]
+        for (shape, dtype), t, name in zip(wanted, given, (*step.reads, *step.writes), strict=True):
+            if t.dtype is not dtype or prod(t.static_shape) != prod(shape):
+                return refuted("proved", f"{describe(step, i)} takes {shape} {dtype} where slot {name} is {t}")
+        results = step_results(kernel, [holds[n] for n in step.reads], table)
+        for name, number in zip(step.writes, results, strict=True):
+            holds[name] = number
+    results = tensors(graph.result, source.main.result_type, table)
+    for name, number in zip(program.outputs, results, strict=True):
+        if holds.get(name) != number:
+            computed = set(holds.values())
+            calls = [n for n in graph.order if isinstance(n, CallTIR)]
+            lost = next((n for n in calls if not computed & set(tensors(graph.of[id(n)], n.type, table))), None)
+            why = f": {show_head(lost)} at {lost.span} is never computed" if lost is not None else ""
+            return refuted("proved", f"output {name} does not get its value{why}")
+    return proved(f"every output gets its value for every input; {len(program.steps)} steps")
