@@ -1,8 +1,11 @@
 # Every target does its own set-up: a virtual environment in .venv, made anew only when pyproject.toml changes.
 # Nothing but make, a C compiler and Python 3.11 or newer (with its venv module) is needed beforehand.
 
-PYTHON ?= python3
-CC ?= cc
+PYTHON ?= $(or $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11,\
+  $(shell $(p) -c 'import sys; sys.version_info < (3, 11) or print("$(p)")' 2>/dev/null))),python3)
+ifeq ($(origin CC),default)
+CC := $(notdir $(firstword $(shell command -v cc) $(shell command -v gcc) $(shell command -v clang) cc))
+endif
 JOBS ?= 2
 MODEL ?= $(shell $(BIN)/python -c 'import onnx, pathlib; print(pathlib.Path(onnx.__file__).parent / "backend/test/data/light/light_squeezenet.onnx")')
 VENV := .venv
@@ -34,7 +37,7 @@ types: $(READY) ## mypy, strict
 
 bench: $(READY) compiler ## the benchmarks, each peer beside us in one run
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,xdsl]'
-	$(BIN)/python -m pytest -m bench -s
+	for file in tests/bench/bench_*.py; do $(BIN)/python -m tests.bench.$$(basename $$file .py) || exit 1; done
 
 campaign: $(READY) compiler ## the long random runs
 	$(BIN)/python -m pytest -n $(JOBS) -m campaign --hypothesis-profile campaign

@@ -21,12 +21,12 @@ def bind_dims(func: PrimFunc, inputs: Sequence[Array]) -> dict[Var, int]:
     Invalid, naming the parameter, where `inputs` differ from them in number, dtype, rank or shape.
     """
     if len(inputs) != len(func.inputs):
-        raise Invalid(f"{func.name} takes {len(func.inputs)} inputs, {len(inputs)} given", label="tensor.C11")
+        raise Invalid(f"{func.name} takes {len(func.inputs)} inputs, {len(inputs)} given", label="argument.C1")
     dims: dict[Var, int] = {}
     for buffer, array in zip(func.inputs, inputs, strict=True):
         if dtype(array.dtype) is not buffer.dtype or array.ndim != len(buffer.shape):
             got = f"{array.dtype} of rank {array.ndim}"
-            raise Invalid(f"{func.name}: {buffer!r} expected, got {got}", label="tensor.C12")
+            raise Invalid(f"{func.name}: {buffer!r} expected, got {got}", label="argument.C2")
         for d, n in zip(buffer.shape, array.shape, strict=True):
             if isinstance(d, Var):
                 dims.setdefault(d, int(n))
@@ -42,7 +42,7 @@ def check_shape(func: PrimFunc, buffer: Buffer, array: Array, dims: Mapping[Var,
         bound = ", ".join(f"{v.name} = {dims[v]}" for d in buffer.shape for v in variables(d))
         where = f" with {bound}" if bound else ""
         got = f"{array.dtype} of shape {tuple(array.shape)}"
-        raise Invalid(f"{func.name}: {buffer!r}{where} expected, got {got}", label="tensor.C13")
+        raise Invalid(f"{func.name}: {buffer!r}{where} expected, got {got}", label="argument.C3")
 
 
 def shape_at(buffer: Buffer, dims: Mapping[Var, int]) -> tuple[int, ...]:
@@ -50,9 +50,11 @@ def shape_at(buffer: Buffer, dims: Mapping[Var, int]) -> tuple[int, ...]:
     for d in buffer.shape:
         for v in variables(d):
             if v not in dims:
-                what = f"buffer {buffer.name}: the dim {show(d)} needs {v.name}, which no input binds"
-                raise Invalid(what, label="tensor.C14")
+                raise Invalid(
+                    f"buffer {buffer.name}: the dim {show(d)} needs {v.name}, which no input binds",
+                    label="argument.C4",
+                )
     shape = tuple(evaluate_dim(d, dims) for d in buffer.shape)
     if any(n < 0 for n in shape):
-        raise Invalid(f"buffer {buffer.name} has a negative dim: {shape}", label="tensor.C15")
+        raise Invalid(f"buffer {buffer.name} has a negative dim: {shape}", label="argument.C5")
     return shape

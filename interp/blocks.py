@@ -52,6 +52,8 @@ class Loop:
     most: int | None
     kind: str
     body: Block
+    independent: bool = False
+    """Whether it was shown that no two iterations touch a common element that one writes."""
 
 
 @dataclass(eq=False)

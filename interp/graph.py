@@ -35,9 +35,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Expr as Scalar
-from assay.semantics.scalar import Var as Symbol
-from assay.semantics.scalar import evaluate_dim, show
+from assay.semantics.scalar import Expr as Scalar, Var as Symbol, evaluate_dim, show
 from assay.semantics.scopes import Scopes, function_scopes
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, TupleType, Type
@@ -46,6 +44,7 @@ Value = Any
 """A NumPy array (or `Bounded`), a Python tuple of values, or a `Closure`."""
 
 Kernel = Callable[[PrimFunc, Sequence[Value]], Sequence[Value]]
+Observe = Callable[[Expr, Value], Value | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +75,13 @@ def run(
     *,
     bounds: bool = False,
     kernel: Kernel = vector.run,
-    observe: Callable[[Expr, Value, list[Value]], None] | None = None,
+    observe: Observe | None = None,
 ) -> dict[str, Value]:
     """The outputs of `main` by name, on inputs by name.
 
     With `bounds` each floating-point output is a `Bounded`. `kernel` runs tensor functions. `observe` is told every
-    evaluated operator and tensor call: the node, its value, its operands' values. Inputs that are missing, unknown or
-    of the wrong type are Invalid.
+    evaluated operator and tensor call (the node and its value); what it returns, unless None, is used in the value's
+    place. Inputs that are missing, unknown or of the wrong type are Invalid.
     """
     main = module.main
     check_inputs(main, inputs)
@@ -150,7 +149,7 @@ class _Evaluator:
         module: Module,
         bounds: bool,
         kernel: Kernel,
-        observe: Callable[[Expr, Value, list[Value]], None] | None,
+        observe: Observe | None,
     ) -> None:
         self.module = module
         self.bounds = bounds
@@ -307,7 +306,9 @@ class _Evaluator:
                 raise Crash(f"no rule for {type(node).__name__}")
         _check_type(node, dims_at(node.type, frame.symbols), result)
         if self.observe is not None:
-            self.observe(node, result, args)
+            instead = self.observe(node, result)
+            if instead is not None:
+                result = tuple(map(self.lift, instead)) if isinstance(instead, tuple) else self.lift(instead)
         return result
 
     def check_result(self, frame: Frame, result: Value) -> None:

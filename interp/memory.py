@@ -95,13 +95,20 @@ def element(buffer: Buffer, index: Sequence[Any]) -> str:
 
 
 def read_only(buffer: Buffer, index: Sequence[Any]) -> Trap:
-    what = f"store to {element(buffer, index)}: {buffer.name} is read-only (an input or a constant)"
-    return Trap("store to constant", what, label="tensor.T4")
+    return Trap(
+        "store to constant",
+        f"store to {element(buffer, index)}: {buffer.name} is read-only (an input or a constant)",
+        label="tensor.T4",
+    )
 
 
 def unwritten_output(buffer: Buffer, written: Array) -> Trap:
     """The trap for an output of which not every element was written."""
     first = np.unravel_index(int(np.argmin(written)), written.shape)
     missing = int(written.size - np.count_nonzero(written))
-    what = f"{missing} of {written.size} elements of output {buffer.name} were never written"
-    return Trap("unwritten output", f"{what}; the first is {element(buffer, first)}", label="tensor.T5")
+    return Trap(
+        "unwritten output",
+        f"{missing} of {written.size} elements of output {buffer.name} were never written;"
+        f" the first is {element(buffer, first)}",
+        label="tensor.T5",
+    )

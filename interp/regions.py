@@ -83,6 +83,13 @@ class Box:
         starts[axis], lengths[axis] = start, length
         return Box(tuple(starts), tuple(lengths))
 
+    def is_whole(self, shape: Sequence[int]) -> bool:
+        """Whether it is all of a buffer of that shape."""
+        return all(
+            not s.terms and s.constant <= 0 and n <= s.constant + m
+            for n, m, s in zip(shape, self.lengths, self.starts, strict=True)
+        )
+
     @property
     def variables(self) -> set[Var]:
         return {v for s in self.starts for v in s.variables}
@@ -113,13 +120,12 @@ def analyse(blocks: Blocks) -> Regions:
     for access in found.accesses.values():
         if not access.write and not access.ready:
             found.shadowed.add(access.buffer)
-    zero = Affine({})
     for b in blocks.outputs:
-        shape = b.static_shape
-        if 0 not in shape and not any(box.contains([zero] * len(shape), {}) and all(
-            n <= m and not s.terms for n, m, s in zip(shape, box.lengths, box.starts, strict=True)
-        ) for box in state[b]):
+        if 0 not in b.static_shape and not any(box.is_whole(b.static_shape) for box in state[b]):
             found.shadowed.add(b)
+    for item in walk(blocks.body):
+        if isinstance(item, Loop):
+            item.independent = independent(item, found, blocks.ranges)
     return found
 
 

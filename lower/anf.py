@@ -151,7 +151,7 @@ class _Converter:
 
         def bind(value: Expr, home: Scope, name: Var | None) -> Var:
             like = name or value
-            bound = Var(like.type, self.fresh(name and name.name), device=like.device, span=like.span)
+            bound = Var(like.type, self.fresh(name.name if name else None), device=like.device, span=like.span)
             if name is not None:
                 source[bound] = name
             home.bindings.append((bound, value))

@@ -13,9 +13,22 @@ from dataclasses import dataclass, field
 from math import prod
 
 from assay.lower.c_names import Names
-from assay.lower.c_ops import DIVIDE, SHIFT, SHORT, Code, Ops, cast_bounds, constant_operand, convert, float_constant
-from assay.lower.c_ops import integer_constant, scalar_type
-from assay.lower.c_range import Known, Ranges
+from assay.lower.c_ops import (
+    DIVIDE,
+    LOW,
+    PRODUCT,
+    SHIFT,
+    SHORT,
+    Code,
+    Ops,
+    cast_bounds,
+    constant_operand,
+    convert,
+    float_constant,
+    integer_constant,
+    scalar_type,
+)
+from assay.lower.c_range import Known, Ranges, always_traps
 from assay.lower.c_tables import STORAGE, integer_literal
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Crash, Invalid
@@ -36,6 +49,7 @@ class Place:
     constant: bool = False
     """Whether it may not be stored to."""
     used: bool = False
+    read: bool = False
 
 
 @dataclass(eq=False)
@@ -57,18 +71,26 @@ class ExprWriter:
         known = self.ranges.analyse(root)
         return self._write(root, known, Counter({id(root): 1}))[id(root)], known.get(id(root))
 
+    def bounds(self, root: Expr) -> Known | None:
+        """What is known of `root` here; nothing is written."""
+        return self.ranges.analyse(root).get(id(root))
+
     def checks(self, root: Expr) -> None:
         """Only the checks of `root`."""
         self._write(root, self.ranges.analyse(root), Counter())
 
-    def target(self, access: Load) -> Callable[[], str]:
-        """A buffer element that is stored to: its indices now, and, when the result is called, its bounds and text."""
-        known = self.ranges.analyse(access)
-        codes = self._write(access, known, Counter(id(e) for e in self._operands(access, known)), whole=False)
+    def target(self, access: Load) -> Callable[[], str | None]:
+        """A buffer element that is stored to: its indices now, and, when the result is called, its bounds and text.
 
-        def finish() -> str:
+        The text is None if the store always traps.
+        """
+        known = self.ranges.analyse(access)
+        needed = () if always_traps(access, known) else self._operands(access, known)
+        codes = self._write(access, known, Counter(map(id, needed)), whole=False)
+
+        def finish() -> str | None:
             self._check(access, known, codes)
-            return self._element(access, known, codes)
+            return None if always_traps(access, known) else self._element(access, known, codes)
 
         return finish
 
@@ -118,7 +140,7 @@ class ExprWriter:
         """How often the text of each node stands; two where a local is wanted, such as for a check."""
         for node in reversed(order):
             match node:
-                case _ if _always_traps(node, known):
+                case _ if always_traps(node, known):
                     pass
                 case Load():
                     for i in _loose(node, known):
@@ -138,8 +160,9 @@ class ExprWriter:
         match node:
             case Load():
                 return () if self.place(node.buffer).scalar else node.indices
-            case Apply(op="select", args=(condition, then, otherwise)) if known[id(condition)].is_single:
-                return (then,) if known[id(condition)].low else (otherwise,)
+            case Apply():
+                same = _same_as(node, known)
+                return node.args if same is None else (same,)
             case _:
                 return node.children
 
@@ -147,7 +170,7 @@ class ExprWriter:
 
     def _check(self, node: Expr, known: dict[int, Known], codes: dict[int, Code]) -> None:
         """Write the checks that must hold before the node's operation is done."""
-        if _always_traps(node, known):
+        if always_traps(node, known):
             self.line(self.trap(_kind(node)))
             return
         match node:
@@ -200,20 +223,22 @@ class ExprWriter:
             case Cast():
                 return self.ops.cast(node, codes[id(node.arg)], type_)
             case Apply():
-                used = [codes[id(a)] for a in self._operands(node, known)]
-                if len(used) < len(node.args):  # a select whose condition is decided
-                    return convert(used[0], type_)
+                same = _same_as(node, known)
+                if same is not None:
+                    return convert(codes[id(same)], type_)
+                used = [codes[id(a)] for a in node.args]
                 code = convert(self.ops.apply(node, used, type_, known), type_)
-                return Code(code.text, type_, code.atomic, 1 + max(a.depth for a in used))
+                return Code(code.text, type_, code.level, 1 + max(a.depth for a in used))
             case _:
                 raise Crash(f"no such scalar node: {type(node).__name__}")
 
     def _load(self, access: Load, known: dict[int, Known], codes: dict[int, Code]) -> Code:
         text, of = self._element(access, known, codes), access.dtype
+        self.place(access.buffer).read = True
         if self.place(access.buffer).scalar:
             return Code(text, scalar_type(of, None), depth=1)  # a variable: a local must copy it
         if of is BOOL:
-            return Code(f"{text} != 0", "int", atomic=False, depth=1)
+            return Code(f"{text} != 0", "int", LOW, 1)
         if of.name in SHORT:
             return Code(f"{self.ops.library.use(f'load_{SHORT[of.name]}')}({text})", "float", depth=1)
         return Code(text, STORAGE[of.name], depth=1)
@@ -234,8 +259,9 @@ class ExprWriter:
                 constant += k.low * stride
             elif extent != 1:
                 code = codes[id(index)]
-                text = convert(code, "int64_t").operand if wide else code.operand
-                terms.append(text if stride == 1 else f"{text} * {integer_literal(stride, INT64)}")
+                code = convert(code, "int64_t") if wide else code
+                text = code.text if stride == 1 else f"{code.at(PRODUCT)} * {integer_literal(stride, INT64)}"
+                terms.append(text if stride > 1 or len(shape) == 1 or code.level >= PRODUCT else f"({text})")
             stride *= extent
         terms.reverse()
         if constant or not terms:
@@ -270,19 +296,17 @@ def _can_miss(node: Cast) -> bool:
     return node.dtype.is_integer and node.arg.dtype.is_float
 
 
-def _always_traps(node: Expr, known: dict[int, Known]) -> bool:
-    """Whether every evaluation traps, so that the operation itself is never written."""
-    match node:
-        case Load():
-            bounds = zip(node.buffer.static_shape, node.indices, strict=True)
-            return any(known[id(e)].high < 0 or known[id(e)].low >= n for n, e in bounds)
-        case Apply() if node.op in DIVIDE:
-            b = known[id(node.args[1])]
-            return b.is_single and b.low == 0
-        case Apply() if node.op in SHIFT:
-            return known[id(node.args[1])].high < 0 or known[id(node.args[1])].low >= _width(node)
-        case _:
-            return False
+def _same_as(node: Apply, known: dict[int, Known]) -> Expr | None:
+    """The operand that the node's value is, where what is known decides it."""
+    if node.op == "select":
+        condition = known[id(node.args[0])]
+        return node.args[1 if condition.low else 2] if condition.is_single else None
+    if node.dtype.is_float or node.op not in ("and", "or", "min", "max"):
+        return None
+    (a, x), (b, y) = ((known[id(e)], e) for e in node.args)
+    if node.op in ("and", "min"):
+        return x if a.high <= b.low else y if b.high <= a.low else None
+    return x if a.low >= b.high else y if b.low >= a.high else None
 
 
 def _kind(node: Expr) -> str:
@@ -296,5 +320,5 @@ def _kind(node: Expr) -> str:
 def _is_literal(node: Expr, known: dict[int, Known]) -> bool:
     """Whether the node's text is a constant."""
     return (
-        isinstance(node, Const) or (id(node) in known and known[id(node)].is_single) or _always_traps(node, known)
+        isinstance(node, Const) or (id(node) in known and known[id(node)].is_single) or always_traps(node, known)
     )

@@ -53,6 +53,19 @@ static T @shr_S(T a, T b)
 }
 """,
 }
+# an operand that the compiler folds to 0, or to a shift that is too wide, is a warning unless it stands in a function
+_UNSIGNED = """
+static T @OP_S(T a, T b)
+{
+    return a SIGN b;
+}
+"""
+_TRUNCATE = """
+static T @OP(SOURCE value)
+{
+    return (T)value;
+}
+"""
 _ORDER = """
 static T @OP_S(T a, T b)
 {
@@ -104,6 +117,13 @@ def _table() -> dict[str, tuple[tuple[str, ...], str]]:
         signed, unsigned, real = f"int{bits}_t", f"uint{bits}_t", "float" if bits == "32" else "double"
         for op, text in _SIGNED.items():
             rows[f"{op}_i{bits}"] = (), _typed(text.replace("_S", f"_i{bits}"), signed, unsigned)
+        for op, sign in (("div", "/"), ("mod", "%"), ("shl", "<<"), ("shr", ">>")):
+            text = _UNSIGNED.replace("OP_S", f"{op}_u{bits}").replace("SIGN", sign)
+            rows[f"{op}_u{bits}"] = (), _typed(text, unsigned, unsigned)
+        for width in (8, 16, 32, 64):
+            for letter, type_ in (("i", f"int{width}_t"), ("u", f"uint{width}_t")):
+                name = f"{letter}{width}_of_f{bits}"
+                rows[name] = (), _typed(_TRUNCATE.replace("OP", name).replace("SOURCE", real), type_, unsigned)
         for op, sign, merge in (("min", "<", "|="), ("max", ">", "&=")):
             for letter, type_ in (("i", signed), ("u", unsigned)):
                 text = _ORDER.replace("OP_S", f"{op}_{letter}{bits}").replace("SIGN", sign)
@@ -369,12 +389,12 @@ class Library:
     What only reproducible builds need is kept apart, in `reproducible`, and printed under the macro.
     """
 
-    def __init__(self, prefix: str, macro: str, reproducible: Library | None = None) -> None:
+    def __init__(self, prefix: str, macro: str, names: Names | None = None) -> None:
         self.prefix = prefix
         self.macro = macro
-        self.reproducible = reproducible or Library(prefix, macro, self)
         self.uses_math = False
-        self._names = reproducible._names if reproducible else Names()
+        self._names = names or Names()
+        self.reproducible = self if names else Library(prefix, macro, self._names)
         self._used: set[str] = set()
         self._functions: dict[str, str] = {}
 

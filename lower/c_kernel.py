@@ -8,7 +8,7 @@ plan says where they lie.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -18,7 +18,7 @@ from assay.lower import c_math
 from assay.lower.c_expr import ExprWriter, Place
 from assay.lower.c_helpers import Library
 from assay.lower.c_names import comment
-from assay.lower.c_ops import SHORT, Code, Ops, integer_constant, scalar_type
+from assay.lower.c_ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
 from assay.lower.c_range import Known, Ranges
 from assay.lower.c_tables import needs_math, static_table, storage
 from assay.semantics.dtypes import dtype
@@ -38,6 +38,7 @@ from assay.semantics.tensor import (
     Stmt,
     Store,
     While,
+    program_order,
 )
 
 TRAPS = {
@@ -67,7 +68,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class CKernel:
-    """The C of one kernel. `text` has everything but the parameter list, which `head` prints once pointers are known."""
+    """The C of one kernel; `parameters` are those that the body names."""
 
     name: str
     source: str
@@ -76,13 +77,13 @@ class CKernel:
     tables: tuple[str, ...]
     body: tuple[str, ...]
 
-    def text(self, status: str, restrict: Callable[[Parameter], bool]) -> Iterator[str]:
-        """The definition; `restrict` says which pointers share no byte that is written."""
+    def text(self, status: str, restrict: Container[Parameter]) -> Iterator[str]:
+        """The definition; `restrict` has the pointers that share no byte that is written."""
         yield from self.tables
         words = []
         for p in self.parameters:
             const = "const " if p.role == "input" else ""
-            words.append(f"{const}{p.type} *{'restrict ' if restrict(p) else ''}{p.name}")
+            words.append(f"{const}{p.type} *{'restrict ' if p in restrict else ''}{p.name}")
         yield f"\n/* {comment(self.source)} */\n"
         yield f"static {status if self.traps else 'void'} {self.name}({', '.join(words) or 'void'})\n{{\n"
         yield from self.body
@@ -102,9 +103,10 @@ class _Writer:
     depth: int = 1
     traps: bool = False
     stack: list[Callable[[], None]] = field(default_factory=list)
-    scratch: int = 0
 
     def __post_init__(self) -> None:
+        allocations = [s for s in program_order(self.kernel.body) if isinstance(s, Allocate)]
+        self.scratch = {id(s): i for i, s in reversed(list(enumerate(allocations)))}
         self.names = self.library.locals()
         self.ranges = Ranges()
         ops = Ops(self.library, partial(c_math.function, self.library))
@@ -120,9 +122,10 @@ class _Writer:
 
     def run(self) -> CKernel:
         kernel = self.kernel
-        for role, buffers in (("input", kernel.inputs), ("output", kernel.outputs)):
-            for i, b in enumerate(buffers):
-                self.parameter("input" if role == "input" else "output", i, b)
+        for i, b in enumerate(kernel.inputs):
+            self.parameter("input", i, b)
+        for i, b in enumerate(kernel.outputs):
+            self.parameter("output", i, b)
         self.enter(kernel.body)
         while self.stack:
             self.stack.pop()()
@@ -183,7 +186,7 @@ class _Writer:
             case Assert():
                 condition, known = self.exprs.value(stmt.condition)
                 if known is None or known.low == 0:
-                    self.open(f"if (!{condition.operand}) {{ /* {comment(stmt.message)} */")
+                    self.open(f"if (!{condition.at(ATOM)}) {{ /* {comment(stmt.message)} */")
                     self.line(self.trap("assertion"))
                     self.close()
                 self.ranges.assume(stmt.condition, True)
@@ -202,11 +205,13 @@ class _Writer:
         self.enter(body, partial(self.forget, facts), *after)
 
     def loop(self, stmt: For) -> None:
-        extent, known = self.exprs.value(stmt.extent)
+        known = self.exprs.bounds(stmt.extent)
         if known is None:
             raise Invalid(f"the extent of loop {stmt.var.name} is {stmt.extent.dtype}", label="tensor.C11")
         if known.high <= 0:
+            self.exprs.checks(stmt.extent)
             return
+        extent, _ = self.exprs.value(stmt.extent)
         if stmt.var.dtype is not stmt.extent.dtype:
             raise Unsupported(
                 f"loop {stmt.var.name} is {stmt.var.dtype}, its extent {stmt.extent.dtype}: one dtype is needed here",
@@ -232,7 +237,7 @@ class _Writer:
         if len(self.lines) == at + 1 and condition.depth:
             self.lines[at] = f"{'    ' * (self.depth - 1)}while ({condition.text}) {{\n"
         elif known is None or known.low == 0:
-            self.open(f"if (!{condition.operand}) {{")
+            self.open(f"if (!{condition.at(ATOM)}) {{")
             self.line("break;")
             self.close()
         facts = len(self.ranges.facts)
@@ -282,21 +287,21 @@ class _Writer:
     def allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
         outer = self.exprs.buffers.get(buffer)
-        index, self.scratch = self.scratch, self.scratch + 1
         if prod(buffer.static_shape) != 1:
-            self.parameter("scratch", index, buffer)
+            self.parameter("scratch", self.scratch[id(stmt)], buffer)
             self.scope(stmt.body, partial(self.restore, buffer, outer))
             return
         place = self.exprs.buffers[buffer] = Place(self.names.fresh(buffer.name), scalar=True)
         type_ = scalar_type(buffer.dtype, None)
         zero = {"float": "0.0f", "double": "0.0"}.get(type_, "0")
         at, declaration = len(self.lines), f"{'    ' * self.depth}{type_} {place.text} = {zero};\n"
+        unread = f"{'    ' * self.depth}(void){place.text};\n"
         self.lines.append("")
 
         def declare() -> None:
             self.restore(buffer, outer)
             if place.used:
-                self.lines[at] = declaration
+                self.lines[at] = declaration if place.read else declaration + unread
 
         self.scope(stmt.body, declare)
 
@@ -345,7 +350,7 @@ class _Writer:
             text = f"(uint8_t){value.operand}"
         else:
             text = value.text
-        self.line(f"{where} = {text};")
+        self.line(f"(void)({text});" if where is None else f"{where} = {text};")
 
 
 def write_kernel(kernel: PrimFunc, name: str, macro: str, library: Library) -> CKernel:

@@ -29,18 +29,26 @@ SHORT = {"float16": "f16", "bfloat16": "bf16"}
 NARROW = ("int8_t", "uint8_t", "int16_t", "uint16_t")
 
 
+LOW, SUM, PRODUCT, UNARY, ATOM = range(5)
+"""How tightly the outermost operation of a text binds."""
+
+
 @dataclass(frozen=True)
 class Code:
-    """C text of a value, its C type, and how many operations it nests; `atomic` text needs no parentheses."""
+    """C text of a value, its C type, how tightly its outermost operation binds, and how many operations it nests."""
 
     text: str
     type: str
-    atomic: bool = True
+    level: int = ATOM
     depth: int = 0
+
+    def at(self, level: int) -> str:
+        """The text as an operand that must bind at least so tightly."""
+        return self.text if self.level >= level else f"({self.text})"
 
     @property
     def operand(self) -> str:
-        return self.text if self.atomic else f"({self.text})"
+        return self.at(UNARY)
 
 
 def scalar_type(of: DType, known: Known | None) -> str:
@@ -58,11 +66,17 @@ def convert(code: Code, type_: str) -> Code:
     """The value in another C type."""
     if code.type == type_:
         return code
-    return Code(f"({type_}){code.operand}", type_, atomic=False, depth=code.depth + 1)
+    return Code(f"({type_}){code.operand}", type_, UNARY, code.depth + 1)
+
+
+def arithmetic(op: str, a: Code, b: Code, type_: str) -> Code:
+    """a op b for +, -, * and /, in the order that the parentheses say: C's operators take their left operand first."""
+    level = SUM if op in ("add", "sub") else PRODUCT
+    return Code(f"{a.at(level)} {PLAIN[op]} {b.at(level + 1)}", type_, level)
 
 
 def integer_constant(value: int, of: DType, type_: str) -> Code:
-    return Code(integer_literal(value, of), type_, atomic=value >= 0)
+    return Code(integer_literal(value, of), type_, level=ATOM if value >= 0 else UNARY)
 
 
 def float_constant(library: Library, value: float, type_: str) -> Code:
@@ -70,7 +84,7 @@ def float_constant(library: Library, value: float, type_: str) -> Code:
     single = type_ == "float"
     if np.isfinite(value):
         text = float_literal(value, "f" if single else "")
-        return Code(text, type_, atomic=not text.startswith("-"))
+        return Code(text, type_, level=UNARY if text.startswith("-") else ATOM)
     if single:
         bits = "0x7fc00000u" if value != value else "0x7f800000u" if value > 0 else "0xff800000u"
         return Code(f"{library.use('f32')}({bits})", type_)
@@ -105,14 +119,18 @@ class Ops:
         source, to = node.arg.dtype, node.dtype
         if to is BOOL:
             zero = "0" if not source.is_float else "0.0f" if arg.type == "float" else "0.0"
-            return Code(f"{arg.operand} != {zero}", "int", atomic=False, depth=arg.depth + 1)
+            return Code(f"{arg.operand} != {zero}", "int", LOW, arg.depth + 1)
+        if to.is_integer and source.is_float:
+            helper = f"{'i' if to.kind == 'int' else 'u'}{to.bits}_of_{'f64' if arg.type == 'double' else 'f32'}"
+            return Code(f"{self.library.use(helper)}({arg.text})", type_, depth=arg.depth + 1)
         if to.name not in SHORT:
             return convert(arg, type_)
         if arg.type == "double":
             arg = Code(f"{self.library.use('odd_f64')}({arg.text})", "float", depth=arg.depth + 1)
         elif arg.type != "float" and to.name == "bfloat16" and source.bits > 16:
-            helper = self.library.use("odd_u64" if source.kind == "uint" else "odd_i64")
-            arg = Code(f"{helper}({arg.text})", "float", depth=arg.depth + 1)
+            kind = "u64" if source.kind == "uint" else "i64"
+            wide = convert(arg, "uint64_t" if source.kind == "uint" else "int64_t")
+            arg = Code(f"{self.library.use(f'odd_{kind}')}({wide.text})", "float", depth=arg.depth + 1)
         else:
             arg = convert(arg, "float")  # an integer that float must round is beyond float16 anyway
         return self.rounded(arg, to)
@@ -128,13 +146,16 @@ class Ops:
         op = node.op
         if op == "select":
             text = f"{args[0].operand} ? {convert(args[1], type_).operand} : {convert(args[2], type_).operand}"
-            return Code(f"({type_})({text})" if type_ in NARROW else text, type_, atomic=False)
+            return Code(f"({type_})({text})", type_, UNARY) if type_ in NARROW else Code(text, type_, LOW)
+        if op in COMPARE and node.args[0].dtype is BOOL and op not in ("eq", "ne"):
+            a, b = (x.at(ATOM) for x in (args if op in ("le", "lt") else reversed(args)))
+            return Code(f"(!{a}) {'&' if op in ('lt', 'gt') else '|'} {b}", "int", LOW)
         if op in COMPARE:
-            return Code(f"{args[0].operand} {COMPARE[op]} {args[1].operand}", "int", atomic=False)
+            return Code(f"{args[0].at(SUM)} {COMPARE[op]} {args[1].at(SUM)}", "int", LOW)
         if node.dtype is BOOL:
             if op == "not":
-                return Code(f"!{args[0].operand}", "int", atomic=False)
-            return Code(f"{args[0].operand} {'&' if op in ('and', 'min') else '|'} {args[1].operand}", "int", atomic=False)
+                return Code(f"!{args[0].at(ATOM)}", "int", LOW)
+            return Code(f"{args[0].operand} {'&' if op in ('and', 'min') else '|'} {args[1].operand}", "int", LOW)
         if op in ("bits_of", "float_of"):
             return Code(f"{self.library.use(op)}({args[0].text})", "int64_t" if op == "bits_of" else "double")
         if node.dtype.is_float:
@@ -146,10 +167,9 @@ class Ops:
     def _float(self, node: Apply, args: list[Code], type_: str) -> Code:
         op, of = node.op, node.dtype
         if op in PLAIN:
-            code = Code(f"{args[0].operand} {PLAIN[op]} {args[1].operand}", type_, atomic=False)
-            return self.rounded(code, of)
+            return self.rounded(arithmetic(op, args[0], args[1], type_), of)
         if op == "neg":
-            return Code(f"-{args[0].operand}", type_, atomic=False)
+            return Code(f"-{args[0].at(ATOM)}", type_, UNARY)
         if op in ("min", "max"):
             return self._extreme(node, args, type_)
         if op in LIBM:
@@ -172,7 +192,7 @@ class Ops:
         # zeros are equal: the constant is taken then if it is the larger (the smaller) zero, and x if not
         if value == 0.0 and bool(np.signbit(value)) == (node.op == "min"):
             sign += "="
-        return Code(f"({x} {sign} {c}) ? {c} : {x}", type_, atomic=False)
+        return Code(f"({x} {sign} {c}) ? {c} : {x}", type_, LOW)
 
     # --- integers ------------------------------------------------------------------------------------------------
 
@@ -188,37 +208,48 @@ class Ops:
         first = convert(args[0], compute) if wide else args[0]
         last = args[-1]
 
-        def done(text: str) -> Code:
+        def done(code: Code) -> Code:
             # C computes in `compute`, or in int where that is wider than the operands
-            if compute == type_:
-                return Code(text, type_, atomic=False)
-            return Code(f"({type_})({text})", type_, atomic=False)
+            return code if compute == type_ else Code(f"({type_})({code.text})", type_, UNARY)
+
+        def plainly(sign: str) -> Code:
+            return done(Code(f"{first.operand} {sign} {last.operand}", type_, LOW))
 
         def wrapped(sign: str) -> Code:
             a = "0" if op == "neg" else args[0].operand
             b = last.operand if op == "shl" else f"(uint{width}_t){last.operand}"
-            return Code(f"({type_})((uint{width}_t){a} {sign} {b})", type_, atomic=False)
+            return Code(f"({type_})((uint{width}_t){a} {sign} {b})", type_, UNARY)
+
+        def through(name: str) -> Code:
+            words = [convert(a, f"uint{width}_t").text for a in args]
+            return Code(f"({type_}){self.library.use(f'{name}_u{width}')}({', '.join(words)})", type_, UNARY)
 
         def call(name: str) -> Code:
             helper = self.library.use(f"{name}_{'i' if signed else 'u'}{width}")
-            return convert(Code(f"{helper}({', '.join(a.text for a in args)})", compute), type_)
+            words = [convert(a, compute).text for a in args]
+            return convert(Code(f"{helper}({', '.join(words)})", compute), type_)
 
         if op in PLAIN or op == "neg":
             plain = exact(node, known) if signed else compute == type_ and op != "neg"
             if not plain:
                 return wrapped(PLAIN.get(op, "-"))
-            return done(f"-{first.operand}" if op == "neg" else f"{first.operand} {PLAIN[op]} {last.operand}")
+            if op == "neg":
+                return done(Code(f"-{first.at(ATOM)}", type_, UNARY))
+            return done(arithmetic(op, first, last, type_))
         if op == "abs":
             return convert(args[0], type_) if ks[0].low >= 0 else call("abs")
         if op in ("min", "max"):
             return call(op)
         if op in DIVIDE:
-            alike = ks[1].low >= 0 and (ks[0].low >= 0 or op.startswith("trunc"))
-            return done(f"{first.operand} {DIVIDE[op]} {last.operand}") if alike or not signed else call(op)
+            alike = ks[1].low > 0 and (ks[0].low >= 0 or op.startswith("trunc"))
+            if alike or (not signed and ks[1].low > 0):
+                return plainly(DIVIDE[op])
+            return call(op if signed else op[-3:])
         if op in BITWISE:
-            return done(f"{first.operand} {BITWISE[op]} {last.operand}")
-        if op == "shl":
-            return wrapped("<<")
-        if op == "shr":
-            return done(f"{first.operand} >> {last.operand}") if ks[0].low >= 0 else call("shr")
+            return plainly(BITWISE[op])
+        if op in SHIFT:
+            sure = ks[1].low >= 0 and ks[1].high < 8 * of.itemsize
+            if op == "shr":
+                return plainly(">>") if sure and ks[0].low >= 0 else call("shr")
+            return wrapped("<<") if sure else through("shl")
         raise Crash(f"no C for {op} on {of}")

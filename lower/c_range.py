@@ -11,13 +11,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
+
 from assay.semantics.dtypes import BOOL, DType
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Var
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, operation
 from assay.semantics.walk import post_order
 
 Interval = tuple[int, int]
 Terms = tuple[tuple[int, int], ...]
 """A linear form without its constant: (atom, factor) pairs in order of the atom's number."""
+
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+QUOTIENTS = ("floordiv", "floormod", "truncdiv", "truncmod")
+SHIFTS = ("shl", "shr")
 
 MOST_TERMS = 12
 """A linear form with more terms than this counts as an atom, so that the work stays linear."""
@@ -118,11 +124,15 @@ class Ranges:
             case Const():
                 value = int(node.value)
                 return Known(value, value, (), value)
+            case _ if always_traps(node, known):
+                return Known(0, 0)  # never a value; any bounds are right
             case Var():
                 low, high = self.variables.get(node, dtype_interval(node.dtype))
-                return Known(low, high, self._atom(node))
-            case Cast() if not node.arg.dtype.is_float and node.dtype is not BOOL:
+                return Known(low, high, None if node.dtype is BOOL else self._atom(node))
+            case Cast() if not node.arg.dtype.is_float:
                 k = known[id(node.arg)]
+                if node.dtype is BOOL:
+                    return Known(int(k.low > 0 or k.high < 0), int(k.low != 0 or k.high != 0))
                 return k if _within(k.low, k.high, node.dtype) else Known(*dtype_interval(node.dtype))
             case Apply() if all(id(a) in known for a in node.args):
                 return self._apply(node, [known[id(a)] for a in node.args])
@@ -130,6 +140,11 @@ class Ranges:
                 return Known(*dtype_interval(node.dtype))
 
     def _apply(self, node: Apply, args: list[Known]) -> Known:
+        if all(a.is_single for a in args):
+            values = [e.dtype.numpy.type(a.low) for e, a in zip(node.args, args, strict=True)]
+            with np.errstate(all="ignore"):
+                value = int(operation(node.op).meaning(*values))
+            return Known(value, value, () if node.dtype.is_integer else None, value)
         if node.dtype is BOOL:
             return _truth(node, args)
         low, high = _reach(node, args)
@@ -231,7 +246,7 @@ def _reach(node: Apply, args: list[Known]) -> Interval:
             return min(a.low, b.low), min(a.high, b.high)
         case "max":
             return max(a.low, b.low), max(a.high, b.high)
-        case "floordiv" | "truncdiv" | "floormod" | "truncmod" if b.low >= 0 and b.high > 0:
+        case op if op in QUOTIENTS and b.low >= 0 and b.high > 0:
             return _divide(node.op, a, Known(max(b.low, 1), b.high))  # 0 has trapped
         case "bitand" if a.low >= 0 and b.low >= 0:
             return 0, min(a.high, b.high)
@@ -265,7 +280,7 @@ def _truth(node: Apply, args: list[Known]) -> Known:
     a, b = args[0], args[-1]
     same = len(args) == 2 and (node.args[0] is node.args[1])
     low, high = 0, 1
-    if len(args) == 2 and a.terms and a.terms == b.terms:  # one form: only the constants differ
+    if node.op in COMPARISONS and a.terms and a.terms == b.terms:  # one form: only the constants differ
         a, b = Known(a.constant, a.constant), Known(b.constant, b.constant)
     match node.op:
         case "lt":
@@ -293,6 +308,20 @@ def _truth(node: Apply, args: list[Known]) -> Known:
         case _:
             pass
     return Known(low, high)
+
+
+def always_traps(node: Expr, known: Mapping[int, Known]) -> bool:
+    """Whether every evaluation of the node itself traps, given what is known of its operands."""
+    match node:
+        case Load():
+            bounds = zip(node.buffer.static_shape, node.indices, strict=True)
+            return any(known[id(e)].high < 0 or known[id(e)].low >= n for n, e in bounds)
+        case Apply(op=op, args=(_, b)) if op in QUOTIENTS:
+            return known[id(b)].low == known[id(b)].high == 0
+        case Apply(op=op, args=(_, b)) if op in SHIFTS:
+            return known[id(b)].high < 0 or known[id(b)].low >= 8 * node.dtype.itemsize
+        case _:
+            return False
 
 
 def exact(node: Apply, known: Mapping[int, Known]) -> bool:

@@ -112,9 +112,10 @@ def _fold(function: Function, module: Module, evaluate: Evaluate, table: _Table)
             known[var] = data
         for child in bound.children:
             # a folded operand is let go after its last use: a weight and its transpose need not both stay
-            uses[child] -= 1
-            if not uses[child]:
-                known.pop(child, None)
+            if isinstance(child, Var):
+                uses[child] -= 1
+                if not uses[child]:
+                    known.pop(child, None)
         body = body.body
     result = rewrite(body, lift)
     for var, bound in reversed(kept):
@@ -132,12 +133,15 @@ def _value(bound: Expr, known: Mapping[Expr, Any], module: Module, evaluate: Eva
         return known.get(bound)
     if isinstance(bound, (Function, If, Let)):
         return None
-    args = [known[c] if c in known else module.constants.get(getattr(c, "name", "")) for c in bound.children]
-    if any(a is None for a in args):
-        return None
+    args: list[Any] = []
+    for c in bound.children:
+        found = module.constants.get(c.name) if isinstance(c, GlobalVar) else known.get(c)
+        if found is None:
+            return None
+        args.append(found)
     match bound:
-        case Tuple() if all(isinstance(a, np.ndarray) for a in args):
-            return tuple(args)
+        case Tuple():
+            return None if any(isinstance(a, tuple) for a in args) else tuple(args)
         case TupleGetItem():
             return args[0][bound.index]
         case Call() if isinstance(bound.op, Operator):

@@ -48,7 +48,8 @@ def legalize(module: Module) -> Module:
 
     for name, d in module.definitions.items():
         if isinstance(d, Function):
-            new = rewrite(d, change)
+            root: Expr = d
+            new = rewrite(root, change)
             assert isinstance(new, Function)
             definitions[name] = new
     return replace(module, definitions=definitions)

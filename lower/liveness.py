@@ -19,7 +19,7 @@ from assay.semantics.errors import Unsupported
 from assay.semantics.graph import CallTIR, Var
 from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import TensorType
+from assay.semantics.types import TensorType, flatten
 
 ALIGNMENT = 64
 """Bytes to which slots are aligned: a cache line, and enough for any vector unit in use."""
@@ -55,8 +55,8 @@ class _Planner:
         late: list[tuple[Origin, str]] = []
         outputs: list[str] = []
         given = main.attrs.get("outputs", ())
-        for i, origin in enumerate(look(result(main))):
-            name = self.add(given[i] if i < len(given) else f"output_{i}", origin.type, "output", "")
+        for i, (origin, type_) in enumerate(zip(look(result(main)), flatten(main.result_type), strict=True)):
+            name = self.add(given[i] if i < len(given) else f"output_{i}", type_, "output", "")
             outputs.append(name)
             if origin.kind == "call" and origin not in self.slot_of:
                 self.slot_of[origin] = name
@@ -93,7 +93,7 @@ class _Planner:
                 name = var.name if len(made) == 1 else f"{var.name}.{o.index}"
                 self.slot_of[o] = self.add(name, o.type, "workspace", producer)
             else:
-                self.slots[self.slot_of[o]] = (o.type, "output", producer)
+                self.slots[self.slot_of[o]] = (self.slots[self.slot_of[o]][0], "output", producer)
         scratch = tuple(
             self.add(f"{var.name}.{b.name}", TensorType(b.static_shape, b.dtype), "workspace", producer)
             for b in kernel.allocations
@@ -112,7 +112,7 @@ class _Planner:
             kernel = build("astype", attrs, (of,), of, fresh)
             kernel = replace(kernel, attrs={**kernel.attrs, "operator": "astype", "attrs": attrs})
             self.copies[fresh] = kernel
-        self.slots[name] = (of, "output", f"copy of {origin.name}")
+        self.slots[name] = (self.slots[name][0], "output", f"copy of {origin.name}")
         self.steps.append(Step(kernel.name, (self.slot(origin),), (name,)))
 
     def lives(self) -> dict[str, Slot]:

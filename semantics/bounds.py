@@ -26,7 +26,7 @@ import numpy.typing as npt
 from assay.semantics.bounding import logic, movement, pointwise, sums
 from assay.semantics.bounding.core import FUNCTIONS, METHODS, UFUNCS, Bounded
 from assay.semantics.bounding.logic import hull
-from assay.semantics.bounding.model import SLACK, U64, ULPS, gamma, unit
+from assay.semantics.bounding.model import SLACK, U64, ULPS, elementary, gamma, unit
 from assay.semantics.bounding.movement import whole_division
 from assay.semantics.bounding.pointwise import literal
 from assay.semantics.bounding.rounding import not_below_zero
@@ -41,6 +41,7 @@ __all__ = [
     "ULPS",
     "Bounded",
     "contains",
+    "elementary",
     "erf",
     "gamma",
     "hull",
@@ -98,8 +99,10 @@ def windows(x: Any, size: Sequence[int], strides: Sequence[int], dilation: Seque
     spans = [d * (k - 1) + 1 for k, d in zip(size, dilation, strict=True)]
     out = [max(0, (s - span) // t + 1) for s, span, t in zip(spatial, spans, strides, strict=True)]
     steps = x.strides[x.ndim - n :]
-    return np.lib.stride_tricks.as_strided(
-        x,
+    # NumPy's view function does not know all of the small dtypes: it is shown their bytes
+    plain = x if x.dtype.isbuiltin == 1 else x.view(f"u{x.dtype.itemsize}")
+    view = np.lib.stride_tricks.as_strided(
+        plain,
         (*lead, *out, *size),
         (
             *x.strides[: x.ndim - n],
@@ -108,6 +111,7 @@ def windows(x: Any, size: Sequence[int], strides: Sequence[int], dilation: Seque
         ),
         writeable=False,
     )
+    return view.view(x.dtype)
 
 
 def widen(y: Any, terms: Callable[[], Sequence[Any]], *, roundings: int = 0, absolute: float = 0.0) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -35,20 +36,20 @@ class DType:
         """Bytes of one element in memory; the 4-bit types take a byte each."""
         return self.numpy.itemsize
 
-    @property
+    @cached_property
     def unit_roundoff(self) -> float:
         """Half the distance from 1 to the next number: the largest relative error of one rounding to nearest."""
         return float(ml_dtypes.finfo(self.numpy).eps) / 2
 
-    @property
+    @cached_property
     def smallest_subnormal(self) -> float:
         return float(ml_dtypes.finfo(self.numpy).smallest_subnormal)
 
-    @property
+    @cached_property
     def smallest_normal(self) -> float:
         return float(ml_dtypes.finfo(self.numpy).smallest_normal)
 
-    @property
+    @cached_property
     def max(self) -> float | int:
         if self.kind == "bool":
             return True
@@ -56,7 +57,7 @@ class DType:
             return float(ml_dtypes.finfo(self.numpy).max)
         return int(ml_dtypes.iinfo(self.numpy).max)
 
-    @property
+    @cached_property
     def min(self) -> float | int:
         if self.kind == "bool":
             return False

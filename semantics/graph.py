@@ -16,9 +16,27 @@ from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
-from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, evaluate_dim, provably_equal, show, simplify
-from assay.semantics.scalar import substitute as substitute_scalar
-from assay.semantics.types import ANYWHERE, FuncType, TensorType, TupleType, Type, VirtualDevice, same_type
+from assay.semantics.scalar import (
+    Dim,
+    Expr as Scalar,
+    Var as Symbol,
+    evaluate_dim,
+    provably_equal,
+    show,
+    simplify,
+    substitute as substitute_scalar,
+)
+from assay.semantics.types import (
+    ANYWHERE,
+    FuncType,
+    TensorType,
+    TupleType,
+    Type,
+    VirtualDevice,
+    flatten,
+    replaced,
+    same_type,
+)
 from assay.semantics.walk import post_order
 
 
@@ -238,22 +256,25 @@ def _applied(func: Type, args: Sequence[Type]) -> Type:
 
 def match_type(want: Type, got: Type, bound: dict[Symbol, Dim], what: str) -> None:
     """Bind the symbols of `want` so that it becomes `got`; Invalid, with both, where that cannot be."""
-    match want, got:
-        case TensorType(), TensorType():
-            ok = want.dtype is got.dtype and want.ndim == got.ndim
-            for w, g in zip(want.shape, got.shape, strict=False) if ok else ():
-                if isinstance(w, Symbol) and w not in bound:
-                    bound[w] = g
-                else:
-                    ok = ok and provably_equal(instantiate_dim(w, bound), g)
-        case TupleType(), TupleType():
-            ok = len(want.fields) == len(got.fields)
-            for i, (w_field, g_field) in enumerate(zip(want.fields, got.fields, strict=False)):
-                match_type(w_field, g_field, bound, f"{what}.{i}")
-        case _:
-            ok = same_type(want, got)
-    if not ok:
-        raise Invalid(f"{what} is {got}, expected {instantiate(want, bound)}", label="call.C7")
+    rest = [(want, got, what)]
+    while rest:
+        want, got, what = rest.pop()
+        match want, got:
+            case TensorType(), TensorType():
+                ok = want.dtype is got.dtype and want.ndim == got.ndim
+                for w, g in zip(want.shape, got.shape, strict=False) if ok else ():
+                    if isinstance(w, Symbol) and w not in bound:
+                        bound[w] = g
+                    else:
+                        ok = ok and provably_equal(instantiate_dim(w, bound), g)
+            case TupleType(), TupleType():
+                ok = len(want.fields) == len(got.fields)
+                parts = [(w, g, f"{what}.{i}") for i, (w, g) in enumerate(zip(want.fields, got.fields, strict=False))]
+                rest += reversed(parts)
+            case _:
+                ok = same_type(want, got)
+        if not ok:
+            raise Invalid(f"{what} is {got}, expected {instantiate(want, bound)}", label="call.C7")
 
 
 def instantiate_dim(dim: Dim, bound: Mapping[Symbol, Dim]) -> Dim:
@@ -262,15 +283,7 @@ def instantiate_dim(dim: Dim, bound: Mapping[Symbol, Dim]) -> Dim:
 
 def instantiate(of: Type, bound: Mapping[Symbol, Dim]) -> Type:
     """`of` with symbols replaced by dims."""
-    match of:
-        case TensorType():
-            return TensorType(tuple(instantiate_dim(d, bound) for d in of.shape), of.dtype)
-        case TupleType():
-            return TupleType(tuple(instantiate(f, bound) for f in of.fields))
-        case FuncType():
-            return FuncType(
-                tuple(instantiate(p, bound) for p in of.params), instantiate(of.result, bound)
-            )
+    return replaced(of, lambda t: TensorType(tuple(instantiate_dim(d, bound) for d in t.shape), t.dtype))
 
 
 def call_tir(func: str, args: Sequence[Expr], result: Type, span: Span | None = None) -> CallTIR:
@@ -335,14 +348,9 @@ def free_variables(expr: Expr) -> list[Var]:
 
 
 def dims_at(of: Type, env: Mapping[Symbol, int]) -> Type:
-    """`of` with every dim a number."""
-    match of:
-        case TensorType():
-            return TensorType(tuple(evaluate_dim(d, env) for d in of.shape), of.dtype)
-        case TupleType():
-            return TupleType(tuple(dims_at(f, env) for f in of.fields))
-        case FuncType():
-            raise Invalid("a function is not data", label="type.C2")
+    """`of` with every dim a number; Invalid for a function, which is not data."""
+    flatten(of)
+    return replaced(of, lambda t: TensorType(tuple(evaluate_dim(d, env) for d in t.shape), t.dtype))
 
 
 def show_head(node: Expr) -> str:
@@ -351,7 +359,7 @@ def show_head(node: Expr) -> str:
         case Var() | GlobalVar():
             return f"{node.name}: {node.type}"
         case Call():
-            name = node.op.name if isinstance(node.op, Operator) else show_head(node.op)
+            name = node.op.name if isinstance(node.op, (Operator, Var, GlobalVar)) else type(node.op).__name__.lower()
             attrs = ", ".join(f"{k}={_show_attr(v)}" for k, v in node.attrs.items())
             return f"{name}({attrs}): {node.type}"
         case CallTIR():

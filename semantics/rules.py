@@ -14,9 +14,19 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Constant, Expr, Function, GlobalVar, If, Let, Tuple, TupleGetItem, Var
 from assay.semantics.module import Module, Program
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Load, variables
-from assay.semantics.scalar import Var as Symbol
-from assay.semantics.tensor import Allocate, AllocateConst, Buffer, For, If as IfStmt, LetStmt, PrimFunc, Stmt, Store, While
+from assay.semantics.scalar import Load, Var as Symbol, variables
+from assay.semantics.tensor import (
+    Allocate,
+    AllocateConst,
+    Buffer,
+    For,
+    If as IfStmt,
+    LetStmt,
+    PrimFunc,
+    Stmt,
+    Store,
+    While,
+)
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, flatten, same_type
 from assay.semantics.walk import post_order
 
@@ -126,8 +136,8 @@ def check_prim_func(function: PrimFunc) -> None:
     while work:
         what, item = work.pop()
         if what == "leave":
-            buffers.discard(item)  # type: ignore[arg-type]
-            scalars.discard(item)  # type: ignore[arg-type]
+            buffers.discard(item)
+            scalars.discard(item)
             continue
         assert isinstance(item, Stmt)
         for expr in item.expressions:

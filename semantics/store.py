@@ -13,10 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import NoneType, UnionType
+from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -169,9 +172,35 @@ def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
 
 
 def _build(cls: type, made: dict[str, Any]) -> Any:
-    if cls is scalar.Var:
-        return scalar.Var(made["name"], made["dtype"])
-    return cls(**made)
+    """The node, if every field has the type that its class declares."""
+    for name, hint in _hints(cls).items():
+        if name in made and not _fits(made[name], hint):
+            raise TypeError(f"{cls.__name__}.{name} cannot be {type(made[name]).__name__}")
+    return scalar.Var(made["name"], made["dtype"]) if cls is scalar.Var else cls(**made)
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    names = {**vars(module), **vars(tensor), **vars(types), **vars(scalar), **vars(sys.modules[cls.__module__])}
+    return get_type_hints(cls, names)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value has a declared type, as far as the declarations of the stored classes go."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(_fits(value, h) for h in inside)
+    if origin is Literal:
+        return value in inside
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(v, inside[0]) for v in value)
+    if origin is Mapping:
+        return isinstance(value, dict) and all(_fits(k, inside[0]) and _fits(v, inside[1]) for k, v in value.items())
+    if hint is int:
+        return type(value) is int
+    return isinstance(value, origin or hint or NoneType)
 
 
 def _value(v: Any, built: list[Any], arrays: ArrayReader) -> Any:

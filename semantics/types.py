@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from assay.semantics.dtypes import DType, size_in_bytes
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Dim, Var, provably_equal, show, variables
+from assay.semantics.walk import post_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,10 @@ class TensorType:
     def nbytes(self) -> int:
         return size_in_bytes(self.static_shape, self.dtype)
 
+    @property
+    def children(self) -> Sequence[Type]:
+        return ()
+
     def __str__(self) -> str:
         return f"Tensor(({', '.join(map(show, self.shape))}), {self.dtype})"
 
@@ -50,8 +55,12 @@ class TupleType:
 
     fields: tuple[Type, ...]
 
+    @property
+    def children(self) -> Sequence[Type]:
+        return self.fields
+
     def __str__(self) -> str:
-        return f"Tuple({', '.join(map(str, self.fields))})"
+        return show_type(self)
 
     __repr__ = __str__
 
@@ -63,8 +72,12 @@ class FuncType:
     params: tuple[Type, ...]
     result: Type
 
+    @property
+    def children(self) -> Sequence[Type]:
+        return (*self.params, self.result)
+
     def __str__(self) -> str:
-        return f"Callable(({', '.join(map(str, self.params))}), {self.result})"
+        return show_type(self)
 
     __repr__ = __str__
 
@@ -87,23 +100,57 @@ ANYWHERE = VirtualDevice()
 
 def same_type(a: Type, b: Type) -> bool:
     """Whether two types are equal, dims compared by linear arithmetic."""
-    match a, b:
-        case TensorType(), TensorType():
-            return (
-                a.dtype is b.dtype
-                and a.ndim == b.ndim
-                and all(provably_equal(x, y) for x, y in zip(a.shape, b.shape, strict=True))
-            )
-        case TupleType(), TupleType():
-            return _all_same(a.fields, b.fields)
-        case FuncType(), FuncType():
-            return _all_same((*a.params, a.result), (*b.params, b.result))
-        case _:
-            return False
+    pairs = [(a, b)]
+    while pairs:
+        x, y = pairs.pop()
+        if x is y:
+            continue
+        match x, y:
+            case TensorType(), TensorType():
+                if x.dtype is not y.dtype or x.ndim != y.ndim or not all(map(provably_equal, x.shape, y.shape)):
+                    return False
+            case (TupleType(), TupleType()) | (FuncType(), FuncType()):
+                if len(x.children) != len(y.children):
+                    return False
+                pairs += zip(x.children, y.children, strict=True)
+            case _:
+                return False
+    return True
 
 
-def _all_same(a: Sequence[Type], b: Sequence[Type]) -> bool:
-    return len(a) == len(b) and all(map(same_type, a, b))
+def show_type(of: Type) -> str:
+    """A type as it stands in messages, however deep its tuples are."""
+    text: list[str] = []
+    rest: list[Type | str] = [of]
+    while rest:
+        t = rest.pop()
+        match t:
+            case TupleType():
+                rest += [")", *_commas(t.fields), "Tuple("]
+            case FuncType():
+                rest += [")", t.result, "), ", *_commas(t.params), "Callable(("]
+            case _:
+                text.append(str(t))
+    return "".join(text)
+
+
+def _commas(types: Sequence[Type]) -> list[Type | str]:
+    """Types with commas between them, last first."""
+    return [piece for i, t in enumerate(reversed(types)) for piece in ((", ", t) if i else (t,))]
+
+
+def replaced(of: Type, leaf: Callable[[TensorType], TensorType]) -> Type:
+    """`of` with `leaf` applied to every tensor type in it."""
+    new: dict[int, Type] = {}
+    for t in post_order(of):
+        match t:
+            case TensorType():
+                new[id(t)] = leaf(t)
+            case TupleType():
+                new[id(t)] = TupleType(tuple(new[id(f)] for f in t.fields))
+            case FuncType():
+                new[id(t)] = FuncType(tuple(new[id(p)] for p in t.params), new[id(t.result)])
+    return new[id(of)]
 
 
 def flatten(of: Type) -> list[TensorType]:

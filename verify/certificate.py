@@ -22,12 +22,13 @@ import numpy as np
 
 from assay.lower.c import CSource
 from assay.semantics.errors import Invalid
+from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.verify.check import Check, Line
-from assay.verify.evidence import Evidence, checked, refuted
+from assay.verify.evidence import Evidence, checked, plural, refuted
 from assay.verify.inputs import load, save
-from assay.verify.stages import STAGES, plural
+from assay.verify.stages import STAGES
 
 FORMAT = "assay-certificate-1"
 FOLDER = "certificate"
@@ -124,6 +125,7 @@ class Stored:
                 raise Invalid("a file of the certificate is missing", where=str(file), label="certificate.C2")
             if _digest(file) != digest:
                 raise Invalid("has changed since the certificate was made", where=str(file), label="certificate.C3")
+        self.tensors: dict[str, Expr] = {}
         self.arrays = ArrayReader(directory / FOLDER / "tensors.bin")
 
     def module(self, stage: str, before: Module | None) -> Module:

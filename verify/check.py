@@ -9,17 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import onnx
+from assay.lower.onnx_import import import_onnx
 
 from assay.interp import vector
 from assay.interp.graph import evaluate
 from assay.lower.c import CSource, emit
-from assay.lower.onnx_import import import_onnx
 from assay.lower.pipeline import Pass, passes
+from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.verify.compare import Comparison, check_c
 from assay.verify.evidence import Evidence
@@ -59,6 +60,11 @@ class Origin(Protocol):
 
     def c_source(self, module: Module) -> CSource: ...
 
+    @property
+    def tensors(self) -> Mapping[str, Expr]:
+        """The model's tensors by name, as nodes of the imported module."""
+        ...
+
 
 @dataclass
 class Lowering:
@@ -67,13 +73,17 @@ class Lowering:
     model: onnx.ModelProto
     name: str
     dims: Mapping[str, int] = field(default_factory=dict)
-    source: str = "model"
     changed: Mapping[str, Pass] = field(default_factory=dict)
     emitter: Callable[..., CSource] = emit
+    source: str = ""
+    tensors: dict[str, Expr] = field(default_factory=dict)
 
     def module(self, stage: str, before: Module | None) -> Module:
         if before is None:
-            imported = import_onnx(self.model, evaluate=evaluate, dims=self.dims, source=self.source)
+            self.tensors.clear()
+            imported = import_onnx(
+                self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
+            )
             return self.changed["import"](imported) if "import" in self.changed else imported
         return {**passes(vector.run), **self.changed}[stage](before)
 
@@ -98,7 +108,6 @@ class Check:
     given: Mapping[str, Array] = field(default_factory=dict)
     seed: int = 0
     judged: list[Judged] = field(default_factory=list)
-    directory: Path | None = None
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None
     modules: dict[str, Module] = field(default_factory=dict)
     queries: dict[str, str] = field(default_factory=dict)
@@ -116,7 +125,7 @@ class Check:
             self.modules[stage.name] = module
             if before is None:
                 self.inputs = complete(module.main, self.given, self.seed)
-            context = Context(self.seed, lambda done, total, s=stage.name: self.progress(s, done, total), self.queries)
+            context = Context(self.seed, partial(self.progress, stage.name), self.queries)
             evidence = stage.check(before or module, module, context)
             did = stage.describe(before or module, module) if evidence.holds else ""
             yield Line(stage.name, did, evidence, time.perf_counter() - start)
@@ -131,14 +140,14 @@ class Check:
         start = time.perf_counter()
         self.progress("c", 0, 0)
         self.source = self.origin.c_source(planned)
-        did, evidence = check_c(self.source, self.directory)
+        did, evidence, native = check_c(self.source)
         yield Line("c", did, evidence, time.perf_counter() - start)
-        if not evidence.holds:
+        if native is None:
             return
         start = time.perf_counter()
         comparison = Comparison(
-            self.modules["import"], planned, self.source, self.inputs, self.directory,
-            lambda done, total: self.progress("compare", done, total),
+            self.modules["import"], planned, self.source, native, self.inputs, self.origin.tensors,
+            partial(self.progress, "compare"),
         )  # fmt: skip
         did, evidence = comparison.run()
         self.outputs = comparison.outputs

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from assay.lower.onnx_import import import_onnx, load_model
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -20,7 +21,6 @@ from rich.text import Text
 
 from assay.interp import graph
 from assay.interp.graph import evaluate
-from assay.lower.onnx_import import import_onnx, load_model
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap
 from assay.verify import certificate
 from assay.verify.backends import backend as find_backend
@@ -57,7 +57,7 @@ def check(
     proto = load_model(model)
     judged = [Judged("expected", outputs=load(expected))] if expected else []
     judged += [Judged(name, model=proto) for name in backend]
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=str(model))
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name)
     run = Check(lowering, load(inputs) if inputs else {}, seed, judged)
     _, holds = show(run.lines(), run, as_json, str(model), seed)
     raise typer.Exit(0 if holds else 1)
@@ -73,7 +73,7 @@ def run(
 ) -> None:
     """Evaluate MODEL by the definition of its operators."""
     given = load(inputs) if inputs else {}
-    module = import_onnx(load_model(model), evaluate=evaluate, dims=parse_dims(dim), source=str(model))
+    module = import_onnx(load_model(model), evaluate=evaluate, dims=parse_dims(dim), source=model.name)
     results = graph.run(module, complete(module.main, given, seed))
     save(output, results)
     for name, value in results.items():
@@ -92,7 +92,7 @@ def build(
     """Check MODEL and, if every line holds, write its C text and the certificate to DIR."""
     certificate.require_writable(output)
     proto = load_model(model)
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=str(model))
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name)
     run = Check(lowering, load(inputs) if inputs else {}, seed)
     lines, holds = show(run.lines(), run, as_json, str(model), seed)
     if holds:

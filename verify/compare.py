@@ -8,39 +8,42 @@ the same bytes after every step (rule M10). The graph runs with bounds; what any
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from assay.verify.compiled import Compiled, Look, compile_c
 
 from assay.interp import graph, machine
 from assay.lower.c import CSource
 from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Trap
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module, Step
+from assay.semantics.ops import operator
 from assay.semantics.scalar import TRANSCENDENTAL, Apply
-from assay.semantics.tensor import program_order
+from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.walk import post_order
 from assay.verify.backends import backend
-from assay.verify.compiled import Compiled, compile_c
-from assay.verify.evidence import Evidence, checked, refuted, tested
+from assay.verify.evidence import Evidence, checked, plural, refuted, size, tested
 from assay.verify.legalize_check import outside
+from assay.verify.program_check import describe
 
 Array = np.ndarray[Any, Any]
 
 
-def check_c(source: CSource, directory: Path | None = None) -> tuple[str, Evidence]:
-    """Whether the C text compiles without a warning."""
+def check_c(source: CSource) -> tuple[str, Evidence, Compiled | None]:
+    """Whether the C text compiles without a warning, and what it compiles to."""
     lines = source.source.count("\n") + source.header.count("\n")
     try:
-        compile_c(source, reproducible=False, directory=directory)
+        compiled = compile_c(source, reproducible=False)
     except Crash as wrong:
-        return "", refuted("checked", str(wrong))
-    return f"{lines} lines", checked("compiles as strict C99 without a warning")
+        return "", refuted("checked", str(wrong)), None
+    weights = f", {size(source.weights.nbytes)} of weights beside it" if source.weights is not None else ""
+    return f"{lines} lines{weights}", checked("compiles as strict C99 without a warning"), compiled
 
 
 def is_transcendental(module: Module) -> bool:
@@ -61,8 +64,11 @@ class Comparison:
     source_module: Module
     planned: Module
     c: CSource
+    native: Compiled
+    """The C as its users compile it, with the platform's libm."""
     inputs: Mapping[str, Array]
-    directory: Path | None = None
+    tensors: Mapping[str, Expr] = field(default_factory=dict)
+    """The model's tensors by name, as nodes of `source_module`."""
     progress: Callable[[int, int], None] = lambda done, total: None
     outputs: dict[str, Array] = field(default_factory=dict)
     bounds: dict[str, Any] = field(default_factory=dict)
@@ -79,14 +85,23 @@ class Comparison:
         program = self.planned.program
         digests: list[list[bytes]] = []
 
+        wrong: str | None = None
+
         def record(index: int, step: Step, arrays: Mapping[str, Array]) -> None:
+            nonlocal wrong
             self.progress(index + 1, len(program.steps))
             digests.append([_digest(arrays[n]) for n in step.writes])
+            if wrong is None:
+                kernel = self.planned.kernel(step.kernel)
+                odd = step_outside(kernel, [arrays[n] for n in step.reads], [arrays[n] for n in step.writes])
+                wrong = f"{describe(step, index)}, its operands given: {odd}" if odd else None
 
         try:
             by_slot = machine.run(self.planned, self.inputs, observe=record)
         except Trap as trap:
             return "", refuted("tested", f"the planned program does not run: {trap}")
+        if wrong is not None:
+            return "", refuted("tested", wrong)
         self.outputs = {self.names[s]: by_slot[s] for s in program.outputs}
 
         wrong = self.compare_c(digests, by_slot)
@@ -96,31 +111,29 @@ class Comparison:
         wrong = self.first_outside(self.outputs)
         if wrong is not None:
             return "", refuted("tested", f"planned program: {wrong}")
-        said = f"C is bit for bit the machine's result after each of {len(program.steps)} steps"
+        said = f"C bit for bit the machine's after each of {plural(len(program.steps), 'step')}; each within its operator's bounds"
         if is_transcendental(self.planned):
-            native = compile_c(self.c, reproducible=False, directory=self.directory).run(self.inputs)
+            native = self.native.run(self.inputs)
             wrong = self.first_outside({self.names[s]: native[s] for s in program.outputs})
             if wrong is not None:
                 return "", refuted("tested", f"C with the platform's libm: {wrong}")
-            said += "; with the platform's libm inside the bounds"
-        return f"{len(self.outputs)} output{'s' * (len(self.outputs) != 1)}; {self.width()}", tested(said)
+            said += "; with the platform's libm inside the graph's"
+        return f"{plural(len(self.outputs), 'output')}, bounds {self.width()}", tested(said)
 
     def compare_c(self, digests: list[list[bytes]], by_slot: Mapping[str, Array]) -> str | None:
         """Where the C program first differs from the machine, if it does."""
         program = self.planned.program
-        compiled = compile_c(self.c, reproducible=True, trace=True, directory=self.directory)
+        compiled = compile_c(self.c, reproducible=True, trace=True)
         first: list[str] = []
 
-        def look(index: int, arrays: Mapping[str, Array]) -> None:
+        def compare(index: int, look: Look) -> None:
             step = program.steps[index]
             for name, digest in zip(step.writes, digests[index], strict=True):
-                if not first and _digest(arrays[name]) != digest:
-                    first.append(
-                        f"C differs from the machine in buffer {name}, written by step {index} ({step.kernel} at {step.span})"
-                    )
+                if not first and _digest(look(program.slots[name])) != digest:
+                    first.append(f"C differs from the machine in buffer {name}, written by {describe(step, index)}")
 
         try:
-            got = compiled.run(self.inputs, on_step=look)
+            got = compiled.run(self.inputs, on_step=compare)
         except Trap as trap:
             return f"the C program does not run: {trap}"
         if first:
@@ -141,49 +154,86 @@ class Comparison:
         return None
 
     def width(self) -> str:
-        """How far apart the ends of the bounds are, relative to the largest value, in words."""
-        widest, vacuous, total = 0.0, 0, 0
+        """The widest interval, as a part of the largest value, and how many say nothing."""
+        widest = 0.0
         for allowed in self.bounds.values():
             if isinstance(allowed, Bounded) and allowed.size:
-                total += int(allowed.size)
-                vacuous += int(np.count_nonzero(allowed.vacuous))
                 scale = float(np.max(np.abs(allowed.value)))
                 radius = np.where(allowed.vacuous, 0.0, allowed.radius)
                 widest = max(widest, float(np.max(radius)) / scale if scale else 0.0)
-        said = f"bounds within {widest:.1e} of the largest value"
-        return said + (f", vacuous for {vacuous} of {total} elements" if vacuous else "")
+        return f"within {widest:.1e} of the largest value{self.vacuous()}"
 
-    def judge(self, name: str, outputs: Mapping[str, Array] | None, model: onnx.ModelProto | None) -> tuple[str, Evidence]:
-        """The verdict on somebody's outputs; for a backend that can be asked, with the first operator that differs."""
-        if outputs is None:
-            assert model is not None
-            outputs = backend(name)(model, self.inputs, [o.name for o in model.graph.output])
+    def vacuous(self) -> str:
+        """How many elements have a bound that says nothing, for the record."""
+        bounded = [b for b in self.bounds.values() if isinstance(b, Bounded)]
+        count = sum(int(np.count_nonzero(b.vacuous)) for b in bounded)
+        total = sum(int(b.size) for b in bounded)
+        return f", vacuous for {count} of {total} elements" if count else ""
+
+    def judge(
+        self, name: str, outputs: Mapping[str, Array] | None, model: onnx.ModelProto | None
+    ) -> tuple[str, Evidence]:
+        """The verdict on somebody's outputs: inside the bounds of the whole graph; and for a backend, which can be
+        asked for every tensor, each operator inside its own bounds on the backend's own operands."""
+        if model is None:
+            assert outputs is not None
+            wrong = self.first_outside(outputs)
+            said = f"inside the bounds{self.vacuous()}"
+            return plural(len(self.bounds), "output"), refuted("tested", wrong) if wrong else tested(said)
+        made = [o for n in model.graph.node for o in n.output if o and o in self.tensors]
+        wanted = [o.name for o in model.graph.output]
+        outputs = backend(name)(model, self.inputs, wanted)
         wrong = self.first_outside(outputs)
-        if wrong is None:
-            return f"{len(self.bounds)} output{'s' * (len(self.bounds) != 1)}", tested("inside the bounds")
-        if model is not None:
-            culprit = self.culprit(name, model)
-            wrong = f"{wrong}; {culprit}" if culprit else wrong
-        return "", refuted("tested", wrong)
+        count, culprit = self.rebase(model, backend(name)(model, self.inputs, made), made)
+        if wrong or culprit:
+            return "", refuted("tested", "; ".join(part for part in (culprit, wrong) if part))
+        said = f"inside the bounds{self.vacuous()}; each operator inside its own, on the backend's operands"
+        return f"{plural(len(outputs), 'output')}, {plural(count, 'tensor')}", tested(said)
 
-    def culprit(self, name: str, model: onnx.ModelProto) -> str | None:
-        """The first operator, in the model's order, whose value in the backend lies outside its bounds."""
-        made = [o for n in model.graph.node for o in n.output if o]
-        theirs = backend(name)(model, self.inputs, made)
+    def rebase(
+        self, model: onnx.ModelProto, theirs: Mapping[str, Array], made: Sequence[str]
+    ) -> tuple[int, str | None]:
+        """How many tensors were judged, and the first in the model's order that is outside of what its operator
+        allows on the backend's own operands."""
+        named: dict[int, list[str]] = {}
+        for tensor in made:
+            named.setdefault(id(self.tensors[tensor]), []).append(tensor)
         wrong: dict[str, str] = {}
+        count = 0
 
-        def look(node: Expr, value: Any, args: list[Any]) -> None:
-            place = node.span.place if node.span else ""
-            if place in theirs and place not in wrong and isinstance(value, Bounded):
-                odd = outside(value, theirs[place]) if value.shape == theirs[place].shape else None
-                wrong[place] = odd or ""
+        def look(node: Expr, value: Any) -> Any:
+            nonlocal count
+            instead = None
+            for tensor in named.get(id(node), []):
+                odd = outside(value, theirs[tensor])
+                count += 1
+                if odd:
+                    wrong[tensor] = odd
+                if odd is None or value.shape == theirs[tensor].shape and value.dtype == theirs[tensor].dtype:
+                    instead = theirs[tensor]
+            return instead
 
         graph.run(self.source_module, self.inputs, bounds=True, observe=look)
-        place = next((p for p in made if wrong.get(p)), None)
-        if place is None:
-            return None
-        node = next(n for n in model.graph.node if place in n.output)
-        return f"the first operator that differs is {node.op_type} {node.name or '(unnamed)'}, tensor {place}: {wrong[place]}"
+        first = next((t for t in made if t in wrong), None)
+        if first is None:
+            return count, None
+        node = next(n for n in model.graph.node if first in n.output)
+        what = f"{node.op_type} {node.name}".strip()
+        return count, f"the first operator that differs is {what}, tensor {first}: {wrong[first]}"
+
+
+def step_outside(kernel: PrimFunc, reads: Sequence[Array], writes: Sequence[Array]) -> str | None:
+    """Where a step's results lie outside of what its operator allows on these very operands."""
+    op, attrs = operator(kernel.attrs["operator"]), kernel.attrs["attrs"]
+    operands = [np.asarray(x).reshape(b.static_shape) for x, b in zip(reads, kernel.inputs, strict=True)]
+    with np.errstate(all="ignore"):
+        allowed = op.value(attrs, *[Bounded.exact(x) if dtype(x.dtype).is_float else x for x in operands])
+    wanted = allowed if isinstance(allowed, tuple) else (allowed,)
+    for w, x, b in zip(wanted, writes, kernel.outputs, strict=True):
+        wrong = outside(w, np.asarray(x).reshape(b.static_shape))
+        if wrong:
+            return wrong
+    return None
 
 
 def _digest(array: Array) -> bytes:

@@ -14,12 +14,12 @@ import numpy as np
 from assay.interp import vector
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
-from assay.semantics.graph import Call, CallTIR, Expr, Function, show_head
+from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, Let, show_head
 from assay.semantics.module import Module, Slot
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
 from assay.verify.evidence import Evidence, proved, refuted
-from assay.verify.numbering import Table, first_unmatched, number_function
+from assay.verify.numbering import Numbered, Table, number_function
 from assay.verify.plan import prove
 
 Array = np.ndarray[Any, Any]
@@ -50,14 +50,25 @@ def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
         one = number_function(before, source, table, _folder(source))
         two = number_function(after, target, table)
         if one.result != two.result or one.recursive != two.recursive:
-            node = first_unmatched(one, two)
-            what = f"{show_head(node)} at {node.span}" if node is not None else "the result"
-            return refuted("proved", f"{what} has another value after folding"), ""
+            return refuted("proved", _difference(one, two)), ""
     slots, size = table_slots(target)
     placed, text = prove(slots, size, "constants")
     if not placed.holds:
         return placed, text
     return proved(f"same value for every input; z3: no two of {len(slots)} constants share a byte"), text
+
+
+def _difference(source: Numbered, target: Numbered) -> str:
+    """The first value of the target, operands first, that the source does not have, and who uses it."""
+    known = set(source.of.values())
+    odd = next((n for n in target.order if target.of[id(n)] not in known and not isinstance(n, Let)), None)
+    if odd is None:
+        return "the result is another of the source's values"
+    if not isinstance(odd, GlobalVar):
+        return f"{show_head(odd)} at {odd.span} is not a value of the source"
+    user = next((n for n in target.order if odd in n.children), None)
+    where = f", used by {show_head(user)} at {user.span}" if user is not None else ""
+    return f"constant {odd.name} has a value that the source does not have{where}"
 
 
 def _folder(module: Module) -> Callable[[Expr, Sequence[Array]], Sequence[Array] | None]:

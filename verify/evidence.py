@@ -34,3 +34,17 @@ def tested(detail: str, **data: Any) -> Evidence:
 
 def refuted(how: How, detail: str, **data: Any) -> Evidence:
     return Evidence(how, False, detail, data)
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def size(count: int) -> str:
+    """A number of bytes for people."""
+    for unit in ("B", "kB", "MB"):
+        if count < 10_000:
+            return f"{count} {unit}"
+        count = round(count / 1000)
+    return f"{count} GB"

@@ -125,7 +125,7 @@ def number_function(function: Function, module: Module, table: Table, fold: Fold
     order = list(post_order(function))
     of: dict[int, int] = {}
     depth: dict[int, int] = {id(function): 0}
-    recursive: list[Expr] = []
+    recursive: list[Function] = []
     for i, p in enumerate(function.params):
         of[id(p)] = table.number("parameter", i)
     for node in reversed(order):  # users first: nesting is known before the body

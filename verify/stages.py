@@ -18,7 +18,7 @@ from assay.semantics.rules import check as check_rules
 from assay.semantics.walk import post_order
 from assay.verify.anf_check import check_anf
 from assay.verify.constants_check import check_constants, table_slots
-from assay.verify.evidence import Evidence, checked, refuted
+from assay.verify.evidence import Evidence, checked, plural, refuted, size
 from assay.verify.legalize_check import check_claim, check_legalize
 from assay.verify.plan import check_lives, check_pool
 from assay.verify.program_check import check_program
@@ -40,19 +40,6 @@ class Stage:
     name: str
     describe: Callable[[Module, Module], str]
     check: Callable[[Module, Module, Context], Evidence]
-
-
-def size(count: int) -> str:
-    """A number of bytes for people."""
-    for unit in ("B", "kB", "MB"):
-        if count < 10_000:
-            return f"{count} {unit}"
-        count = round(count / 1000)
-    return f"{count} GB"
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def operator_counts(module: Module) -> Counter[str]:

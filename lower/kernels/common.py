@@ -41,8 +41,13 @@ def results(result: Type) -> tuple[Buffer, ...]:
 
 
 def nest(prefix: str, extents: Sequence[Dim], body: Callable[..., Stmt], kind: LoopKind = "parallel") -> Stmt:
-    """Loops over a box, outermost first, with variables prefix0, prefix1, ...; independent ones unless said."""
-    return loops(" ".join(f"{prefix}{k}" for k in range(len(extents))), extents, body, kind)
+    """Loops over a box, outermost first, with variables prefix0, prefix1, ...; independent ones unless said.
+
+    Words before the prefix name the first variables: "n c i" gives n, c, i0, i1, ...
+    """
+    *first, last = prefix.split()
+    words = [*first, *(f"{last}{k}" for k in range(len(extents) - len(first)))]
+    return loops(" ".join(words), extents, body, kind)
 
 
 def broadcast(shape: Sequence[Dim], indices: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -84,6 +89,16 @@ def padded(
 def shifted(indices: Sequence[Expr], by: Sequence[int]) -> tuple[Number, ...]:
     """Indices moved by a constant for each axis."""
     return tuple(i + b for i, b in zip(indices, by, strict=True))
+
+
+def divided(total: Expr, count: int) -> Expr:
+    """total / count, in the dtype of the total. A count beyond what that holds is divided by in several steps."""
+    most = float(total.dtype.max)
+    rest = float(count)
+    while rest > most:
+        step = 2.0 ** math.floor(math.log2(most))
+        total, rest = total / step, rest / step
+    return total / rest
 
 
 def per_axis(given: int | Sequence[int] | None, rank: int, default: int) -> tuple[int, ...]:

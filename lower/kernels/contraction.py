@@ -75,15 +75,15 @@ def _conv(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Typ
 
             return seq(
                 nest("i", plane, lambda *i: store(out, (n, feature, *i), const(0, out.dtype))),
-                nest("k", (group_channels, *window), add, "serial"),
+                nest("c k", (group_channels, *window), add, "serial"),
                 *([nest("i", plane, add_bias)] if bias else []),
             )
 
         if groups == 1:
-            return nest("n", (images, features), lambda n, o: one_plane(n, const(0), o))
+            return loops("n o", (images, features), lambda n, o: one_plane(n, const(0), o), "parallel")
         if group_features == 1:
-            return nest("n", (images, groups), lambda n, g: one_plane(n, g, const(0)))
-        return nest("n", (images, groups, group_features), one_plane)
+            return loops("n g", (images, groups), lambda n, g: one_plane(n, g, const(0)), "parallel")
+        return loops("n g o", (images, groups, group_features), one_plane, "parallel")
 
     reach = [window_extent(*each) for each in zip(plane, strides, window, dilation, strict=True)]
     extents = [max(p + n, r) for p, n, r in zip(padding, sizes, reach, strict=False)]

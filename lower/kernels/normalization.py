@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from math import prod
 
-from assay.lower.kernels.common import Kernel, lowest, nest, padded, parameters
+from assay.lower.kernels.common import Kernel, divided, lowest, nest, padded, parameters
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, apply, const
-from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq, store
+from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, loops, seq, store
 from assay.semantics.types import TensorType, Type
 
 
@@ -81,13 +81,13 @@ def _batch_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], resul
 
 
 def _layer_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
-    """(x - mean) * scale * gamma + beta with scale = 1 / sqrt(variance + epsilon); a pass each for mean and variance."""
+    """(x - mean) * scale * gamma + beta with scale = 1 / sqrt(variance + epsilon), in three passes."""
     inputs, (out,) = parameters("x gamma beta", operands, result)
     x, gamma, *beta = inputs
     split = len(x.shape) - len(gamma.shape)
     outer, inner = x.shape[:split], x.shape[split:]
     mean, scale = Buffer("mean", outer, x.dtype), Buffer("scale", outer, x.dtype)
-    count, epsilon = const(prod(x.static_shape[split:]), x.dtype), const(attrs["epsilon"], x.dtype)
+    count, epsilon = prod(x.static_shape[split:]), const(attrs["epsilon"], x.dtype)
 
     def row(*o: Expr) -> Stmt:
         def add_square(*k: Expr) -> Stmt:
@@ -103,10 +103,10 @@ def _layer_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], resul
         return seq(
             store(mean, o, 0),
             nest("k", inner, lambda *k: store(mean, o, mean[o] + x[(*o, *k)]), "serial"),
-            store(mean, o, mean[o] / count),
+            store(mean, o, divided(mean[o], count)),
             store(scale, o, 0),
             nest("k", inner, add_square, "serial"),
-            store(scale, o, 1 / apply("sqrt", scale[o] / count + epsilon)),
+            store(scale, o, 1 / apply("sqrt", divided(scale[o], count) + epsilon)),
             nest("k", inner, finish),
         )
 
@@ -138,7 +138,7 @@ def _lrn(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type
                 nest("i", sizes, finish),
             )
 
-        return nest("n", (images, channels), channel)
+        return loops("n c", (images, channels), channel, "parallel")
 
     shape = (images, channels + size - 1, *sizes)
     offset = (0, before, *(0 for _ in sizes))

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from operator import mul
 
 from assay.lower.kernels.common import (
     Kernel,
+    divided,
     lowest,
     nest,
     padded,
@@ -19,8 +23,8 @@ from assay.lower.kernels.common import (
     window_extent,
 )
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Const, Expr, Number, apply, cast, const
-from assay.semantics.tensor import Buffer, PrimFunc, Stmt, seq, store
+from assay.semantics.scalar import Const, Expr, apply, cast, const
+from assay.semantics.tensor import Buffer, PrimFunc, Stmt, loops, seq, store
 from assay.semantics.types import TensorType, Type
 
 
@@ -41,13 +45,12 @@ class _Axis:
         """Elements of the padded axis, as far as windows reach; ceil_mode may go beyond the explicit padding."""
         return max(self.before + self.size, window_extent(self.count, self.stride, self.window, self.dilation))
 
-    def counted(self, i: Expr, include_padding: bool) -> Number:
+    def counted(self, i: Expr, include_padding: bool) -> Expr | int:
         """How many positions of window i count: those in the tensor, or in the explicit padding too."""
-        start = i * self.stride - self.before
         low, high = (-self.before, self.size + self.after) if include_padding else (0, self.size)
-        first, end = _ceil_divide(low - start, self.dilation), _ceil_divide(high - start, self.dilation)
+        first, end = (_ceil_divide(edge + self.before - i * self.stride, self.dilation) for edge in (low, high))
         reach = window_extent(self.count, self.stride, self.window, self.dilation) - self.before
-        here: Number = apply("min", end, self.window) if reach > high else self.window
+        here: Expr | int = apply("min", end, self.window) if reach > high else self.window
         if low > -self.before:
             here = here - apply("max", first, 0)
         return here
@@ -101,7 +104,7 @@ def _pool(
                 steps.append(nest("i", plane, lambda *i: store(out, (n, c, *i), finish(out[(n, c, *i)], i))))
             return seq(*steps)
 
-        return nest("n", x.shape[:2], one_plane)
+        return loops("n c", x.shape[:2], one_plane, "parallel")
 
     extents = tuple(a.extent for a in axes)
     if extents == x.static_shape[2:]:
@@ -119,13 +122,17 @@ def _avg_pool(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result:
     (x,), (out,) = parameters("x", operands, result)
     axes = _axes(attrs, x, out)
     include_padding: bool = attrs["count_include_pad"]
+    most = prod(a.window for a in axes)
 
     def average(total: Expr, i: tuple[Expr, ...]) -> Expr:
-        divisor: Number = 1
-        for axis, at in zip(axes, i, strict=True):
-            counted = axis.counted(at, include_padding)
-            divisor = counted if isinstance(divisor, int) and divisor == 1 else divisor * counted
-        return total / (cast(divisor, out.dtype) if isinstance(divisor, Expr) else const(divisor, out.dtype))
+        counts = [axis.counted(at, include_padding) for axis, at in zip(axes, i, strict=True)]
+        fixed = prod(c for c in counts if isinstance(c, int))
+        varying = [c for c in counts if isinstance(c, Expr)]
+        if not varying:
+            return divided(total, fixed)
+        if most > out.dtype.max:  # a product of counts would overflow
+            return reduce(lambda t, c: t / cast(c, out.dtype), varying, divided(total, fixed))
+        return total / cast(reduce(mul, varying, const(fixed)), out.dtype)
 
     return _pool(name, x, out, axes, "add", const(0, x.dtype), average)
 

@@ -5,7 +5,16 @@ A rule is a function of a `Node`: operands, attributes, version. Adding one is o
 
 from __future__ import annotations
 
-from assay.lower.onnx_ops import contraction, creation, elementwise, movement, normalization, pooling, reduction, slicing
+from assay.lower.onnx_ops import (
+    contraction,
+    creation,
+    elementwise,
+    movement,
+    normalization,
+    pooling,
+    reduction,
+    slicing,
+)
 from assay.lower.onnx_ops.node import Rule
 
 RULES: dict[str, Rule] = {

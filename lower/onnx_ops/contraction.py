@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.onnx_ops.elementwise import same_shape
-from assay.lower.onnx_ops.node import Node, Rule, tensor
+from assay.lower.onnx_ops.node import Node, Rule, same_shape, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import show_shapes
 from assay.semantics.scalar import Dim
@@ -65,7 +64,9 @@ def _same(node: Node, size: Dim, taps: int, stride: int, dilation: int) -> int:
         return max(0, (-(-size // stride) - 1) * stride + span - size)
     if stride == 1:
         return span - 1
-    raise node.unsupported(f"auto_pad {node.attrs['auto_pad']} of an axis of size {size} with stride {stride}; give the size")
+    raise node.unsupported(
+        f"auto_pad {node.attrs['auto_pad']} of an axis of size {size} with stride {stride}; give the size"
+    )
 
 
 def conv(node: Node) -> Expr:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, isfinite, prod
 
 import numpy as np
 from onnx import TensorProto
 
-from assay.lower.onnx_ops.node import Node, Rule, number, tensor
+from assay.lower.onnx_ops.node import MOST_ELEMENTS, Node, Rule, number, tensor
 from assay.lower.onnx_ops.tensors import array_of, dtype_named, dtype_of
 from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
@@ -68,6 +68,21 @@ def size(node: Node) -> Expr:
     return node.call("prod", node.call("shape_of", node[0]), axis=(0,), keepdims=False)
 
 
+def range_(node: Node) -> Expr:
+    """start, start + delta, ... up to and without limit. The operands must be constants, of which the sizes follow."""
+    start, limit, delta = (node.builder.value(node[i]) for i in range(3))
+    if start is None or limit is None or delta is None:
+        raise node.unsupported("operands that are only known when the model runs; constants are wanted")
+    if not start.size == limit.size == delta.size == 1 or not delta.reshape(())[()]:
+        raise node.wrong("three scalars are wanted, of which delta is not 0")
+    begin, end, step = (number(v.reshape(())[()]) for v in (start, limit, delta))
+    count = max(0, ceil((end - begin) / step)) if isfinite((end - begin) / step) else MOST_ELEMENTS + 1
+    if count > MOST_ELEMENTS:
+        raise node.unsupported(f"more than {MOST_ELEMENTS} elements")
+    of = tensor(node[0]).dtype
+    return node.constant(np.array([begin + i * step for i in range(count)]), of)
+
+
 # --- casts --------------------------------------------------------------------------------------------------------
 
 
@@ -107,6 +122,7 @@ TABLE: dict[str, Rule] = {
     "Constant": constant,
     "ConstantOfShape": constant_of_shape,
     "Identity": identity,
+    "Range": range_,
     "Shape": shape,
     "Size": size,
 }

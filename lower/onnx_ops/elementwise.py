@@ -6,15 +6,13 @@ run of the first one's sizes, and nothing else was stretched. Since then NumPy's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from assay.lower.onnx_ops.node import Node, Rule, tensor
+from assay.lower.onnx_ops.node import Node, Rule, same_shape, tensor
 from assay.semantics.dtypes import FLOAT64, DType
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import show_shapes
-from assay.semantics.scalar import Dim, provably_equal
+from assay.semantics.ops.common import broadcast_shapes, show_shapes
+from assay.semantics.scalar import Dim
 
 UNARY = {
     "Abs": "abs",
@@ -79,14 +77,19 @@ def second(node: Node) -> Expr:
     return node.shaped(b, (*part, *(1 for _ in whole[end:])))
 
 
-def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
-    return len(a) == len(b) and all(provably_equal(d, e) for d, e in zip(a, b, strict=True))
-
-
 def divide(node: Node) -> Expr:
     """Floats by IEEE; integers rounded to zero, which the documentation says since version 14."""
     of = tensor(node[0]).dtype
     return node.call("divide" if of.is_float else "truncate_divide", node[0], second(node))
+
+
+def modulo(node: Node) -> Expr:
+    """a - b * q, where q is a / b rounded down, or to zero with `fmod`: the sign is b's, or a's."""
+    a, b = node[0], node[1]
+    if tensor(a).dtype.is_float:
+        raise node.unsupported("operands of a float type; integers are wanted")
+    quotient = node.call("truncate_divide" if node.attrs["fmod"] else "floor_divide", a, b)
+    return node.call("subtract", a, node.call("multiply", b, quotient))
 
 
 def power(node: Node) -> Expr:
@@ -112,10 +115,10 @@ def power(node: Node) -> Expr:
     return node.cast(node.call("power", node.cast(base, wide), node.cast(exponent, wide)), of)
 
 
-def _whole_power(node: Node, base: Expr, exponent: int, shape: Sequence[Dim]) -> Expr:
+def _whole_power(node: Node, base: Expr, exponent: int, shape: tuple[Dim, ...]) -> Expr:
     """Repeated squaring: integers wrap, so the order of the factors does not matter."""
-    of = tensor(base).dtype
-    result = node.constant(np.ones((1,) * len(shape)), of)
+    both = broadcast_shapes(str(node), [tensor(base).shape, shape])
+    result = node.call("full", shape=both, fill_value=1, dtype=tensor(base).dtype.name)
     while exponent:
         if exponent & 1:
             result = node.call("multiply", base, result)
@@ -181,6 +184,14 @@ def gelu(node: Node) -> Expr:
     return node.call(kinds[node.attrs["approximate"]], node[0])
 
 
+def softplus(node: Node) -> Expr:
+    """ln(1 + exp(x)) as max(x, 0) + ln(1 + exp(-|x|)): ONNX's body for it overflows where the result does not."""
+    x = node[0]
+    of = tensor(x).dtype
+    small = node.call("exp", node.call("negative", node.call("abs", x)))
+    return node.call("add", node.call("nn.relu", x), node.call("log", node.call("add", small, node.constant(1, of))))
+
+
 TABLE: dict[str, Rule] = {
     **{name: _unary(op) for name, op in UNARY.items()},
     **{name: _binary(op) for name, op in BINARY.items()},
@@ -191,7 +202,9 @@ TABLE: dict[str, Rule] = {
     "Max": variadic("maximum"),
     "Mean": mean,
     "Min": variadic("minimum"),
+    "Mod": modulo,
     "Pow": power,
+    "Softplus": softplus,
     "Sum": variadic("add"),
     "Where": lambda node: node.call("where", node[0], node[1], node[2]),
 }

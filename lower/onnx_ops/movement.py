@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.onnx_ops.elementwise import same_shape
-from assay.lower.onnx_ops.node import Node, Result, Rule, tensor
+from assay.lower.onnx_ops.node import Node, Result, Rule, same_shape, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes, normalize_axis, show_shapes
 from assay.semantics.ops.sizes import ceil_div, product
@@ -59,7 +58,9 @@ def squeeze(node: Node) -> Expr:
     axes = _axes(node)
     if axes is None:
         if not x.is_static:
-            raise node.unsupported(f"no axes are given, and which sizes of {x} are 1 is open; give the symbolic dims values")
+            raise node.unsupported(
+                f"no axes are given, and which sizes of {x} are 1 is open; give the symbolic dims values"
+            )
         axes = tuple(a for a, d in enumerate(x.shape) if isinstance(d, int) and d == 1)
     axes = normalize_axes(str(node), axes, x.ndim)
     return node.call("squeeze", node[0], axis=axes) if axes else node[0]
@@ -91,7 +92,8 @@ def split(node: Node) -> Sequence[Result]:
     if node.has(1) or node.attrs.get("split") is not None:
         if node.attrs.get("num_outputs") is not None:
             raise node.wrong("both operand split and num_outputs are given; only one may be")
-        sections: tuple[Dim, ...] = node.dims(1) if node.has(1) else node.attrs["split"]
+        given = node.counts if node.version == 1 else node.dims
+        sections: tuple[Dim, ...] = given(1) if node.has(1) else node.attrs["split"]
     elif "num_outputs" in node.attrs:
         if node.attrs["num_outputs"] != count:
             raise node.wrong(f"num_outputs is {node.attrs['num_outputs']}, and {count} outputs are named")
@@ -128,7 +130,9 @@ def expand(node: Node) -> Expr:
         elif isinstance(d, int) and d == 1:
             shape.append(w)
         else:
-            raise node.wrong(f"{x} does not expand to {show_shapes([wanted])}: {show(d)} against {show(w)} in axis {axis}")
+            raise node.wrong(
+                f"{x} does not expand to {show_shapes([wanted])}: {show(d)} against {show(w)} in axis {axis}"
+            )
     if same_shape(shape, x.shape):
         return node[0]
     return node.call("broadcast_to", node[0], shape=tuple(shape))
@@ -138,8 +142,11 @@ def tile(node: Node) -> Expr:
     """Each axis repeated: a new axis before it, stretched, and both taken as one."""
     x = tensor(node[0])
     if node.version == 1:
-        (count,), (axis,) = node.dims(1), node.ints(2)
-        repeats: tuple[Dim, ...] = tuple(count if a == normalize_axis(str(node), axis, x.ndim) else 1 for a in range(x.ndim))
+        counts, axes = node.counts(1), node.counts(2)
+        if len(counts) != 1 or len(axes) != 1:
+            raise node.wrong(f"operands tiles and axis hold {counts} and {axes}; one number each is wanted")
+        axis = normalize_axis(str(node), axes[0], x.ndim)
+        repeats: tuple[Dim, ...] = tuple(counts[0] if a == axis else 1 for a in range(x.ndim))
     else:
         repeats = node.dims(1)
     if len(repeats) != x.ndim or any(isinstance(r, int) and r < 0 for r in repeats):

@@ -64,7 +64,7 @@ class Builder:
             self._closed.add(made)
             return made
         if op == "shape_of":
-            found: Contents | tuple[Contents, ...] | None = objects(flatten(args[0].type)[0].shape, (args[0].type.ndim,))
+            found: Contents | tuple[Contents, ...] | None = objects(tensor(args[0]).shape, (tensor(args[0]).ndim,))
         elif any(a in self._contents for a in args):
             known = [self.contents(a) for a in args]
             filled = made.op.check_attrs(attrs) if isinstance(made.op, Operator) else attrs
@@ -100,18 +100,27 @@ class Builder:
             return expr.data
         if expr not in self._closed:
             return None
-        if expr not in self._values:
-            for node in post_order(expr):
-                for t in flatten(node.type):
-                    if not t.is_static or prod(t.static_shape) > MOST_ELEMENTS:
-                        raise Unsupported(
-                            f"a size or an axis is computed from {t}, more than {MOST_ELEMENTS} elements", label="onnx.C13"
-                        )
-            try:
-                self._values[expr] = self.constant(self._evaluate(expr), span=expr.span)
-            except Trap as trap:
-                raise Invalid(f"a size or an axis has no value: {trap}", label="onnx.C13") from None
+        # Node by node, and each kept: what is asked for next is mostly a few nodes further.
+        known: dict[Expr, Expr] = {}
+        for node in post_order(expr, lambda n: () if n in self._values else n.children):
+            parts = [self._values.get(c) or known[c] for c in node.children] if node not in self._values else []
+            if isinstance(node.type, TensorType) and not isinstance(node, Constant) and node not in self._values:
+                self._values[node] = self._computed(node.with_children(parts))
+            elif node not in self._values:
+                known[node] = node.with_children(parts)
         return self._values[expr].data
+
+    def _computed(self, expr: Expr) -> Constant:
+        """The value of a call of constants; it must not be large."""
+        of = tensor(expr)
+        if not of.is_static or prod(of.static_shape) > MOST_ELEMENTS:
+            raise Unsupported(
+                f"a size or an axis is computed from {of}, more than {MOST_ELEMENTS} elements", label="onnx.C13"
+            )
+        try:
+            return self.constant(self._evaluate(expr), span=expr.span)
+        except Trap as trap:
+            raise Invalid(f"a size or an axis has no value: {trap}", label="onnx.C13") from None
 
     def contents(self, expr: Expr) -> Contents | None:
         """The elements of a small integer or bool tensor, numbers or dims, where they are known."""
@@ -184,6 +193,17 @@ class Node:
             )
         return numbers
 
+    def counts(self, index: int) -> tuple[int, ...]:
+        """Whole numbers in an operand of a float type, which version 1 of some operators has for sizes."""
+        found = self.builder.value(self[index])
+        name = self.schema.operand(index).name
+        if found is None:
+            raise self.unsupported(f"operand {name} is only known when the model runs; a constant is wanted")
+        numbers = [float(v) for v in found.reshape(-1)]
+        if not all(n.is_integer() for n in numbers):
+            raise self.wrong(f"operand {name} holds {numbers}; whole numbers are wanted")
+        return tuple(map(int, numbers))
+
     def scalar(self, index: int) -> Any:
         """The one element of a constant operand as a Python number; None where it is left out or not constant."""
         value = self.builder.value(self[index]) if self.has(index) else None
@@ -207,10 +227,7 @@ class Node:
 
     def shaped(self, x: Expr, shape: Sequence[Dim]) -> Expr:
         """`x` in another shape; `x` itself where it has that shape already."""
-        have = tensor(x).shape
-        if len(have) == len(shape) and all(map(provably_equal, have, shape)):
-            return x
-        return self.call("reshape", x, shape=tuple(shape))
+        return x if same_shape(tensor(x).shape, shape) else self.call("reshape", x, shape=tuple(shape))
 
     def cast(self, x: Expr, to: DType) -> Expr:
         return x if tensor(x).dtype is to else self.call("astype", x, dtype=to.name)
@@ -234,6 +251,11 @@ def tensor(of: Expr) -> TensorType:
     """The type of a tensor; every value of a model is one."""
     assert isinstance(of.type, TensorType)
     return of.type
+
+
+def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+    """Whether two shapes are equal for all values of their symbols, as far as linear arithmetic shows."""
+    return len(a) == len(b) and all(map(provably_equal, a, b))
 
 
 def number(value: Any) -> Any:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.lower.onnx_ops.elementwise import same_shape
-from assay.lower.onnx_ops.node import Node, Refused, Result, Rule, tensor
+from assay.lower.onnx_ops.node import Node, Refused, Result, Rule, same_shape, tensor
 from assay.semantics.dtypes import DTYPES, FLOAT32, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import broadcast_shapes, normalize_axis

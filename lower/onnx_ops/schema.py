@@ -19,7 +19,15 @@ from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Unsupported
 
 _KINDS = AttributeProto.AttributeType
-_FIELDS = {"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "FLOATS": "floats", "INTS": "ints", "STRINGS": "strings"}
+_FIELDS = {
+    "FLOAT": "f",
+    "INT": "i",
+    "STRING": "s",
+    "TENSOR": "t",
+    "FLOATS": "floats",
+    "INTS": "ints",
+    "STRINGS": "strings",
+}
 _IGNORED = "consumed_inputs"
 """Version 1 told Caffe2's memory reuse with this attribute; it has no meaning."""
 
@@ -48,6 +56,7 @@ class Schema:
     kinds: Mapping[str, str]
     required: frozenset[str]
     defaults: Mapping[str, Any]
+    default_protos: tuple[AttributeProto, ...]
 
     def operand(self, index: int) -> Formal:
         """The formal operand for an actual one; the last stands for all further ones where it is variadic."""
@@ -62,7 +71,8 @@ def schema_of(name: str, domain: str, opset: int) -> Schema:
     """The version of an operator that holds in an operator set; Invalid (onnx.C5) where there is none."""
     title = domain or "ai.onnx"
     if not onnx.defs.has(name, domain):
-        raise Invalid(f"unknown operator {name} in domain {title}, operator set {opset}", label="onnx.C5")
+        where = f"domain {printable(title)}, operator set {opset}"
+        raise Invalid(f"unknown operator {printable(name)} in {where}", label="onnx.C5")
     try:
         found = onnx.defs.get_schema(name, opset, domain)
     except onnx.defs.SchemaError:
@@ -96,9 +106,10 @@ def schema_of(name: str, domain: str, opset: int) -> Schema:
         found.min_input,
         found.max_input,
         found.max_output,
-        {k: a.type.name for k, a in found.attributes.items()},
+        {k: str(a.type).rpartition(".")[2] for k, a in found.attributes.items()},
         frozenset(k for k, a in found.attributes.items() if a.required),
         {k: decode(a.default_value) for k, a in found.attributes.items() if a.default_value.type in _DECODED},
+        tuple(a.default_value for a in found.attributes.values() if a.default_value.type in _DECODED),
     )
 
 
@@ -119,6 +130,11 @@ def text(value: str | bytes, what: str) -> str:
         return value.decode()
     except UnicodeDecodeError:
         raise Invalid(f"{what} is not UTF-8: {value[:40]!r}", label="onnx.C1") from None
+
+
+def printable(name: str) -> str:
+    """A name as it can stand in a line of a message."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name[:200])
 
 
 def decode(attribute: AttributeProto) -> Any:
@@ -143,7 +159,11 @@ def kind_of(attribute: AttributeProto) -> str:
         known = attribute.type in _KINDS.values()
         return _KINDS.Name(attribute.type) if known else f"number {attribute.type}"
     for kind, field in _FIELDS.items():
-        if attribute.HasField(field) if kind in ("FLOAT", "INT", "STRING", "TENSOR") else len(getattr(attribute, field)):
+        if (
+            attribute.HasField(field)
+            if kind in ("FLOAT", "INT", "STRING", "TENSOR")
+            else len(getattr(attribute, field))
+        ):
             return kind
     return "INTS"
 

@@ -23,12 +23,15 @@ def slice_(node: Node) -> Expr:
     axes = tuple(range(len(begin))) if axes is None else axes
     steps = (1,) * len(begin) if steps is None else steps
     if not len(begin) == len(end) == len(axes) == len(steps):
-        raise node.wrong(f"{len(begin)} starts, {len(end)} ends, {len(axes)} axes, {len(steps)} steps; as many are wanted")
+        raise node.wrong(
+            f"{len(begin)} starts, {len(end)} ends, {len(axes)} axes, {len(steps)} steps; as many are wanted"
+        )
     if 0 in steps:
         raise node.wrong(f"steps is {steps}; 0 is no step")
     normalize_axes(str(node), axes, x.ndim)
     begin = tuple(
-        _start(node, b, x.shape[normalize_axis(str(node), a, x.ndim)], s) for b, a, s in zip(begin, axes, steps, strict=True)
+        _start(node, b, x.shape[normalize_axis(str(node), a, x.ndim)], s)
+        for b, a, s in zip(begin, axes, steps, strict=True)
     )
     return node.call("strided_slice", node[0], axes=axes, begin=begin, end=end, strides=steps)
 
@@ -39,7 +42,9 @@ def _start(node: Node, begin: Dim, size: Dim, step: int) -> Dim:
         return begin
     if isinstance(size, int):
         return max(begin, -size) if size else begin
-    raise node.unsupported(f"the start {begin} of a backward slice of an axis of size {size}; give the symbolic dim a value")
+    raise node.unsupported(
+        f"the start {begin} of a backward slice of an axis of size {size}; give the symbolic dim a value"
+    )
 
 
 def gather(node: Node) -> Expr:
@@ -72,7 +77,9 @@ def pad(node: Node) -> Expr:
         return _wrapped(node, before, after)
     if mode not in ("constant", "reflect", "edge"):
         raise node.wrong(f"mode is {mode!r}; constant, reflect or edge is wanted, or wrap since operator set 19")
-    return node.call("nn.pad", node[0], pad_width=(*before, *after), mode=mode, pad_value=value if mode == "constant" else 0)
+    return node.call(
+        "nn.pad", node[0], pad_width=(*before, *after), mode=mode, pad_value=value if mode == "constant" else 0
+    )
 
 
 def _pad_value(node: Node) -> bool | int | float:

@@ -44,6 +44,7 @@ _ROWS = (
 )
 # An older onnx package has no number for the newest types.
 _BY_NUMBER = {TensorProto.DataType.Value(n): row for row in _ROWS if (n := row[0]) in TensorProto.DataType.keys()}
+_NUMBERS: dict[str, int] = {row[2]: number for number, row in _BY_NUMBER.items()}
 _BY_NAME = {row[0]: DTYPES[row[2]] for row in _ROWS}
 
 ONNX_NAMES: dict[str, str] = {row[2]: row[1] for row in _ROWS}
@@ -60,6 +61,11 @@ def dtype_of(number: int, what: str) -> DType:
         name = TensorProto.DataType.Name(number).lower()
         raise Unsupported(f"{what} has elements of type {name}; supported are {', '.join(ONNX_NAMES)}", label="onnx.C8")
     raise Invalid(f"{what} has the element type number {number}, which ONNX does not define", label="onnx.C8")
+
+
+def number_of(of: DType) -> int:
+    """The number in TensorProto.DataType of a dtype that ONNX has."""
+    return _NUMBERS[of.name]
 
 
 def dtype_named(name: str, what: str) -> DType:
@@ -83,7 +89,7 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None) -> Array:
     packed = of.bits == 4
     count = prod(shape)
     if tensor.data_location == TensorProto.EXTERNAL:
-        return _from_bytes(_external(tensor, what, folder), of, shape, what)
+        return _from_bytes(external_bytes(tensor, what, folder), of, shape, what)
     if tensor.HasField("raw_data"):
         return _from_bytes(tensor.raw_data, of, shape, what)
     field = _BY_NUMBER[tensor.data_type][3]
@@ -124,7 +130,7 @@ def _from_bytes(data: bytes, of: DType, shape: tuple[int, ...], what: str) -> Ar
     return array.reshape(shape)
 
 
-def _external(tensor: TensorProto, what: str, folder: Path | None) -> bytes:
+def external_bytes(tensor: TensorProto, what: str, folder: Path | None) -> bytes:
     """The bytes of a tensor whose data is in a file beside the model."""
     info = {e.key: e.value for e in tensor.external_data}
     location = info.get("location", "")
@@ -147,11 +153,13 @@ def _external(tensor: TensorProto, what: str, folder: Path | None) -> bytes:
         size = path.stat().st_size
         if offset + max(length, 0) > size:
             raise Invalid(
-                f"{what} has {max(length, 0)} bytes at {offset} of {location!r}, a file of {size} bytes", label="onnx.C10"
+                f"{what} has {max(length, 0)} bytes at {offset} of {location!r}, a file of {size} bytes",
+                label="onnx.C10",
             )
         with path.open("rb") as file:
             file.seek(offset)
-            return file.read(length)
+            data: bytes = file.read(length)
+            return data
     except OSError as wrong:
         raise Invalid(
             f"{what} has its data in {location!r}, which cannot be read: {wrong.strerror}", label="onnx.C10"

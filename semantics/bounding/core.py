@@ -56,8 +56,8 @@ class Bounded(NDArrayOperatorsMixin):
     def __init__(self, value: Any, radius: Any, of: DType) -> None:
         self._raw: Array = np.asarray(value)
         self.of = of
-        self.is_exact = isinstance(radius, (int, float)) and radius == 0
-        """Whether every radius is known to be zero."""
+        self.is_exact = type(radius) is int and radius == 0
+        """Whether the elements are those of a given array, moved or chosen: not even the sign of a zero is open."""
         self.radius: Floats = np.broadcast_to(np.asarray(radius, np.float64), self._raw.shape)
 
     @staticmethod
@@ -85,6 +85,8 @@ class Bounded(NDArrayOperatorsMixin):
             return v, v
         with np.errstate(all="ignore"):
             low, high = v - self.radius, v + self.radius
+            if not self.of.is_float:
+                return low, high  # halves are exact; beyond 2**51 the rules leave room
             sure = self.radius == 0
             # v - v is exactly 0: an interval that was cut off at 0 stays so
             low = np.where(v == self.radius, 0.0, np.where(sure, v, np.nextafter(low, -np.inf)))

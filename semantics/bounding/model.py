@@ -10,6 +10,7 @@ centre and of the radius itself. For float64 programs this about doubles the rad
 
 from __future__ import annotations
 
+import math
 from functools import cache
 
 import numpy as np
@@ -22,8 +23,11 @@ ULPS: dict[str, float] = {"exp": 4.0, "log": 4.0, "tanh": 4.0, "erf": 4.0, "powe
 """Allowed error of an elementary function, in units in the last place of its result.
 
 float32 libraries in use are within 4 ulp (NumPy's SIMD log: 3.83). `power` has (1 + |y ln x|) times as much, so that
-exp(y * log(x)) is correct too. sqrt, and everything not listed, is one rounding.
+exp(y * log(x)) is correct too. sqrt, and everything not listed, is one rounding. Types of 16 bits are allowed 2 and
+types of 8 bits 1: there the function is evaluated in a wider type.
 """
+
+NARROW_ULPS = {16: 2.0, 8: 1.0}
 
 SLACK = 8
 """Roundings that a contraction may have beside its own terms: a scale or a batch norm folded into the weights."""
@@ -39,7 +43,7 @@ def unit(of: DType) -> float:
 @cache
 def elementary(name: str, of: DType) -> float:
     """Relative error of an elementary function, without the factor of `power`."""
-    ulps = ULPS[name]
+    ulps = min(ULPS[name], NARROW_ULPS.get(of.bits, math.inf))
     return 2 * ulps * (of.unit_roundoff + U64) + 8 * U64
 
 

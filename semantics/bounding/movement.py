@@ -68,7 +68,7 @@ def take(x: Bounded, indices: Any, axis: int | None = None, **kwargs: Any) -> Bo
 
 @implements(np.pad)
 def pad(x: Bounded, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Bounded:
-    value = np.pad(x.value, pad_width, mode, **kwargs)
+    value = np.pad(x.raw if x.raw.dtype == x.dtype else x.value, pad_width, mode, **kwargs)
     if x.is_exact:
         return Bounded(value, 0, x.of)
     more = {"constant_values": 0} if mode == "constant" else kwargs
@@ -110,9 +110,6 @@ def ones_like(x: Bounded, dtype: Any = None, **kwargs: Any) -> Any:
 # --- conversions -------------------------------------------------------------------------------------------------
 
 
-@implements(np.astype)
-def astype_function(x: Bounded, to: Any, **kwargs: Any) -> Any:
-    return x.astype(to)
 
 
 @method("astype")
@@ -157,7 +154,8 @@ def _to_integer(x: Bounded, to: DType) -> Any:
     if x.is_exact and bool(inside.all()):
         return x.raw.astype(np.float64).astype(np.int64 if to.kind == "int" else np.uint64).astype(to.numpy)
     middle = np.where(x.radius == 0, low, low / 2 + high / 2)
-    radius = np.where(inside, np.where(x.radius == 0, 0.0, (high / 2 - low / 2) * (1 + 2.0**-50)), np.inf)
+    half = (high / 2 - low / 2) * np.where(np.maximum(-low, high) > 2.0**51, 1 + 2.0**-50, 1.0)
+    radius = np.where(inside, np.where(x.radius == 0, 0.0, half), np.inf)
     return settled(Bounded(np.where(inside, middle, 0.0), radius, to))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.semantics.bounding.core import Array, Bounded, Floats, coerce, implements
 from assay.semantics.bounding.model import U64, elementary, unit
-from assay.semantics.bounding.rounding import not_below_zero, rounded
+from assay.semantics.bounding.rounding import not_below, not_below_zero, rounded
 
 
 def _pairs(f: Callable[[Any, Any], Any], a: Bounded, b: Bounded) -> list[Any]:
@@ -43,14 +43,15 @@ def literal(x: Any, number: float) -> Any:
 
 @implements(np.add)
 def add(a: Any, b: Any) -> Bounded:
-    """A sum below the normal numbers is exact; a sum of numbers that are not negative is not negative."""
+    """A sum below the normal numbers is exact; a sum of numbers that are not negative is not below either of them."""
     a, b = coerce(a, b)
     value = a.value + b.value
     out = rounded(
         a.of, value, _spread(a) + _spread(b), (a, b), lambda: _pairs(np.add, a, b), underflows=False
     )
     if (out.radius > out.value).any():
-        return not_below_zero(out, (a.value >= a.radius) & (b.value >= b.radius))
+        low_a, low_b = a.interval()[0], b.interval()[0]
+        return not_below(out, np.maximum(low_a, low_b), (low_a >= 0) & (low_b >= 0))
     return out
 
 
@@ -81,7 +82,14 @@ def multiply(a: Any, b: Any) -> Bounded:
     out = rounded(
         a.of, u * v, spread, (a, b), lambda: _pairs(np.multiply, a, b), zero=lambda: _is_zero(a) | _is_zero(b)
     )
-    return not_below_zero(out) if square else out
+    return not_below_zero(out) if square else _same_sign(out, a, b)
+
+
+def _same_sign(out: Bounded, a: Bounded, b: Bounded) -> Bounded:
+    """A product or quotient of numbers that are not negative is not negative."""
+    if (out.radius > out.value).any():
+        return not_below_zero(out, (a.value >= a.radius) & (b.value >= b.radius))
+    return out
 
 
 @implements(np.square)
@@ -91,7 +99,7 @@ def square(x: Any) -> Bounded:
 
 @implements(np.divide)
 def divide(a: Any, b: Any) -> Bounded:
-    """Division by an interval that holds 0, and more than 0, may give anything."""
+    """Division by an interval that holds 0 may give anything: even a sum that is exactly 0 has no certain sign."""
     a, b = coerce(a, b)
     value = a.value / b.value
     spread: Any = 0.0
@@ -100,12 +108,13 @@ def divide(a: Any, b: Any) -> Bounded:
         off = np.abs(b.value) - _spread(b)
         spread = (_spread(a) + np.abs(value) * _spread(b)) / np.where(off > 0, off, 0.0)
         # 0 / 0 above is NaN, which `rounded` sends to the corners; these do not see the pole between them
-        pole = (off <= 0) & (b.radius > 0)
+        pole = (off <= 0) & ((b.radius > 0) | (not b.is_exact))
         if pole.any():
             divisor = Bounded(b.value, np.where(pole, np.inf, b.radius), b.of)
-    return rounded(
+    out = rounded(
         a.of, value, spread, (a, divisor), lambda: _pairs(np.divide, a, divisor), zero=lambda: _is_zero(a)
     )
+    return _same_sign(out, a, b)
 
 
 @implements(np.reciprocal)
@@ -181,7 +190,7 @@ def power(a: Any, b: Any) -> Bounded:
     low, high = a.interval()
     whole = (b.radius == 0) & (np.rint(b.value) == b.value)
     rising = b.interval()[0] > 0
-    exact = (a.radius == 0) & (b.radius == 0)
+    exact = (a.radius == 0) & (b.radius == 0) & ((a.value != 0) | rising)
     # from 0 on, only a pole is in the way; below 0 only an exact whole exponent has a value
     known = exact | (low > 0) | ((low == 0) & rising) | (whole & ((high < 0) | rising))
     never = (high < 0) & (b.radius == 0) & ~whole
@@ -215,6 +224,9 @@ def absolute(x: Bounded) -> Bounded:
 def _larger(a: Bounded, b: Bounded) -> Bounded:
     value = np.maximum(a.value, b.value)
     if a.is_exact and b.is_exact:
+        zero = value == 0
+        if zero.any():  # -0 is below +0, which NumPy leaves open
+            value = np.where(zero, np.where(np.signbit(a.value) & np.signbit(b.value), -0.0, 0.0), value)
         return Bounded(value, 0, a.of)
     (a_low, a_high), (b_low, b_high) = a.interval(), b.interval()
     off = np.maximum(np.maximum(a_high, b_high) - value, value - np.maximum(a_low, b_low))

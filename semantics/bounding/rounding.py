@@ -102,12 +102,20 @@ def _whole(of: DType, value: Array, spread: Any) -> Bounded:
     return Bounded(value, np.where(inside, radius, np.inf), of)
 
 
-def not_below_zero(x: Bounded, where: Any = True) -> Bounded:
-    """`x` of which no correct result is negative: the part of an interval below zero is cut off."""
-    below = x.value < x.radius
+def not_below(x: Bounded, floor: Any, where: Any = True) -> Bounded:
+    """`x` of which, where said, no correct result is below `floor`: that part of an interval is cut off."""
+    below = x.value - floor < x.radius
     if not below.any():
         return x
     below &= np.isfinite(x.radius) & where
-    half = (x.value + x.radius) * (0.5 * (1 + 4 * U64))
-    cut = below & (half >= 0)
-    return Bounded(np.where(cut, half, x.value), np.where(cut, half, x.radius), x.of)
+    high = x.value + x.radius
+    half = (high - floor) * (0.5 * (1 + 8 * U64))
+    cut = below & (half >= 0) & np.isfinite(half)
+    # a floor of 0 is met exactly
+    radius = half + np.abs(floor) * (4 * U64)
+    return Bounded(np.where(cut, floor + half, x.value), np.where(cut, radius, x.radius), x.of)
+
+
+def not_below_zero(x: Bounded, where: Any = True) -> Bounded:
+    """`x` of which no correct result is negative."""
+    return not_below(x, 0.0, where)

@@ -33,7 +33,8 @@ def _finished(
     """
     value, radius = np.asarray(value), np.asarray(radius)
     if not of.is_float:
-        inside = (value - radius >= float(of.min)) & (value + radius <= float(of.max))
+        # what may wrap, or is too large for float64 to be exact
+        inside = (value - radius >= max(float(of.min), -(2.0**52))) & (value + radius <= min(float(of.max), 2.0**52))
         return Bounded(value, np.where(inside, radius, np.inf), of)
     low = radius < factor * of.smallest_normal * terms
     if low.any():
@@ -69,7 +70,7 @@ def _sum(x: Bounded, axes: tuple[int, ...], keepdims: bool, slack: int) -> Bound
     if terms <= 1:
         radius = np.sum(x.radius, axis=axes, keepdims=keepdims)
         return Bounded(value, 0 if x.is_exact else radius, x.of)
-    factor = gamma(terms + slack, x.of)
+    factor = gamma(terms + slack, x.of) if x.of.is_float else 0.0
     size = np.abs(v) if x.is_exact else np.abs(v) + x.radius
     radius = factor * np.sum(size, axis=axes, keepdims=keepdims)
     if not x.is_exact:
@@ -144,7 +145,8 @@ def largest(x: Bounded, axis: Axis = None, keepdims: bool = False, **more: Any) 
     axes = _axes(x, axis)
     value = np.asarray(np.max(x.value, axis=axes, keepdims=keepdims, **more))
     if x.is_exact:
-        return Bounded(value, 0, x.of)
+        # NumPy leaves the sign of a zero open where there are both
+        return Bounded(value, np.zeros(value.shape) if (value == 0).any() else 0, x.of)
     low, high = (np.asarray(np.max(e, axis=axes, keepdims=keepdims, **more)) for e in x.interval())
     off = np.maximum(high - value, value - low)
     off = np.where((low == high) | np.isnan(off), 0.0, off * (1 + 4 * U64) + 4 * U64 * np.abs(value))
@@ -191,7 +193,7 @@ def matmul(a: Any, b: Any) -> Bounded:
         value = np.concatenate([p.value for p in parts], axis=-1)
         return Bounded(value, np.concatenate([p.radius for p in parts], axis=-1), a.of)
     terms = a.shape[-1]
-    factor = gamma(terms + SLACK, a.of)
+    factor = gamma(terms + SLACK, a.of) if a.of.is_float else 0.0
     u, v = a.value, b.value
     value = np.matmul(u, v)
     u_size, v_size = np.abs(u), np.abs(v)

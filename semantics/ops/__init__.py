@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from assay.semantics.errors import Invalid
 from assay.semantics.operator import Operator
-from assay.semantics.ops import creation, elementwise, movement, pooling, reduction
+from assay.semantics.ops import contraction, creation, elementwise, movement, normalization, pooling, reduction
 
 TABLES = (
     elementwise.TABLE,
+    contraction.TABLE,
+    normalization.TABLE,
     reduction.TABLE,
     pooling.TABLE,
     movement.TABLE,

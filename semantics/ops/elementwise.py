@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounds import Bounded, erf, literal, whole_division, widen
+from assay.semantics.bounds import Bounded, elementary, erf, literal, unit, whole_division, widen
 from assay.semantics.dtypes import BOOL, DTYPES, DType, dtype
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import broadcast_shapes, require_kind, same_dtype
@@ -30,15 +30,19 @@ Value = Callable[..., Any]
 
 
 def _own(value: Value) -> Value:
-    """`value` for 4-bit integers too: NumPy computes these as int8, and the result is wrapped."""
+    """`value` as an array, and for 4-bit integers too: NumPy computes these as int8, and the result is wrapped."""
 
     def run(attrs: Attrs, *operands: Any) -> Any:
         like = operands[0].dtype
-        if dtype(like).bits != 4:
-            return value(attrs, *operands)
-        wide = np.int8 if dtype(like).kind == "int" else np.uint8
-        result = np.asarray(value(attrs, *(x.astype(wide) for x in operands)))
-        return result if result.dtype == np.bool_ else result.astype(like)
+        narrow = dtype(like).bits == 4
+        if narrow:
+            wide = np.int8 if dtype(like).kind == "int" else np.uint8
+            operands = tuple(x.astype(wide) for x in operands)
+        result = value(attrs, *operands)
+        if isinstance(result, Bounded):
+            return result
+        result = np.asarray(result)
+        return result.astype(like) if narrow and result.dtype in (np.int8, np.uint8) else result
 
     return run
 
@@ -61,8 +65,10 @@ def relu(attrs: Attrs, x: Any) -> Any:
 def _sigmoid(attrs: Attrs, x: Any) -> Any:
     one = x.dtype.type(1)
     e = np.exp(-np.abs(x))  # of a negative number only, so that nothing overflows
-    # in 1 / (1 + exp(-x)) the exponential may overflow, and the result is then 0
-    return widen(np.where(x >= 0, one, e) / (one + e), lambda: (), absolute=1 / float(dtype(x.dtype).max))
+    # 1 / (1 + exp(-x)) is in use, where exp(-x) may overflow, and 1/2 + tanh(x / 2) / 2, whose error is absolute
+    of = dtype(x.dtype)
+    off = 1 / float(of.max) + elementary("tanh", of) / 2 + unit(of)
+    return widen(np.where(x >= x.dtype.type(0), one, e) / (one + e), lambda: (), absolute=off)
 
 
 def _gelu(attrs: Attrs, x: Any) -> Any:
@@ -149,11 +155,11 @@ def _binary(
     result: str = "same", can_trap: bool = False,
 ) -> Operator:  # fmt: skip
     # a divisor is to be free of zeros
-    safe = {"ranges": {1: (1, 7)}} if can_trap else {}
+    safe = {1: (1, 7)} if can_trap else {}
     first = _dtypes(kinds)[0]
-    examples = [Example((((2, 3), of), ((2, 3), of)), **safe) for of in _dtypes(kinds)]
-    examples.append(Example((((4, 1, 3), first), ((2, 1), first)), **safe))
-    examples.append(Example((((5,), first), ((), first)), **safe))
+    examples = [Example((((2, 3), of), ((2, 3), of)), ranges=safe) for of in _dtypes(kinds)]
+    examples.append(Example((((4, 1, 3), first), ((2, 1), first)), ranges=safe))
+    examples.append(Example((((5,), first), ((), first)), ranges=safe))
     return Operator(
         name, doc, ("a", "b"), "elementwise", _rule(name, kinds, result), _own(value), bound, tuple(examples),
         can_trap=can_trap, source=source,
@@ -181,7 +187,7 @@ _UNARY = (
     ),
     _unary(
         "sigmoid", "1 / (1 + exp(-x))", FLOAT, _sigmoid,
-        "the bound of exp(-|x|) / (1 + exp(-|x|)) and, where exp(-x) overflows, 0", _onnx("Sigmoid", "sigmoid"),
+        "the bound of its formula, and 6 unit roundoffs of 1 for 1/2 + tanh(x / 2) / 2", _onnx("Sigmoid", "sigmoid"),
     ),
     _unary("tanh", "The hyperbolic tangent of x", FLOAT, lambda attrs, x: np.tanh(x), ELEMENTARY, _onnx("Tanh", "tanh")),
     _unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, _onnx("Erf", "erf")),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.operator import Attr, Attrs, Example, Operator
@@ -36,6 +37,11 @@ def record(
 def is_tuple(value: object, accepts: Callable[[Any], bool]) -> bool:
     """Whether `value` is a tuple of elements that `accepts` takes."""
     return isinstance(value, tuple) and all(map(accepts, value))
+
+
+def as_array(x: Any) -> Any:
+    """`x` as an array: NumPy gives a scalar instead where nothing is left to index."""
+    return x if isinstance(x, Bounded) else np.asarray(x)
 
 
 # --- strided_slice ----------------------------------------------------------------------------------------------------
@@ -74,7 +80,7 @@ def _strided_slice(attrs: Attrs, x: Any) -> Any:
     index = [slice(None)] * x.ndim
     for axis, begin, end, stride in zip(attrs["axes"], attrs["begin"], attrs["end"], _strides(attrs), strict=True):
         index[axis] = slice(begin, end, stride)
-    return x[tuple(index)]
+    return as_array(x[tuple(index)])
 
 
 STRIDED_SLICE = record(
@@ -126,7 +132,7 @@ def _take(attrs: Attrs, x: Any, indices: Any) -> Any:
         first = int(np.asarray(indices)[outside].reshape(-1)[0])
         raise Trap("out of bounds", f"take: index {first} into axis {axis} of size {size}", label="take.T1")
     places = indices.astype(np.int64)
-    return np.take(x, np.where(places < 0, places + size, places), axis=axis)
+    return as_array(np.take(x, np.where(places < 0, places + size, places), axis=axis))
 
 
 def _outside(indices: Any, size: int) -> Any:
@@ -198,7 +204,7 @@ def _pad(attrs: Attrs, x: Any) -> Any:
         if fault is not None:
             raise Trap("shape", f"nn.pad: axis {a} {fault[1]}", label="nn.pad.T1")
     # a negative width crops; what is left is padded
-    x = x[tuple(slice(max(-b, 0), n - max(-e, 0)) for n, (b, e) in zip(x.shape, pairs, strict=True))]
+    x = as_array(x[tuple(slice(max(-b, 0), n - max(-e, 0)) for n, (b, e) in zip(x.shape, pairs, strict=True))])
     grown = [(max(b, 0), max(e, 0)) for b, e in pairs]
     if mode == "constant":
         return np.pad(x, grown, constant_values=rounded(attrs["pad_value"], dtype(x.dtype))) if x.ndim else x

@@ -10,20 +10,20 @@ that the bound allows. Each axis costs `pool_size` vectorised steps over the who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounds import windows
+from assay.semantics.bounds import Bounded, windows
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Trap
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import require_kind
 from assay.semantics.ops.reduction import accumulator, negative_zeros, signed_zeros, total
 from assay.semantics.ops.sizes import floor_div, is_int
-from assay.semantics.scalar import NUMERIC, Dim, show, simplify
+from assay.semantics.scalar import NUMERIC, Dim, simplify
 from assay.semantics.types import TensorType
 
 # --- geometry -----------------------------------------------------------------------------------------------------
@@ -50,6 +50,12 @@ class Axis:
             room = size + (self.before - 1 + min(0, self.after - self.span + self.stride))
         return floor_div(simplify(room + self.stride), self.stride)
 
+    def count(self, size: int) -> int:
+        """The same for a size that is a number."""
+        found = self.windows(size)
+        assert isinstance(found, int)
+        return found
+
     def needed(self, size: int, count: int) -> int:
         """The padding after the input that the windows reach; less than 0 where they leave elements out."""
         return (count - 1) * self.stride + self.span - size - self.before
@@ -67,19 +73,22 @@ class Axis:
 
     def fault(self, size: int, padding: bool) -> tuple[str, str] | None:
         """The constraint that an axis of that size breaks, and what is wrong with it; None if nothing is."""
-        count = self.windows(size)
-        if size == 0 or not isinstance(count, int) or count < 1:
+        count = self.count(size)
+        if size == 0 or count < 1:
             return "C6", f"no window of span {self.span} fits size {size} padded by {self.before} and {self.after}"
         if self.dilation > 1 and not self.counts(size, count, padding).all():
             return "C7", f"all elements of a window, {self.dilation} apart, miss the {size} there are"
         return None
 
 
+Windows = list[tuple[Axis, int, int]]
+"""For each spatial axis its windows, its size and its number of windows."""
+
 # --- values -------------------------------------------------------------------------------------------------------
 
 
-def _axes(name: str, attrs: Attrs, x: Any) -> list[tuple[Axis, int, int]]:
-    """For each spatial axis its windows, its size and its number of windows."""
+def _axes(name: str, attrs: Attrs, x: Any) -> Windows:
+    """The windows over x; a trap where a size that was a symbol has none."""
     rank = x.ndim - 2
     out = []
     for k, size in enumerate(x.shape[2:]):
@@ -87,11 +96,11 @@ def _axes(name: str, attrs: Attrs, x: Any) -> list[tuple[Axis, int, int]]:
         fault = axis.fault(size, attrs.get("count_include_pad", False))
         if fault is not None:
             raise Trap("shape", f"{name}: axis {k + 2}: {fault[1]}", label=f"{name}.T1")
-        out.append((axis, size, int(axis.windows(size))))
+        out.append((axis, size, axis.count(size)))
     return out
 
 
-def _taps(x: Any, axes: Sequence[tuple[Axis, int, int]], k: int, fill: Any) -> list[Any]:
+def _taps(x: Any, axes: Windows, k: int, fill: Any) -> list[Any]:
     """For each tap of the k-th spatial axis, the elements that all windows of that axis take."""
     axis, size, count = axes[k]
     after = max(0, axis.needed(size, count))
@@ -122,7 +131,7 @@ def _max_pool(name: str, attrs: Attrs, x: Any) -> Any:
         return a
 
     result = windowed(x, lowest(of), np.maximum)
-    if not isinstance(x, np.ndarray):
+    if isinstance(x, Bounded):
         return result
     if negative_zeros(x):
         # -0 is below +0 (rule M5), which NumPy's maximum leaves open
@@ -141,21 +150,27 @@ def _avg_pool(name: str, attrs: Attrs, x: Any) -> Any:
         counts = counts * axis.counts(size, n, attrs["count_include_pad"]).reshape(shape)
     if counts.size and counts.min() == counts.max():
         counts = counts[(slice(0, 1),) * x.ndim]
-    if isinstance(x, np.ndarray):
-        # floats of less than 32 bits are summed and divided in float32, and rounded once
-        a = x.astype(accumulator(x.dtype), copy=False)
-        for k in range(rank):
-            first, *rest = _taps(a, axes, k, a.dtype.type(0))
-            a = np.add(first, a.dtype.type(0))  # starts from +0
-            for tap in rest:
-                np.add(a, tap, out=a)
-        return (a / counts.astype(a.dtype)).astype(x.dtype, copy=False)
-    # One sum over each window: its interval holds for every order, that of a chain of additions for that chain alone.
+    return (_bounded_average if isinstance(x, Bounded) else _average)(x, axes, counts)
+
+
+def _average(x: Any, axes: Windows, counts: Any) -> Any:
+    # floats of less than 32 bits are summed and divided in float32, and rounded once
+    a = x.astype(accumulator(x.dtype), copy=False)
+    for k in range(len(axes)):
+        first, *rest = _taps(a, axes, k, a.dtype.type(0))
+        a = np.add(first, a.dtype.type(0))  # starts from +0
+        for tap in rest:
+            np.add(a, tap, out=a)
+    return (a / counts.astype(a.dtype)).astype(x.dtype, copy=False)
+
+
+def _bounded_average(x: Any, axes: Windows, counts: Any) -> Any:
+    """One sum over each window: its interval holds for every order, that of a chain of additions for that chain."""
     widths = [(0, 0), (0, 0), *((axis.before, max(0, axis.needed(size, n))) for axis, size, n in axes)]
     padded = np.pad(x, widths, constant_values=x.dtype.type(0))
     each = windows(padded, *zip(*((axis.taps, axis.stride, axis.dilation) for axis, _, _ in axes), strict=True))
-    inside = each[(..., *(slice(n) for _, _, n in axes), *(slice(None),) * rank)]
-    return total(inside, tuple(range(x.ndim, x.ndim + rank))) / counts.astype(x.dtype)
+    inside = each[(..., *(slice(n) for _, _, n in axes), *(slice(None),) * len(axes))]
+    return total(inside, tuple(range(x.ndim, x.ndim + len(axes)))) / counts.astype(x.dtype)
 
 
 # --- records ------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.operator import Attr, Attrs, Example, Operator
@@ -49,22 +50,22 @@ def accumulator(of: np.dtype[Any]) -> np.dtype[Any]:
 
 def total(x: Any, axis: Axes, keepdims: bool = False) -> Any:
     """The sum along some axes, starting from +0."""
-    if not isinstance(x, np.ndarray):
-        return np.sum(x, axis=axis, keepdims=keepdims)
+    if isinstance(x, Bounded):
+        return x.sum(axis=axis, keepdims=keepdims)
     result = np.sum(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype), initial=0)
     return np.asarray(result, x.dtype)
 
 
 def _prod(x: Any, axis: Axes, keepdims: bool) -> Any:
-    if not isinstance(x, np.ndarray):
-        return np.prod(x, axis=axis, keepdims=keepdims)
+    if isinstance(x, Bounded):
+        return x.prod(axis=axis, keepdims=keepdims)
     result = np.prod(x, axis=axis, keepdims=keepdims, dtype=accumulator(x.dtype), initial=1)
     return np.asarray(result, x.dtype)
 
 
 def _mean(x: Any, axis: Axes, keepdims: bool) -> Any:
-    if not isinstance(x, np.ndarray):
-        return np.mean(x, axis=axis, keepdims=keepdims)
+    if isinstance(x, Bounded):
+        return x.mean(axis=axis, keepdims=keepdims)
     wide = accumulator(x.dtype)
     result = np.sum(x, axis=axis, keepdims=keepdims, dtype=wide, initial=0)
     return np.asarray(result / wide.type(elements(x.shape, axis)), x.dtype)
@@ -80,7 +81,7 @@ def elements(shape: tuple[int, ...], axis: Axes) -> int:
 
 def negative_zeros(x: Any) -> bool:
     """Whether an array holds -0: only then does NumPy's maximum or minimum leave a sign open."""
-    return isinstance(x, np.ndarray) and dtype(x.dtype).is_float and bool(np.any((x == 0) & np.signbit(x)))
+    return not isinstance(x, Bounded) and dtype(x.dtype).is_float and bool(np.any((x == 0) & np.signbit(x)))
 
 
 def signed_zeros(result: Any, positive: Any) -> Any:
@@ -94,7 +95,7 @@ def _extreme(name: str, x: Any, axis: Axes, keepdims: bool) -> Any:
         raise Trap("shape", f"{name} of no elements: an axis that is reduced has size 0", label=f"{name}.T1")
     reduce: Callable[..., Any] = np.max if name == "max" else np.min
     result = reduce(x, axis=axis, keepdims=keepdims)
-    if not isinstance(x, np.ndarray):
+    if isinstance(x, Bounded):
         return result
     result = np.asarray(result).astype(x.dtype, copy=False)  # 4-bit integers come out as int8
     if negative_zeros(x):

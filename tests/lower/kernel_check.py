@@ -1,4 +1,4 @@
-"""What the tests of kernels share: run one against wanted bits, data, and plain Python arithmetic of the scalar rules."""
+"""What the tests of kernels share: a run against wanted bits, data, and the scalar rules in plain Python."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def same_bits(a: Array, b: Array) -> bool:
 
 
 def data(shape: Sequence[int], of: str = "float32", seed: int = 0) -> Array:
-    """Numbers of both signs: integers small enough that a product of two fits most of the time, floats from -2 to 2."""
+    """Numbers of both signs, the same for one seed and shape: integers from -9 to 9, floats from -2 to 2."""
     rng = np.random.default_rng([seed, *shape])
     d = dtype(of)
     if of == "bool":
@@ -62,6 +62,7 @@ def data(shape: Sequence[int], of: str = "float32", seed: int = 0) -> Array:
 
 
 def box(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Every index into that shape, row-major."""
     return itertools.product(*map(range, shape))
 
 
@@ -75,20 +76,34 @@ def fold(op: Callable[[Any, Any], Any], start: Any, terms: Iterator[Any]) -> Any
 
 
 def larger(a: Any, b: Any) -> Any:
-    if a != a or b != b:
-        return a if a != a else b
-    return (b if np.signbit(a) else a) if a == b and a.dtype.kind not in "iu" else (a if a > b else b)
+    """The larger of two; NaN if either is; +0 is larger than -0."""
+    if np.isnan(a) or np.isnan(b):
+        return a if np.isnan(a) else b
+    if a == b:
+        return b if np.signbit(a) else a
+    return max(a, b)
 
 
 def smaller(a: Any, b: Any) -> Any:
-    if a != a or b != b:
-        return a if a != a else b
-    return (a if np.signbit(a) else b) if a == b and a.dtype.kind not in "iu" else (a if a < b else b)
+    """The smaller of two; NaN if either is; -0 is smaller than +0."""
+    if np.isnan(a) or np.isnan(b):
+        return a if np.isnan(a) else b
+    if a == b:
+        return a if np.signbit(a) else b
+    return min(a, b)
 
 
 def least(of: DType) -> Any:
-    return of.numpy.type(-math.inf if of.is_float else of.min)
+    """-inf, or the least number of a dtype that has none."""
+    return _infinity(-math.inf, of, of.min)
 
 
 def greatest(of: DType) -> Any:
-    return of.numpy.type(math.inf if of.is_float else of.max)
+    """inf, or the greatest number of a dtype that has none."""
+    return _infinity(math.inf, of, of.max)
+
+
+def _infinity(sign: float, of: DType, otherwise: float) -> Any:
+    if of.is_float and np.isinf(of.numpy.type(sign)):
+        return of.numpy.type(sign)
+    return of.numpy.type(otherwise)

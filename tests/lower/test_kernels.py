@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from assay.interp import vector
 from assay.interp.tensor import run
 from assay.lower.kernels import build
 from assay.semantics import scalar
@@ -206,7 +207,8 @@ def test_astype_at_the_edge() -> None:
     x = np.array([300, -129, 255], np.int64)
     check("astype", [x], np.array([44, 127, -1], np.int8), dtype="int8")
     y = np.array([1 + 2**-8 + 2**-30, 1e300, -0.0])
-    check("astype", [y], np.array([1 + 2**-7, math.inf, -0.0], np.float64).astype(dtype("bfloat16").numpy), dtype="bfloat16")
+    want = np.array([1 + 2**-7, math.inf, -0.0], np.float64).astype(dtype("bfloat16").numpy)
+    check("astype", [y], want, dtype="bfloat16")
     for bad in (math.nan, math.inf, 128.0, -129.0):
         with pytest.raises(Trap, match="out of the range of int8"):
             run(kernel("astype", [np.array([bad])], np.zeros(1, np.int8), dtype="int8"), [np.array([bad])])
@@ -235,7 +237,8 @@ def test_matmul_in_order(of: str) -> None:
 @pytest.mark.parametrize(
     ("a", "b"),
     [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 1, 4, 3), (5, 3, 2)), ((5, 2, 3), (3,))]
-    + [((3,), (5, 3, 2)), ((2, 0), (0, 3)), ((0, 3), (3, 2)), ((0,), (0,)), ((1, 2, 3), (4, 3, 5)), ((0, 2, 3), (3, 1))],
+    + [((3,), (5, 3, 2)), ((2, 0), (0, 3)), ((0, 3), (3, 2)), ((0,), (0,))]
+    + [((1, 2, 3), (4, 3, 5)), ((0, 2, 3), (3, 1))],
 )
 def test_matmul_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     x, y = data(a), data(b, seed=1)
@@ -281,7 +284,10 @@ CONVS = [
     ((2, 4, 6, 5), (6, 2, 3, 2), {"strides": (2, 1), "padding": (1, 0, 2, 3), "dilation": (1, 2), "groups": 2}),
     ((1, 3, 5, 4), (3, 1, 2, 3), {"strides": (1, 2), "padding": (1, 1, 0, 1), "dilation": (1, 1), "groups": 3}),
     ((1, 3, 4, 4), (6, 1, 1, 1), {"strides": (3, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1), "groups": 3}),
-    ((1, 2, 3, 4, 5), (3, 2, 2, 3, 2), {"strides": (1, 2, 2), "padding": (0, 1, 0, 1, 1, 0), "dilation": (1, 1, 2), "groups": 1}),
+    (
+        (1, 2, 3, 4, 5), (3, 2, 2, 3, 2),
+        {"strides": (1, 2, 2), "padding": (0, 1, 0, 1, 1, 0), "dilation": (1, 1, 2), "groups": 1},
+    ),
     ((0, 2, 5), (3, 2, 2), {"strides": (1,), "padding": (0, 1), "dilation": (1,), "groups": 1}),
 ]  # fmt: skip
 
@@ -290,9 +296,8 @@ CONVS = [
 @pytest.mark.parametrize(("x", "w", "attrs"), CONVS)
 def test_conv_in_order(x: tuple[int, ...], w: tuple[int, ...], attrs: dict[str, Any], biased: bool) -> None:
     arrays = [data(x, "float16"), data(w, "float16", 1), *([data(w[:1], "float16", 2)] if biased else [])]
-    func = check(
-        f"nn.conv{len(x) - 2}d", arrays, plain_conv(arrays[0], arrays[1], arrays[2] if biased else None, **attrs), **attrs
-    )
+    want = plain_conv(arrays[0], arrays[1], arrays[2] if biased else None, **attrs)
+    func = check(f"nn.conv{len(x) - 2}d", arrays, want, **attrs)
     assert len(func.allocations) == any(attrs["padding"])
 
 
@@ -334,7 +339,7 @@ def test_reduction_in_order(name: str, axis: tuple[int, ...] | None, keepdims: b
         check(name, [x], plain_reduction(name, x, axis, keepdims), axis=axis, keepdims=keepdims)
 
 
-@pytest.mark.parametrize("of", NUMBERS)
+@pytest.mark.parametrize("of", [*NUMBERS, "float8_e4m3fn", "float8_e5m2", "int4"])
 def test_reduction_dtypes_and_specials(of: str) -> None:
     x = data((4, 6), of)
     if dtype(of).is_float:
@@ -350,6 +355,23 @@ def test_reduction_of_nothing() -> None:
         x = data(shape)
         for name in ("sum", "prod", "mean"):
             check(name, [x], plain_reduction(name, x, axis, False), axis=axis)
+
+
+def test_a_count_beyond_the_dtype() -> None:
+    """65536 is inf in float16; dividing by it in two steps is as good."""
+    x = np.zeros(65536, np.float16)
+    x[:1000] = 1
+    (got,) = vector.run(kernel("mean", [x], np.zeros((), np.float16)), [x])
+    assert got == np.float16(1000 / 65536)
+    y = x.reshape(1, 1, 256, 256)
+    attrs = {"pool_size": (256, 256), "strides": (1, 1), "dilation": (1, 1), "ceil_mode": False}
+    for padding in ((0, 0, 0, 0), (1, 0, 0, 0)):
+        like = np.empty((1, 1, 1 + padding[0], 1), np.float16)
+        func = kernel("nn.avg_pool2d", [y], like, padding=padding, count_include_pad=False, **attrs)
+        (got,) = vector.run(func, [y])
+        assert got[0, 0, -1, 0] == np.float16(1000 / 65536)
+        if padding[0]:
+            assert got[0, 0, 0, 0] == np.float16(np.float16(1000 / 255) / 256)
 
 
 # --- the build ----------------------------------------------------------------------------------------------------

@@ -14,14 +14,14 @@ from hypothesis import given, strategies as st
 from assay.interp.tensor import run
 from assay.semantics import scalar
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Trap
+from assay.semantics.errors import Crash, Trap, Unsupported
 from tests.lower.kernel_check import FLOATS, NUMBERS, Array, box, check, data, fold, kernel, larger, least, same_bits
 
 # --- pooling ------------------------------------------------------------------------------------------------------
 
 
 def window_count(size: int, window: int, stride: int, before: int, after: int, dilation: int, ceil: bool) -> int:
-    """By trying: windows that end within the padded axis; with ceil, any that start in the axis or the padding before."""
+    """By trying: windows that end within the padded axis; with ceil, one more that starts before the padding after."""
     span = (window - 1) * dilation + 1
     starts = range(-before, size + before + after + span, stride)
     if not ceil:
@@ -64,7 +64,10 @@ POOLS: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ((2, 1, 6, 5), {"pool_size": (3, 2), "strides": (2, 3), "padding": (1, 0, 1, 1), "dilation": (1, 1)}),
     ((1, 2, 5, 7), {"pool_size": (2, 3), "strides": (2, 2), "padding": (0, 1, 1, 2), "dilation": (2, 1)}),
     ((1, 1, 4, 4), {"pool_size": (4, 4), "strides": (1, 1), "padding": (0, 0, 0, 0), "dilation": (1, 1)}),
-    ((1, 1, 3, 5, 4), {"pool_size": (2, 3, 2), "strides": (1, 2, 2), "padding": (1, 1, 0, 0, 1, 1), "dilation": (1, 1, 2)}),
+    (
+        (1, 1, 3, 5, 4),
+        {"pool_size": (2, 3, 2), "strides": (1, 2, 2), "padding": (1, 1, 0, 0, 1, 1), "dilation": (1, 1, 2)},
+    ),
     ((0, 2, 4), {"pool_size": (2,), "strides": (1,), "padding": (0, 0), "dilation": (1,)}),
 ]  # fmt: skip
 
@@ -83,7 +86,7 @@ def test_pool_in_order(shape: tuple[int, ...], attrs: dict[str, Any], ceil_mode:
         assert func.allocations == ()
 
 
-@pytest.mark.parametrize("of", NUMBERS)
+@pytest.mark.parametrize("of", [*NUMBERS, "float8_e4m3fn"])
 def test_pool_dtypes_and_specials(of: str) -> None:
     x = data((1, 1, 6, 5), of)
     attrs: dict[str, Any] = {"pool_size": (2, 3), "strides": (1, 1), "padding": (1, 1, 0, 2), "dilation": (1, 1)}
@@ -218,6 +221,19 @@ def test_strided_slice_of_several_axes() -> None:
     check("strided_slice", [x], x[1:3], axes=(0,), begin=(1,), end=(3,), strides=None)
 
 
+def test_strided_slice_from_a_symbol_is_unsupported() -> None:
+    x, n = data((5, 4)), scalar.Var("n")
+    with pytest.raises(Unsupported, match="places must be numbers") as failure:
+        kernel("strided_slice", [x], x[:2], axes=(0,), begin=(n,), end=(n + 2,), strides=None)
+    assert failure.value.label == "legalize.C2"
+
+
+def test_strided_slice_of_another_length_is_a_crash() -> None:
+    x = data((5, 4))
+    with pytest.raises(Crash, match="strided_slice: axis 0"):
+        kernel("strided_slice", [x], x[:2], axes=(0,), begin=(0,), end=(3,), strides=None)
+
+
 @pytest.mark.parametrize("of", ["int8", "uint8", "int32", "int64", "uint64"])
 def test_take(of: str) -> None:
     x = data((3, 5, 2), "float32")
@@ -243,11 +259,9 @@ def test_take_traps_even_where_nothing_is_copied() -> None:
 def test_pad_is_crop_and_then_that_of_numpy(mode: str, widths: list[int]) -> None:
     x = data((5, 6), "int32")
     cropped = x[max(-widths[0], 0) : 5 + min(widths[2], 0), max(-widths[1], 0) : 6 + min(widths[3], 0)]
-    grown = [(max(widths[a], 0), max(widths[a + 2], 0)) for a in range(2)]
     if mode == "reflect":
-        grown = [(min(b, n - 1), min(e, n - 1)) for (b, e), n in zip(grown, cropped.shape, strict=True)]
-        widths = [*(b or widths[a] for a, (b, _) in enumerate(grown)), *(e or widths[a + 2] for a, (_, e) in enumerate(grown))]
-        widths = [w if w <= 0 or g else 0 for w, g in zip(widths, [*(b for b, _ in grown), *(e for _, e in grown)], strict=True)]
+        widths = [min(w, cropped.shape[k % 2] - 1) for k, w in enumerate(widths)]
+    grown = [(max(widths[a], 0), max(widths[a + 2], 0)) for a in range(2)]
     more = {"constant_values": 7} if mode == "constant" else {}
     want = np.pad(cropped, grown, mode=mode, **more)  # type: ignore[call-overload]
     check("nn.pad", [x], want, pad_width=tuple(widths), mode=mode, pad_value=7.0)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+
 from assay.interp import graph as interp
 from assay.lower.anf import to_anf
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64
 from assay.semantics.graph import (
-    Expr, Function, If, Let, Tuple, Var, call, constant, free_variables, function, get, if_, let, tuple_of, var,
+    Expr,
+    Function,
+    Let,
+    Var,
+    call,
+    function,
+    if_,
+    let,
+    var,
 )
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
-from assay.semantics.walk import post_order
 from assay.verify.anf_check import check_anf
 
 F = TensorType((2, 3), FLOAT32)
@@ -86,7 +93,7 @@ def test_let_keeps_its_name_and_flattens() -> None:
 
 
 def test_closure_and_call() -> None:
-    x, y, f = var("x", F), var("y", F), None
+    x, y = var("x", F), var("y", F)
     fn = function([y], call("add", y, call("exp", x)))
     name = var("f", fn.type)
     m = module(x, body=let(name, fn, call("add", call(name, x), call(name, call("exp", x)))))

@@ -54,6 +54,8 @@ def small(tmp_path: Path) -> Path:
         '    raise Invalid(f"{n} of {n.x + 1} names", label="anf.C1")\n'
         "def g():\n"
         '    raise Trap("lost | found", "no such thing", label="anf.T2")\n'
+        "def h(name, said):\n"
+        '    raise Trap("lost | found", said, label=f"{name}.T3")\n'
     )
     return tmp_path
 
@@ -99,6 +101,7 @@ def test_labels_are_found_with_their_messages(small: Path) -> None:
     found = {f.label: f for f in failures(small)}
     assert found["anf.C1"].message == "{n} of {...} names"
     assert (found["anf.T2"].kind, found["anf.T2"].message) == ("lost | found", "no such thing")
+    assert (found["*.T3"].kind, found["*.T3"].message) == ("lost | found", "")
     page = labels_page(small)
     assert "| anf.C1 | {n} of {...} names | lower/anf.py | open |" in page
     (small / "tests" / "test_y.py").write_text('LABEL = "anf.C1"\n')

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, strategies as st
+
 from assay.lower.pool import first_fit, lower_bound, place
 from assay.semantics.dtypes import UINT8
 from assay.semantics.module import Program, Slot, Step
 from assay.semantics.types import TensorType
-from assay.verify.plan import check_lives, neighbours, prove, query, sweep
-from hypothesis import given
-from hypothesis import strategies as st
+from assay.verify.plan import check_lives, neighbours, prove, sweep
 
 
 def slot(name: str, size: int, start: int, stop: int, offset: int | None = None, alignment: int = 1) -> Slot:

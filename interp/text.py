@@ -1,0 +1,52 @@
+"""Generated Python source, with places that are filled in later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Spot:
+    """A place in the text to which lines are added after what follows it was written."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self.lines: list[str] = []
+
+    def add(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+
+class Text:
+    """Lines of Python, indented."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.spots: list[Spot] = [Spot(0)]
+        self.count = 0
+
+    def add(self, line: str) -> None:
+        self.spots[-1].lines.append("    " * self.depth + line)
+
+    def spot(self) -> Spot:
+        """A place right here."""
+        here = Spot(self.depth)
+        self.spots += [here, Spot(self.depth)]
+        return here
+
+    @contextmanager
+    def inside(self, head: str) -> Iterator[None]:
+        """What is added within is the body of `head`."""
+        self.add(head)
+        self.depth += 1
+        self.add("pass")
+        yield
+        self.depth -= 1
+
+    def name(self, prefix: str) -> str:
+        """A name that is not in use."""
+        self.count += 1
+        return f"{prefix}{self.count}"
+
+    def __str__(self) -> str:
+        return "\n".join(line for s in self.spots for line in s.lines) + "\n"

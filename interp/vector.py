@@ -1,0 +1,113 @@
+"""The vector interpreter of the tensor IR: the definition's results bit for bit, whole loops at a time (rule M10).
+
+A loop runs as lanes of NumPy arrays only where its iterations were shown independent, whatever its kind says; serial
+loops stay loops, so that reductions keep their order. Every access is checked: in bounds and definitely written, once
+for all where that is shown from the indices, otherwise on the run. See specs/interp.md, "Vector", and
+`assay.interp.plan` for how.
+
+    (c,) = run(matmul, [a, b])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from assay.interp import tensor
+from assay.interp.binding import Array, bind_dims, check_shape, shape_at
+from assay.interp.blocks import Unplanned, build
+from assay.interp.emit import Kernel, compile_plan
+from assay.interp.plan import make_plan
+from assay.interp.regions import analyse
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.tensor import PrimFunc
+
+RETRACE = 200_000
+"""A run that traps is repeated by the definition for this many statements, so that it names the first trap."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A function at given dims: its kernel and its source, or why the definition must run it."""
+
+    kernel: Kernel | None
+    source: str
+    reason: str = ""
+
+
+_compiled: WeakKeyDictionary[PrimFunc, dict[tuple[int, ...], Compiled]] = WeakKeyDictionary()
+
+
+def run(
+    func: PrimFunc,
+    inputs: Sequence[Array],
+    *,
+    outputs: Sequence[Array] | None = None,
+    scratch: Sequence[Array] | None = None,
+) -> tuple[Array, ...]:
+    """The outputs of `func` on `inputs`, as `assay.interp.tensor.run` defines them, bit for bit (but for NaN payloads).
+
+    Given `outputs` are filled and returned; `scratch` is memory for the function's allocations, in program order. Both
+    must be C-contiguous and of the right shapes and dtypes, and must not overlap the inputs. Invalid and Trap as in
+    the definition. A trap is the definition's own if that is reached within `RETRACE` statements; beyond, it may be
+    another one of the function's traps.
+    """
+    dims = bind_dims(func, inputs)
+    if outputs is None:
+        outputs = [np.empty(shape_at(b, dims), b.dtype.numpy) for b in func.outputs]
+    else:
+        _check_given(func, outputs, scratch)
+        for b, array in zip(func.outputs, outputs, strict=True):
+            check_shape(func, b, array, dims)
+    compiled = compile_function(func, inputs)
+    try:
+        if compiled.kernel is None:
+            return _copy(tensor.run(func, inputs), outputs)
+        count = len(func.allocations)
+        with np.errstate(all="ignore"):
+            compiled.kernel([np.asarray(a, order="C") for a in inputs], outputs, scratch or [None] * count)
+        return tuple(outputs)
+    except Trap as trap:
+        if compiled.kernel is None:
+            raise
+        try:
+            # lanes meet traps in another order than the definition does
+            return _copy(tensor.run(func, inputs, limit=RETRACE), outputs)
+        except tensor.Unfinished:
+            raise trap.at(func.name) from None
+
+
+def compile_function(func: PrimFunc, inputs: Sequence[Array]) -> Compiled:
+    """How `func` runs on inputs of these shapes. It is compiled once for each binding of its symbolic dims."""
+    dims = bind_dims(func, inputs)
+    versions = _compiled.setdefault(func, {})
+    key = tuple(dims.values())
+    if key not in versions:
+        try:
+            blocks = build(func, dims)
+            kernel, source = compile_plan(make_plan(blocks, analyse(blocks)))
+            versions[key] = Compiled(kernel, source)
+        except Unplanned as reason:
+            versions[key] = Compiled(None, "", str(reason))
+    return versions[key]
+
+
+def _copy(results: Sequence[Array], outputs: Sequence[Array]) -> tuple[Array, ...]:
+    for given, result in zip(outputs, results, strict=True):
+        np.copyto(given, result)
+    return tuple(outputs)
+
+
+def _check_given(func: PrimFunc, outputs: Sequence[Array], scratch: Sequence[Array] | None) -> None:
+    if len(outputs) != func.num_outputs:
+        raise Invalid(f"{func.name} has {func.num_outputs} outputs, {len(outputs)} arrays given", label="argument.C6")
+    if scratch is not None and len(scratch) != len(func.allocations):
+        raise Invalid(
+            f"{func.name} allocates {len(func.allocations)} buffers, {len(scratch)} arrays given", label="argument.C7"
+        )
+    for array in (*outputs, *(scratch or ())):
+        if not array.flags.c_contiguous or not array.flags.writeable:
+            raise Invalid(f"{func.name}: outputs and scratch must be C-contiguous and writable", label="argument.C8")

@@ -1,0 +1,192 @@
+"""The planned program as C99: one .c and one .h (specs/lower.md, "c").
+
+    source = emit(module, "lenet")
+    source.write(Path("out"))           # lenet.h, lenet.c and, for large constants, lenet.weights
+
+The C allocates nothing, has no state, and takes its workspace from the caller; every name starts with the model's.
+Compiled as the header says, its results are those of the tensor interpreters, bit for bit (rule M10), but for
+transcendental functions, which agree bit for bit where NAME_REPRODUCIBLE is defined. What the interpreters report and
+C does not: reads of unwritten bytes and races. The plan is taken as it is; `assay.verify` proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.lower.c_entry import definitions, entry
+from assay.lower.c_header import Argument, Layout, header, prologue
+from assay.lower.c_helpers import Library
+from assay.lower.c_kernel import CKernel, write_kernel
+from assay.lower.c_names import Names, identifier
+from assay.lower.c_tables import Array, Blob, blob, needs_math, static_table, storage
+from assay.semantics.errors import Invalid
+from assay.semantics.module import Module, Program, Slot
+from assay.semantics.rules import check_program
+
+
+@dataclass(frozen=True)
+class CSource:
+    """Generated C. `name` starts every symbol and names the files; `macro` starts every macro and enumerator."""
+
+    name: str
+    header: str
+    source: str
+    weights: Blob | None
+    """The constants that are handed in by pointer; None if all stand in the source."""
+    weights_digest: str
+    """SHA-256 of those bytes in hexadecimal, compiled in; empty if there are none."""
+    workspace_bytes: int
+    alignment: int
+    macro: str = ""
+    inputs: tuple[Argument, ...] = ()
+    outputs: tuple[Argument, ...] = ()
+
+    def write(self, directory: Path) -> tuple[Path, ...]:
+        """Write the files into a directory that exists; their paths, header first."""
+        paths = [directory / f"{self.name}.h", directory / f"{self.name}.c"]
+        paths[0].write_text(self.header, encoding="ascii")
+        paths[1].write_text(self.source, encoding="ascii")
+        if self.weights is not None:
+            paths.append(directory / f"{self.name}.weights")
+            self.weights.write(paths[2])
+        return tuple(paths)
+
+
+def emit(module: Module, name: str, *, inline_limit: int = 1 << 20, digest: str = "") -> CSource:
+    """The C of the planned program `main`, every symbol starting with `name` (made an identifier where it is none).
+
+    Constants of at most `inline_limit` bytes together are tables in the source; above that all of them are one blob
+    that the caller hands in. `digest` identifies the module in the header. Invalid where the plan is missing or does
+    not fit itself; Unsupported for dtypes without C (4-bit integers, float8) and symbolic sizes.
+    """
+    return _Emitter(module, name, inline_limit, digest).run()
+
+
+class _Emitter:
+    def __init__(self, module: Module, name: str, inline_limit: int, digest: str) -> None:
+        self.module = module
+        self.program: Program = module.program
+        self.prefix = identifier(name)
+        self.macro = self.prefix.upper()
+        self.library = Library(self.prefix, self.macro)
+        self.inline_limit = inline_limit
+        self.digest = digest
+        check_program(self.program, module)
+        _check_plan(self.program)
+
+    def run(self) -> CSource:
+        program = self.program
+        kernels: dict[str, CKernel] = {}
+        for step in program.steps:
+            if step.kernel not in kernels:
+                kernel = self.module.kernel(step.kernel)
+                kernels[step.kernel] = write_kernel(kernel, self.library.top("k", step.kernel), self.macro, self.library)
+        inputs, outputs = self.arguments()
+        layout = self.layout(kernels, inputs, outputs)
+        # what needs helpers and headers first, then those
+        main = [*self.tables(layout, kernels), *definitions(layout, kernels), *entry(layout, kernels, self.library)]
+        body = [*prologue(layout, self.library.uses_math), *self.library.text(), *main]
+        return CSource(
+            self.prefix,
+            "".join(header(layout, kernels, self.digest)),
+            "".join(body),
+            layout.blob,
+            layout.blob.digest if layout.blob else "",
+            layout.workspace_bytes,
+            program.alignment,
+            self.macro,
+            inputs,
+            outputs,
+        )
+
+    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+        """Inputs and outputs with their C names; an output that is no memory of its own gets a fresh one."""
+        program = self.program
+        names = Names(("workspace", "weights", "base", "table", "status", "buffers"), (f"{self.prefix}_", f"{self.macro}_"))
+        macros = Names()
+
+        def argument(slot: Slot, place: str) -> Argument:
+            macro = macros.fresh(slot.name, upper=True)
+            c = names.fresh(slot.name)
+            return Argument(slot.name, c, macro, slot.type, storage(slot.type.dtype, f"{place} {slot.name!r}"))
+
+        inputs = tuple(argument(program.slots[n], "input") for n in program.inputs)
+        macros = Names()
+        outputs = tuple(argument(program.slots[n], "output") for n in program.outputs)
+        return inputs, outputs
+
+    def layout(
+        self, kernels: dict[str, CKernel], inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
+    ) -> Layout:
+        """Where every slot lies: what the entry and the header print."""
+        program = self.program
+        constants = {s.name: s for s in program.placed("constant")}
+        for slot in constants.values():
+            array = self.module.constants.get(slot.name)
+            if array is None or array.nbytes != slot.nbytes:
+                raise Invalid(f"no constant of {slot.nbytes} bytes for slot {slot.name!r}", label="c.C7")
+        large = sum(s.nbytes for s in constants.values()) > self.inline_limit
+        pieces: list[tuple[str, int, Array]] = []
+        for slot in constants.values() if large else ():
+            if slot.offset is None:
+                raise Invalid(f"constant {slot.name!r} has no offset in the table; run the stage constants", label="c.C8")
+            pieces.append((slot.name, slot.offset, self.module.constants[slot.name]))
+        weights = blob(pieces, max([program.alignment, *(s.alignment for s in constants.values())])) if large else None
+        macros = Names()
+        return Layout(
+            name=self.prefix,
+            macro=self.macro,
+            program=program,
+            module=self.module,
+            inputs=inputs,
+            outputs=outputs,
+            offsets={s.name: macros.fresh(s.name, upper=True) for s in program.placed("workspace")},
+            tables={} if large else {n: self.library.top("c", n) for n in constants},
+            blob=weights,
+            workspace_bytes=program.workspace_bytes or 0,
+        )
+
+    def tables(self, layout: Layout, kernels: dict[str, CKernel]) -> Iterator[str]:
+        """The constants that stand in the source, only those that some kernel reads or that are results."""
+        used = set(self.program.outputs)
+        for step in self.program.steps:
+            used.update(step.reads[p.index] for p in kernels[step.kernel].parameters if p.role == "input")
+        for name, c in layout.tables.items():
+            if name in used:
+                array, of = self.module.constants[name], self.program.slots[name].type.dtype
+                self.library.uses_math |= needs_math(array, of)
+                yield "\n"
+                yield from static_table(c, array, of)
+
+
+def _check_plan(program: Program) -> None:
+    """Every slot inside its place, aligned, and of a place that its uses agree with."""
+    if program.workspace_bytes is None:
+        raise Invalid("the program has no plan: workspace_bytes is None; run the stage pool", label="c.C9")
+    for s in program.slots.values():
+        if s.place != "workspace":
+            continue
+        if s.offset is None:
+            raise Invalid(f"slot {s.name!r} has no offset; run the stage pool", label="c.C9")
+        if s.offset < 0 or s.offset + s.nbytes > program.workspace_bytes:
+            raise Invalid(
+                f"slot {s.name!r} lies at bytes {s.offset} to {s.offset + s.nbytes},"
+                f" outside the workspace of {program.workspace_bytes}",
+                label="c.C10",
+            )
+        if s.offset % s.alignment or program.alignment % s.alignment:
+            raise Invalid(
+                f"slot {s.name!r} at offset {s.offset} is not aligned to {s.alignment}"
+                f" in a workspace aligned to {program.alignment}",
+                label="c.C11",
+            )
+    for place, names in (("input", program.inputs), ("output", program.outputs)):
+        for s in program.placed(place):
+            if s.name not in names:
+                raise Invalid(f"slot {s.name!r} is an {place}, but the program does not list it", label="c.C12")
+    if len(set(program.inputs)) != len(program.inputs) or any(
+        program.slots[n].place != "input" for n in program.inputs
+    ):
+        raise Invalid("the inputs of the program are not distinct slots of place 'input'", label="c.C12")

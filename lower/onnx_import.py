@@ -1,0 +1,297 @@
+"""ONNX models become modules of the graph IR (specs/lower.md, "Import").
+
+    module = import_onnx("model.onnx", evaluate=interp.graph.evaluate, dims={"batch": 1})
+
+The function `main` has the model's inputs as parameters and its outputs as result; sharing is kept. Each version of an
+operator is taken with the meaning that it had. Types come from our own rules; what the model declares is checked
+against them. What only computes shapes is computed here, by the evaluator that the caller hands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+
+from assay.lower.onnx_ops import RULES
+from assay.lower.onnx_ops.functions import body_of, bound_attributes, explain_missing, resolved
+from assay.lower.onnx_ops.interface import Symbols, check_declared, input_type
+from assay.lower.onnx_ops.node import Builder, Evaluate, Node, Refused, Result, tensor
+from assay.lower.onnx_ops.reading import Source, domain_of, load_model, opsets_of, read
+from assay.lower.onnx_ops.schema import attributes_of, check_operands, printable, schema_of, text
+from assay.lower.onnx_ops.tensors import array_of
+from assay.semantics import graph
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Invalid, Span, Unsupported
+from assay.semantics.graph import Expr, Var
+from assay.semantics.module import Module
+from assay.semantics.types import TensorType
+
+MOST_INLINED = 1_000_000
+"""Nodes that come from function bodies. Functions that call each other can make more of a few bytes than fits."""
+
+
+__all__ = ["import_onnx", "load_model"]
+
+
+def import_onnx(
+    model: str | Path | bytes | ModelProto,
+    *,
+    evaluate: Evaluate,
+    dims: Mapping[str, int] | None = None,
+    source: str = "",
+    tensors: dict[str, Expr] | None = None,
+) -> Module:
+    """The model as a module with one function, `main`, whose attribute `outputs` has the names of the outputs.
+
+    Inputs that have an initializer are constants, the others are parameters in the model's order. `evaluate` gives
+    the value of an expression without free variables. `dims` binds symbolic dims by name; the rest stay symbolic.
+    `source` is what messages call the model instead of its file name. `tensors`, where given, is filled with the
+    model's tensors by name. Invalid, with one line and a label onnx.C1 to
+    onnx.C14 or that of an operator's constraint, where the model is not well-formed or not supported.
+    """
+    read_in = read(model, source)
+    try:
+        return Module({"main": _Importer(read_in, evaluate, dims or {}).function(tensors)})
+    except Invalid as wrong:
+        raise wrong.at(read_in.name) from None
+
+
+@dataclass(eq=False)
+class _Frame:
+    """A graph or a function body under translation: its names are its own."""
+
+    nodes: Sequence[NodeProto]
+    opsets: Mapping[str, int]
+    place: str = ""
+    """Where the function is called; "" for the graph."""
+    caller: NodeProto | None = None
+    outputs: Sequence[str] = ()
+    key: tuple[str, str, str] | None = None
+    bound: Mapping[str, AttributeProto] | None = None
+    names: dict[str, Result | None] = field(default_factory=dict)
+    """What each name stands for; None for an operand that a call leaves out."""
+    declared: Mapping[str, TypeProto] = field(default_factory=dict)
+    rest: Iterator[NodeProto] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rest = iter(self.nodes)
+
+    def define(self, name: str, value: Result | None) -> None:
+        if name in self.names:
+            raise Invalid(f"the name {name!r} is defined twice", label="onnx.C4")
+        self.names[name] = value
+
+    def look(self, name: str) -> Expr | None:
+        """The value of that name; None for one that is left out."""
+        if name == "":
+            return None
+        if name not in self.names:
+            raise Invalid(explain_missing(name, self.nodes), label="onnx.C4")
+        found = self.names[name]
+        if isinstance(found, Refused):
+            raise Unsupported(f"{name!r} is used: {found.reason}", label="onnx.C14")
+        return found
+
+
+class _Importer:
+    def __init__(self, source: Source, evaluate: Evaluate, dims: Mapping[str, int]) -> None:
+        self.source = source
+        self.graph: GraphProto = source.model.graph
+        self.builder = Builder(evaluate, source.folder)
+        self.symbols = Symbols(self.graph, dims)
+        self.inlined = 0
+
+    def span(self, place: str) -> Span:
+        return Span(self.source.name, printable(place))
+
+    def function(self, tensors: dict[str, Expr] | None = None) -> graph.Function:
+        """The whole model as one function."""
+        main = _Frame(self.graph.node, self.source.opsets, declared=self._declared())
+        self._initializers(main)
+        params = self._inputs(main)
+        self.symbols.check()
+        self._translate(main)
+        names = [text(o.name, "an output's name") for o in self.graph.output]
+        if not names:
+            raise Invalid("the model has no outputs", label="onnx.C4")
+        if len(set(names)) != len(names):
+            raise Invalid(f"an output is named twice: {', '.join(names)}", label="onnx.C4")
+        results: list[Expr] = []
+        for output, name in zip(self.graph.output, names, strict=True):
+            try:
+                found = main.look(name)
+                if found is None:
+                    raise Invalid(f"output {name!r} has no value", label="onnx.C4")
+                check_declared(name, output.type, tensor(found), self.symbols)
+            except Invalid as wrong:
+                raise wrong.at(self.span(name)) from None
+            results.append(found)
+        if tensors is not None:
+            tensors.update((n, e) for n, e in main.names.items() if isinstance(e, Expr))
+        body = results[0] if len(results) == 1 else graph.tuple_of(*results, span=self.span("outputs"))
+        return graph.function(params, body, outputs=tuple(names))
+
+    # --- what the graph starts from
+
+    def _declared(self) -> dict[str, TypeProto]:
+        """The types of inner values; those of outputs are checked with the outputs."""
+        return {text(v.name, "a value's name"): v.type for v in self.graph.value_info}
+
+    def _initializers(self, main: _Frame) -> None:
+        if self.graph.sparse_initializer:
+            name = text(self.graph.sparse_initializer[0].values.name, "an initializer's name")
+            raise Unsupported(f"initializer {name!r} is sparse; dense ones are wanted", label="onnx.C8")
+        for stored in self.graph.initializer:
+            name = text(stored.name, "an initializer's name")
+            where = self.span(name)
+            try:
+                if not name:
+                    raise Invalid("an initializer has no name", label="onnx.C4")
+                array = array_of(stored, f"initializer {name!r}", self.source.folder)
+                main.define(name, self.builder.constant(array, span=where))
+                if name in main.declared:
+                    check_declared(name, main.declared[name], TensorType(array.shape, dtype(array.dtype)), self.symbols)
+            except Invalid as wrong:
+                raise wrong.at(where) from None
+
+    def _inputs(self, main: _Frame) -> list[Var]:
+        params: list[Var] = []
+        seen: set[str] = set()
+        for given in self.graph.input:
+            name = text(given.name, "an input's name")
+            where = self.span(name)
+            try:
+                if not name or name in seen:
+                    raise Invalid(f"input {name!r} is named twice" if name else "an input has no name", label="onnx.C4")
+                seen.add(name)
+                if name in main.names:
+                    stored = main.look(name)
+                    assert stored is not None
+                    check_declared(name, given.type, tensor(stored), self.symbols)
+                    continue
+                params.append(Var(input_type(name, given.type, self.symbols), name, span=where))
+                main.define(name, params[-1])
+            except Invalid as wrong:
+                raise wrong.at(where) from None
+        return params
+
+    # --- nodes
+
+    def _translate(self, main: _Frame) -> None:
+        """Every node in order; a call of a function opens a frame of its own, so that nothing recurses."""
+        frames = [main]
+        while frames:
+            frame = frames[-1]
+            node = next(frame.rest, None)
+            if node is None:
+                frames.pop()
+                if frame.caller is not None:
+                    self._return(frame, frames[-1])
+                continue
+            where = self.span(frame.place + _place(node))
+            try:
+                opened = self._node(node, frame, where)
+                if opened is not None:
+                    if any(f.key == opened.key for f in frames):
+                        raise Invalid(f"function {opened.key} calls itself", label="onnx.C4")
+                    self.inlined += len(opened.nodes)
+                    if self.inlined > MOST_INLINED:
+                        raise Unsupported(f"functions make more than {MOST_INLINED} nodes", label="onnx.C14")
+                    frames.append(opened)
+            except Invalid as wrong:
+                raise wrong.at(where) from None
+
+    def _node(self, node: NodeProto, frame: _Frame, where: Span) -> _Frame | None:
+        """Translate one node; where it calls a function, the frame of that function instead."""
+        name, domain = text(node.op_type, "an operator's name"), domain_of(node.domain)
+        key = (domain, name, text(node.overload, "an overload"))
+        operands = tuple(frame.look(text(i, "an operand's name")) for i in node.input)
+        outputs = tuple(text(o, "an output's name") for o in node.output)
+        local = self.source.functions.get(key)
+        if local is not None:
+            attributes = bound_attributes(node, frame.bound, local.attribute, local.attribute_proto)
+            return self._open(local, operands, node, frame, key, attributes)
+        if domain not in frame.opsets:
+            raise Invalid(
+                f"operator {printable(name)} is of domain {printable(domain) or 'ai.onnx'},"
+                " of which the model imports no operator set",
+                label="onnx.C2",
+            )
+        schema = schema_of(name, domain, frame.opsets[domain])
+        rule = RULES.get(name) if domain == "" else None
+        if rule is None:
+            attributes_of(node, schema, frame.bound)
+            check_operands(schema, [None if i is None else tensor(i).dtype for i in operands], len(outputs))
+            attributes = bound_attributes(node, frame.bound, schema.kinds, schema.default_protos)
+            body = body_of(schema, resolved(node, attributes.values()), operands)
+            if body is None:
+                raise Unsupported(
+                    f"operator {name} of domain {domain or 'ai.onnx'}, operator set {frame.opsets[domain]},"
+                    " is not supported yet",
+                    label="onnx.C14",
+                )
+            return self._open(body, operands, node, frame, key, attributes)
+        attrs = attributes_of(node, schema, frame.bound)
+        check_operands(schema, [None if i is None else tensor(i).dtype for i in operands], len(outputs))
+        given = rule(Node(self.builder, schema, operands, outputs, attrs, where))
+        results = [given] if isinstance(given, (Expr, Refused)) else list(given)
+        for i, output in enumerate(outputs):
+            if output:
+                self._define(frame, output, results[i] if i < len(results) else Refused(f"{schema} has no such output"))
+        return None
+
+    def _define(self, frame: _Frame, name: str, value: Result | None) -> None:
+        frame.define(name, value)
+        if name in frame.declared and isinstance(value, Expr):
+            check_declared(name, frame.declared[name], tensor(value), self.symbols)
+
+    # --- functions
+
+    def _open(
+        self,
+        function: FunctionProto,
+        operands: Sequence[Expr | None],
+        node: NodeProto,
+        frame: _Frame,
+        key: tuple[str, str, str],
+        attributes: Mapping[str, AttributeProto],
+    ) -> _Frame:
+        if len(operands) > len(function.input) or len(node.output) > len(function.output):
+            raise Invalid(
+                f"function {key[1]!r} takes {len(function.input)} operands and gives {len(function.output)} outputs;"
+                f" {len(operands)} and {len(node.output)} are named",
+                label="onnx.C7",
+            )
+        opened = _Frame(
+            function.node,
+            opsets_of(function.opset_import),
+            f"{frame.place}{_place(node)}/",
+            node,
+            [text(o, "an output's name") for o in function.output],
+            key,
+            attributes,
+        )
+        for i, name in enumerate(function.input):
+            opened.define(text(name, "an input's name"), operands[i] if i < len(operands) else None)
+        return opened
+
+    def _return(self, frame: _Frame, caller: _Frame) -> None:
+        assert frame.caller is not None
+        try:
+            for name, inner in zip(frame.caller.output, frame.outputs, strict=False):
+                if name:
+                    frame.look(inner) if inner not in frame.names else None
+                    self._define(caller, name, frame.names[inner])
+        except Invalid as wrong:
+            raise wrong.at(self.span(frame.place.rstrip("/"))) from None
+
+
+def _place(node: NodeProto) -> str:
+    """What names a node for people: its name, else that of its first output."""
+    for name in (node.name, *node.output):
+        if isinstance(name, str) and name:
+            return name
+    return "a node without a name"

@@ -1,0 +1,105 @@
+"""Functions: those that a model defines, and the bodies that ONNX gives for operators (specs/lower.md, "Import").
+
+An operator without a rule of its own is translated by its body, where ONNX has one: HardSwish, Softplus, Selu, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import onnx.defs
+from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
+
+from assay.lower.onnx_ops.node import tensor
+from assay.lower.onnx_ops.schema import Schema
+from assay.lower.onnx_ops.tensors import number_of
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import Expr
+from assay.semantics.types import TensorType
+
+
+def body_of(schema: Schema, node: NodeProto, operands: Sequence[Expr | None]) -> FunctionProto | None:
+    """This version of an operator in terms of others, as ONNX defines it; None where it does not.
+
+    Some bodies depend on the call: which operands it has, their element types, its attributes.
+    """
+    found: Any = onnx.defs.get_schema(schema.name, schema.version, schema.domain)  # its types leave these members out
+    # Each body means the same, and says itself of which operator set its nodes are.
+    if found.has_function:
+        return _parsed(found.get_function_with_opset_version(max(found.function_opset_versions)))
+    if not found.has_context_dependent_function:
+        return None
+    types = [TypeProto().SerializeToString() if x is None else _type_proto(tensor(x)) for x in operands]
+    opset = max(found.context_dependent_function_opset_versions)
+    return _parsed(found.get_context_dependent_function_with_opset_version(opset, node.SerializeToString(), types))
+
+
+@lru_cache(maxsize=256)
+def _parsed(data: bytes) -> FunctionProto | None:
+    body = FunctionProto()
+    body.ParseFromString(data)
+    return body if body.node else None
+
+
+def _type_proto(of: TensorType) -> bytes:
+    shape = [d if isinstance(d, int) else None for d in of.shape]
+    data: bytes = helper.make_tensor_type_proto(number_of(of.dtype), shape).SerializeToString()
+    return data
+
+
+def resolved(node: NodeProto, attributes: Iterable[AttributeProto]) -> NodeProto:
+    """The node with these attributes, where its own may refer to a function's."""
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    del copy.attribute[:]
+    copy.attribute.extend(attributes)
+    return copy
+
+
+def bound_attributes(
+    node: NodeProto,
+    around: Mapping[str, AttributeProto] | None,
+    names: Iterable[str],
+    defaults: Iterable[AttributeProto],
+) -> dict[str, AttributeProto]:
+    """The attributes of a function for one call: those that the call gives, then the defaults.
+
+    Invalid (onnx.C6) for one that the function does not have.
+    """
+    known = {*names, *(d.name for d in defaults)}
+    found = {d.name: d for d in defaults}
+    for given in node.attribute:
+        if given.name not in known:
+            raise Invalid(f"function {node.op_type!r} has no attribute {given.name!r}", label="onnx.C6")
+        if given.ref_attr_name:
+            if around is None:
+                raise Invalid(
+                    f"attribute {given.name!r} refers to a function's, but there is no function", label="onnx.C6"
+                )
+            if given.ref_attr_name in around:
+                found[given.name] = AttributeProto()
+                found[given.name].CopyFrom(around[given.ref_attr_name])
+                found[given.name].name = given.name
+        else:
+            found[given.name] = given
+    return found
+
+
+def explain_missing(name: str, nodes: Sequence[NodeProto]) -> str:
+    """Why a name has no value: nothing gives it, or a later node does, perhaps in a cycle."""
+    giver = {o: n for n in reversed(nodes) for o in n.output if o}
+    if name not in giver:
+        return f"nothing gives {name!r}: no input, initializer or node has that name"
+    # a cycle if the giver needs, through others, something that it gives itself
+    stack, seen = [name], set[str]()
+    while stack:
+        at = giver.get(stack.pop())
+        for i in at.input if at is not None else ():
+            if i == name:
+                return f"{name!r} depends on itself: the graph has a cycle"
+            if i not in seen:
+                seen.add(i)
+                stack.append(i)
+    return f"{name!r} is used before a later node gives it; nodes must stand in order"

@@ -1,0 +1,138 @@
+"""Types that a model declares: of its inputs, which we take, and of everything else, which we check.
+
+A size that has a name is a symbol, one for each name; one that has none gets the name of its input and axis
+(specs/lower.md, "Import").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnx import GraphProto, TensorShapeProto, TypeProto
+
+from assay.lower.onnx_ops.schema import printable, text
+from assay.lower.onnx_ops.tensors import dtype_of
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.scalar import Dim, Var, apply, simplify
+from assay.semantics.types import TensorType
+
+KINDS = {
+    "sequence_type": "a sequence",
+    "map_type": "a map",
+    "optional_type": "an optional value",
+    "sparse_tensor_type": "a sparse tensor",
+    "opaque_type": "an opaque value",
+}
+
+
+class Symbols:
+    """The named sizes of a model: numbers where the caller gives them, else symbols."""
+
+    def __init__(self, graph: GraphProto, dims: Mapping[str, int]) -> None:
+        self._declared = _names(graph)
+        self._bound = dict(dims)
+        self._symbols: dict[str, Var] = {}
+        for name, value in dims.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise Invalid(
+                    f"dim {name} is given as {value!r}; a whole number of at least 0 is wanted", label="onnx.C3"
+                )
+
+    def named(self, name: str) -> Dim:
+        """The size of that name."""
+        if name in self._bound:
+            return self._bound[name]
+        return self._symbols.setdefault(name, Var(printable(name)))
+
+    def unnamed(self, tensor: str, axis: int) -> Dim:
+        """The size of an axis for which the model gives neither a number nor a name."""
+        name = f"{tensor}_{axis}"
+        while name in self._declared:
+            name += "_"
+        self._declared.append(name)
+        return self.named(name)
+
+    def check(self) -> None:
+        """Invalid (onnx.C3) where the caller names a dim that the model does not have."""
+        for name in self._bound:
+            if name not in self._declared:
+                known = ", ".join(map(printable, dict.fromkeys(self._declared))) or "none"
+                raise Invalid(f"the model has no symbolic dim {name!r}; it has {known}", label="onnx.C3")
+
+
+def _names(graph: GraphProto) -> list[str]:
+    found: list[str] = []
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        if info.type.HasField("tensor_type"):
+            found += [text(d.dim_param, "a dim") for d in info.type.tensor_type.shape.dim if d.dim_param]
+    return found
+
+
+def input_type(name: str, declared: TypeProto, symbols: Symbols) -> TensorType:
+    """The type of a parameter. Unsupported (onnx.C3) where it is no tensor, or one of unknown rank."""
+    what = f"input {name!r}"
+    tensor = tensor_type(what, declared)
+    of = dtype_of(tensor.elem_type, what)
+    if not tensor.HasField("shape"):
+        raise Unsupported(f"{what} has no shape: at least the number of its axes must be known", label="onnx.C3")
+    shape: list[Dim] = []
+    for axis, d in enumerate(tensor.shape.dim):
+        if d.HasField("dim_value") and d.dim_value >= 0:
+            shape.append(d.dim_value)
+        elif d.dim_param:
+            shape.append(symbols.named(text(d.dim_param, "a dim")))
+        else:  # old converters write -1 for a size that they do not know
+            shape.append(symbols.unnamed(name, axis))
+    return TensorType(tuple(shape), of)
+
+
+def tensor_type(what: str, declared: TypeProto) -> TypeProto.Tensor:
+    """The tensor type of a declaration; Unsupported (onnx.C8) where it is something else."""
+    if declared.HasField("tensor_type"):
+        return declared.tensor_type
+    kind = declared.WhichOneof("value")
+    if kind is None:
+        raise Invalid(f"{what} has no type", label="onnx.C3")
+    raise Unsupported(f"{what} is {KINDS.get(kind, kind)}; only tensors are supported", label="onnx.C8")
+
+
+def check_declared(name: str, declared: TypeProto, ours: TensorType, symbols: Symbols) -> None:
+    """Invalid (onnx.C11) where a declared type contradicts the one that our rules give.
+
+    Two dims contradict each other if they differ whatever their symbols are. What the model leaves out is not asked.
+    """
+    if declared.WhichOneof("value") is None:
+        return
+    tensor = tensor_type(f"value {name!r}", declared)
+    fits = not tensor.elem_type or dtype_of(tensor.elem_type, f"value {name!r}") is ours.dtype
+    if fits and tensor.HasField("shape"):
+        fits = len(tensor.shape.dim) == ours.ndim and not any(map(_differ, _dims(tensor.shape, symbols), ours.shape))
+    if not fits:
+        raise Invalid(f"{name!r} is declared as {_show(tensor)}, but it is {ours}", label="onnx.C11")
+
+
+def _dims(shape: TensorShapeProto, symbols: Symbols) -> list[Dim | None]:
+    found: list[Dim | None] = []
+    for d in shape.dim:
+        if d.HasField("dim_value"):
+            found.append(d.dim_value if d.dim_value >= 0 else None)
+        else:
+            found.append(symbols.named(text(d.dim_param, "a dim")) if d.dim_param else None)
+    return found
+
+
+def _differ(declared: Dim | None, ours: Dim) -> bool:
+    if declared is None:
+        return False
+    if isinstance(declared, int) and isinstance(ours, int):
+        return declared != ours
+    difference = simplify(apply("sub", declared, ours))
+    return isinstance(difference, int) and difference != 0
+
+
+def _show(tensor: TypeProto.Tensor) -> str:
+    of = str(dtype_of(tensor.elem_type, "it")) if tensor.elem_type else "?"
+    if not tensor.HasField("shape"):
+        return f"Tensor(?, {of})"
+    dims = [str(d.dim_value) if d.HasField("dim_value") else printable(d.dim_param or "?") for d in tensor.shape.dim]
+    return f"Tensor(({', '.join(dims)}), {of})"

@@ -1,0 +1,212 @@
+"""The arithmetic of rule M5: what each scalar operation does to numbers (specs/semantics.md, "Scalars").
+
+Each operation stands once, in `OPERATIONS`, written so that the same entry works on a NumPy scalar, on an array of
+lanes and on anything else that overloads Python's operators (z3 terms, symbolic terms).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from assay.semantics.dtypes import DTYPES, DType, dtype
+from assay.semantics.errors import Invalid, Trap
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One scalar operation: its operand kinds, the dtype of its result, and its meaning on numbers and lanes."""
+
+    name: str
+    arity: int
+    kinds: tuple[str, ...]
+    result: Literal["same", "bool", "bits"]
+    meaning: Callable[..., Any]
+    doc: str
+    symbol: str = ""
+
+
+ANY = ("bool", "int", "uint", "float")
+NUMERIC = ("int", "uint", "float")
+WHOLE = ("int", "uint")
+
+
+_WIDTHS: dict[Any, int] = {d.numpy: d.bits for d in DTYPES.values()}
+_FLOATS = frozenset(d.numpy for d in DTYPES.values() if d.is_float)
+_NARROW = (DTYPES["int4"].numpy, DTYPES["uint4"].numpy)
+
+
+def _wrapped(meaning: Callable[..., Any]) -> Callable[..., Any]:
+    """`meaning`, its result back in the operands' dtype: ml_dtypes gives int8 for some operations on 4-bit integers."""
+
+    def wrapped(*args: Any) -> Any:
+        result = meaning(*args)
+        if isinstance(result, (np.ndarray, np.generic)) and result.dtype == np.int8 and args[0].dtype in _NARROW:
+            return result.astype(args[0].dtype)
+        return result
+
+    return wrapped
+
+
+def _any(condition: Any) -> bool:
+    return bool(np.any(condition))
+
+
+def _checked_divisor(a: Any, b: Any) -> None:
+    if _any(b == 0):
+        raise Trap("division by zero", "integer division by zero", label="scalar.T1")
+
+
+def _floordiv(a: Any, b: Any) -> Any:
+    _checked_divisor(a, b)
+    return a // b
+
+
+def _floormod(a: Any, b: Any) -> Any:
+    _checked_divisor(a, b)
+    return a % b
+
+
+def _truncdiv(a: Any, b: Any) -> Any:
+    _checked_divisor(a, b)
+    q, r = a // b, a % b
+    return q + ((r != 0) & ((a < 0) != (b < 0)))
+
+
+def _truncmod(a: Any, b: Any) -> Any:
+    return a - b * _truncdiv(a, b)
+
+
+def _shift(a: Any, b: Any) -> None:
+    width = _WIDTHS.get(getattr(a, "dtype", None), 64)
+    if _any((b < 0) | (b >= width)):
+        raise Trap("shift", f"shift by less than 0 or by {width} or more bits", label="scalar.T2")
+
+
+def _shl(a: Any, b: Any) -> Any:
+    _shift(a, b)
+    return a << b
+
+
+def _shr(a: Any, b: Any) -> Any:
+    _shift(a, b)
+    return a >> b
+
+
+def _select(c: Any, a: Any, b: Any) -> Any:
+    if isinstance(c, (bool, np.bool_)):
+        return a if c else b
+    return np.where(c, a, b)
+
+
+def _bits(to: type) -> Callable[[Any], Any]:
+    def reinterpret(a: Any) -> Any:
+        return np.asarray(a).view(to)[()]
+
+    return reinterpret
+
+
+# The rows are the whole of the scalar arithmetic. Integers wrap; a float operation rounds once, to nearest even, in
+# its own dtype; min and max propagate NaN and order -0 below +0.
+def _max(a: Any, b: Any) -> Any:
+    return np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))[()] if _is_float(a) else np.maximum(a, b)
+
+
+def _min(a: Any, b: Any) -> Any:
+    return np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))[()] if _is_float(a) else np.minimum(a, b)
+
+
+def _is_float(a: Any) -> bool:
+    return np.asarray(a).dtype in _FLOATS
+
+
+OPERATIONS: dict[str, Operation] = {
+    o.name: o
+    for o in (
+        Operation("add", 2, NUMERIC, "same", lambda a, b: a + b, "sum", "+"),
+        Operation("sub", 2, NUMERIC, "same", lambda a, b: a - b, "difference", "-"),
+        Operation("mul", 2, NUMERIC, "same", lambda a, b: a * b, "product", "*"),
+        Operation("div", 2, ("float",), "same", lambda a, b: a / b, "IEEE quotient", "/"),
+        Operation("floordiv", 2, WHOLE, "same", _floordiv, "quotient rounded down; traps at 0", "//"),
+        Operation("floormod", 2, WHOLE, "same", _floormod, "remainder with the divisor's sign", "%"),
+        Operation("truncdiv", 2, WHOLE, "same", _truncdiv, "quotient rounded to zero; traps at 0"),
+        Operation("truncmod", 2, WHOLE, "same", _truncmod, "remainder with the dividend's sign"),
+        Operation("neg", 1, NUMERIC, "same", _wrapped(lambda a: -a), "negation", "-"),
+        Operation("abs", 1, NUMERIC, "same", _wrapped(lambda a: np.abs(a)), "magnitude"),
+        Operation("min", 2, ANY, "same", _wrapped(_min), "the smaller; NaN if either is; -0 below +0"),
+        Operation("max", 2, ANY, "same", _wrapped(_max), "the larger; NaN if either is; -0 below +0"),
+        Operation("sqrt", 1, ("float",), "same", lambda a: np.sqrt(a), "correctly rounded square root"),
+        Operation("rint", 1, ("float",), "same", lambda a: np.rint(a), "nearest integer, ties to even"),
+        Operation("floor", 1, ("float",), "same", lambda a: np.floor(a), "rounded down"),
+        Operation("ceil", 1, ("float",), "same", lambda a: np.ceil(a), "rounded up"),
+        Operation("eq", 2, ANY, "bool", lambda a, b: a == b, "equal", "=="),
+        Operation("ne", 2, ANY, "bool", lambda a, b: a != b, "not equal", "!="),
+        Operation("lt", 2, ANY, "bool", lambda a, b: a < b, "less", "<"),
+        Operation("le", 2, ANY, "bool", lambda a, b: a <= b, "less or equal", "<="),
+        Operation("gt", 2, ANY, "bool", lambda a, b: a > b, "greater", ">"),
+        Operation("ge", 2, ANY, "bool", lambda a, b: a >= b, "greater or equal", ">="),
+        Operation("and", 2, ("bool",), "same", lambda a, b: a & b, "both", "&"),
+        Operation("or", 2, ("bool",), "same", lambda a, b: a | b, "either", "|"),
+        Operation("not", 1, ("bool",), "same", lambda a: np.logical_not(a), "negation"),
+        Operation("bitand", 2, WHOLE, "same", _wrapped(lambda a, b: a & b), "bitwise and", "&"),
+        Operation("bitor", 2, WHOLE, "same", _wrapped(lambda a, b: a | b), "bitwise or", "|"),
+        Operation("bitxor", 2, WHOLE, "same", _wrapped(lambda a, b: a ^ b), "bitwise exclusive or", "^"),
+        Operation("shl", 2, WHOLE, "same", _wrapped(_shl), "shift left; traps at the width or more", "<<"),
+        Operation("shr", 2, WHOLE, "same", _wrapped(_shr), "shift right, arithmetic if signed; traps alike", ">>"),
+        Operation("select", 3, ANY, "same", _select, "the second if the first holds, else the third; strict"),
+        Operation("bits_of", 1, ("float",), "bits", _bits(np.int64), "the float64's bits as int64"),
+        Operation("float_of", 1, ("int",), "bits", _bits(np.float64), "the float64 with these int64 bits"),
+    )
+}
+"""Every operation that is exact or correctly rounded."""
+
+TRANSCENDENTAL: dict[str, Operation] = {}
+"""Operations whose value is *an* implementation within a bound; `assay.semantics.transcendental` fills this table."""
+
+
+def operation(name: str) -> Operation:
+    """The row of that name."""
+    if name in OPERATIONS:
+        return OPERATIONS[name]
+    if name in TRANSCENDENTAL:
+        return TRANSCENDENTAL[name]
+    raise Invalid(f"unknown scalar operation {name}", label="scalar.C1")
+
+
+def convert(value: Any, to: DType) -> Any:
+    """`value` (NumPy scalar or lanes) as `to`: rule M5. Float to integer truncates; NaN and out of range trap."""
+    value = np.asarray(value)
+    source = dtype(value.dtype)
+    if source is to:
+        return value[()]
+    if source.is_float and to.is_integer:
+        whole = np.trunc(value.astype(np.float64))
+        if _any(~((whole >= float(to.min)) & (whole < float(to.max) + 1.0))):
+            raise Trap("cast", f"{source} value is NaN or out of the range of {to}", label="scalar.T3")
+        return whole.astype(to.numpy)[()]
+    return rounded(value, to)[()]
+
+
+def rounded(value: Any, to: DType) -> Any:
+    """The array `value` as `to`; to a float it is rounded once, to nearest even.
+
+    ml_dtypes goes by way of float32 and so would round twice. What float32 cannot hold is handed over rounded to odd:
+    that keeps on which side of every tie of a narrower type it lies.
+    """
+    if value.dtype in _NARROW and to.numpy in _NARROW:
+        value = value.astype(np.int8)  # ml_dtypes knows no way from one to the other
+    with np.errstate(all="ignore"):
+        held = value.dtype.kind not in "fiu" or value.dtype.itemsize < 4 or value.dtype == np.float32
+        if held or not to.is_float or to.numpy.isbuiltin == 1:
+            return value.astype(to.numpy)
+        wide = value.astype(np.float64)
+        if value.dtype.kind in "iu":
+            odd_float64 = ((value >> 11) | ((value & 2047) != 0)).astype(np.float64) * 2048.0
+            wide = np.where(np.abs(wide) < 2.0**53, wide, odd_float64)
+        near = wide.astype(np.float32)
+        inside = np.where(np.abs(near) > np.abs(wide), np.nextafter(near, np.float32(0)), near)
+        odd = (inside.view(np.uint32) | np.uint32(1)).view(np.float32)
+        return np.where((near == wide) | np.isnan(wide), near, odd).astype(to.numpy)

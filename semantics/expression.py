@@ -1,0 +1,295 @@
+"""The nodes of scalar expressions: how they are built, and their text (specs/semantics.md, "Scalars")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from assay.semantics.arithmetic import operation, rounded
+from assay.semantics.dtypes import BOOL, INT64, DType, dtype
+from assay.semantics.errors import Crash, Invalid, Trap
+
+if TYPE_CHECKING:
+    from assay.semantics.tensor import Buffer
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Expr:
+    """Base of scalar expressions; compared by identity (`same` compares structure)."""
+
+    dtype: DType
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return ()
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self
+
+    def __add__(self, other: Number) -> Expr:
+        return apply("add", self, other)
+
+    def __radd__(self, other: Number) -> Expr:
+        return apply("add", other, self)
+
+    def __sub__(self, other: Number) -> Expr:
+        return apply("sub", self, other)
+
+    def __rsub__(self, other: Number) -> Expr:
+        return apply("sub", other, self)
+
+    def __mul__(self, other: Number) -> Expr:
+        return apply("mul", self, other)
+
+    def __rmul__(self, other: Number) -> Expr:
+        return apply("mul", other, self)
+
+    def __truediv__(self, other: Number) -> Expr:
+        return apply("div", self, other)
+
+    def __rtruediv__(self, other: Number) -> Expr:
+        return apply("div", other, self)
+
+    def __floordiv__(self, other: Number) -> Expr:
+        return apply("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Number) -> Expr:
+        return apply("floordiv", other, self)
+
+    def __mod__(self, other: Number) -> Expr:
+        return apply("floormod", self, other)
+
+    def __neg__(self) -> Expr:
+        return apply("neg", self)
+
+    def __lt__(self, other: Number) -> Expr:
+        return apply("lt", self, other)
+
+    def __le__(self, other: Number) -> Expr:
+        return apply("le", self, other)
+
+    def __gt__(self, other: Number) -> Expr:
+        return apply("gt", self, other)
+
+    def __ge__(self, other: Number) -> Expr:
+        return apply("ge", self, other)
+
+    def __bool__(self) -> bool:
+        raise Crash(f"the truth of a symbolic expression was asked for: {self}")
+
+    def __repr__(self) -> str:
+        return show(self)
+
+
+Number: TypeAlias = Expr | int | float | bool
+Dim: TypeAlias = Expr | int
+"""A dimension: a number, or an int64 expression over named symbols (rule M4)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Var(Expr):
+    """A named unknown: a symbolic dim, a loop variable, a let-bound scalar. Two Vars are equal if they are one."""
+
+    name: str
+
+    def __init__(self, name: str, dtype: DType = INT64) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "dtype", dtype)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Const(Expr):
+    """A literal. `value` is a NumPy scalar of exactly `dtype`, so NaN payloads and the sign of zero stay."""
+
+    value: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Apply(Expr):
+    """An operation of `OPERATIONS` on operands."""
+
+    op: str
+    args: tuple[Expr, ...]
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return self.args
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        if all(a is b for a, b in zip(children, self.args, strict=True)):
+            return self
+        return apply(self.op, *children)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cast(Expr):
+    """A conversion of value: to float rounds to nearest even, to integer truncates and traps out of range (M5)."""
+
+    arg: Expr
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.arg,)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if children[0] is self.arg else cast(children[0], self.dtype)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Load(Expr):
+    """The element of a buffer at indices, one int64 index for each dimension."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return self.indices
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        if all(a is b for a, b in zip(children, self.indices, strict=True)):
+            return self
+        return Load(self.dtype, self.buffer, tuple(children))
+
+
+# --- construction ------------------------------------------------------------------------------------------------
+
+
+def const(value: Number | Any, of: DType | str = INT64) -> Const:
+    """The literal `value` of dtype `of`; Invalid where an integer dtype does not have it."""
+    of = dtype(of)
+    number: Any = value.value if isinstance(value, Const) else value
+    if not of.is_integer:
+        return Const(of, rounded(np.asarray(number), of)[()])
+    try:
+        whole = int(number)
+    except (OverflowError, ValueError):  # an infinity, NaN
+        whole = 0
+    if whole != number or not of.min <= whole <= of.max:
+        raise Invalid(f"{number} does not fit {of}", label="scalar.C2")
+    return Const(of, of.numpy.type(whole))
+
+
+def _lift(args: Sequence[Number]) -> tuple[Expr, ...]:
+    typed = [a.dtype for a in args if isinstance(a, Expr) and a.dtype is not BOOL]
+    like = typed[0] if typed else (BOOL if any(isinstance(a, Expr) for a in args) else INT64)
+    return tuple(a if isinstance(a, Expr) else const(a, like) for a in args)
+
+
+def apply(op: str, *args: Number) -> Expr:
+    """The typed application of `op`. Python numbers take the dtype of the other operand (int64 if there is none).
+
+    Constant integer operands are folded, and x+0, x*1, x*0 and the like vanish for integers; nothing is done to floats.
+    """
+    row = operation(op)
+    exprs = _lift(args)
+    if len(exprs) != row.arity:
+        raise Invalid(f"{op} takes {row.arity} operands, {len(exprs)} given", label="scalar.C3")
+    data = exprs[1:] if op == "select" else exprs
+    if op == "select" and exprs[0].dtype is not BOOL:
+        raise Invalid(f"select: the condition is {exprs[0].dtype}, not bool", label="scalar.C4")
+    first = data[0].dtype
+    if any(a.dtype is not first for a in data):
+        names = ", ".join(str(a.dtype) for a in data)
+        raise Invalid(f"{op}: operands of one dtype expected, got {names}", label="scalar.C5")
+    if first.kind not in row.kinds or (row.result == "bits" and first.bits != 64):
+        raise Invalid(f"{op} is not defined on {first}", label="scalar.C6")
+    if row.result == "bool":
+        result = BOOL
+    elif row.result == "bits":
+        result = INT64 if first.is_float else dtype("float64")
+    else:
+        result = first
+    if first.is_integer:
+        folded = _fold_integers(op, exprs, result)
+        if folded is not None:
+            return folded
+    return Apply(result, op, exprs)
+
+
+def _fold_integers(op: str, args: tuple[Expr, ...], result: DType) -> Expr | None:
+    if all(isinstance(a, Const) for a in args) and op not in ("bits_of", "float_of"):
+        try:
+            with np.errstate(over="ignore"):
+                value = operation(op).meaning(*(a.value for a in args if isinstance(a, Const)))
+        except Trap:
+            return None
+        return Const(result, np.asarray(value).astype(result.numpy)[()])
+    if len(args) == 2:
+        a, b = args
+        left = int(a.value) if isinstance(a, Const) else None
+        right = int(b.value) if isinstance(b, Const) else None
+        match op:
+            case "add" if left == 0:
+                return b
+            case "add" | "sub" if right == 0:
+                return a
+            case "mul" if left == 1:
+                return b
+            case "mul" | "floordiv" | "truncdiv" if right == 1:
+                return a
+            case "mul" if left == 0 or right == 0:
+                return const(0, result)
+            case "floormod" | "truncmod" if right == 1:
+                return const(0, result)
+    return None
+
+
+def cast(arg: Number, to: DType | str) -> Expr:
+    """`arg` converted to `to`; nothing where it has that dtype already."""
+    to = dtype(to)
+    (arg,) = _lift([arg])
+    return arg if arg.dtype is to else Cast(to, arg)
+
+
+def select(condition: Number, then: Number, otherwise: Number) -> Expr:
+    (condition,) = _lift([condition])
+    then, otherwise = _lift([then, otherwise])
+    return apply("select", condition, then, otherwise)
+
+
+# --- text --------------------------------------------------------------------------------------------------------
+
+
+def show(expr: Number) -> str:
+    """The expression as TVMScript writes it."""
+    if not isinstance(expr, Expr):
+        return str(expr)
+    text: list[str] = []
+    rest: list[Expr | str] = [expr]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, str):
+            text.append(node)
+        else:
+            rest.extend(reversed(_pieces(node)))
+    return "".join(text)
+
+
+def _pieces(node: Expr) -> list[Expr | str]:
+    """What a node is written as: its text around its operands."""
+    match node:
+        case Var():
+            return [node.name]
+        case Const():
+            return [str(node.value) if node.dtype in (INT64, BOOL) else f"T.{node.dtype}({node.value})"]
+        case Apply():
+            symbol = operation(node.op).symbol
+            if symbol and len(node.args) == 2:
+                return ["(", node.args[0], f" {symbol} ", node.args[1], ")"]
+            if symbol:
+                return [f"({symbol}", node.args[0], ")"]
+            return [f"T.{node.op}(", *_commas(node.args), ")"]
+        case Cast():
+            return [f'T.Cast("{node.dtype}", ', node.arg, ")"]
+        case Load():
+            return [f"{node.buffer.name}[", *_commas(node.indices), "]"]
+        case _:
+            raise Crash(f"no such scalar node: {type(node).__name__}")
+
+
+def _commas(parts: Sequence[Expr]) -> list[Expr | str]:
+    return [piece for i, part in enumerate(parts) for piece in ((", ", part) if i else (part,))]

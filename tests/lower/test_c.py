@@ -1,0 +1,457 @@
+"""The generated C as a whole: its interface, its names, its constants, its plan, and what a compiler says to it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.lower.c import CSource, emit
+from assay.lower.c_names import Names, comment, identifier
+from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, INT64
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.module import Module, Program, Slot, Step
+from assay.semantics.scalar import apply, const
+from assay.semantics.tensor import (
+    Allocate,
+    AllocateConst,
+    Buffer,
+    Evaluate,
+    For,
+    PrimFunc,
+    Var,
+    loops,
+    seq,
+    store,
+    when,
+)
+from assay.semantics.types import TensorType
+from assay.verify.compiled import STANDARD, STRICT, compile_c, find_compiler, run_sanitized
+from tests.lower.planned import Array, alone, interpreted, lanes, planned, same_bits
+
+IMAGE, WEIGHT = (1, 3, 7, 6), (4, 3, 3, 2)
+RESULT = (1, 4, 4, 6)
+
+
+def conv(name: str = "conv2d") -> PrimFunc:
+    """Stride (2, 1), padding (1, 1) in front: the accumulator is workspace, the padding a condition."""
+    x, w, b = Buffer("x", IMAGE, FLOAT32), Buffer("w", WEIGHT, FLOAT32), Buffer("b", (4,), FLOAT32)
+    out = Buffer("out", RESULT, FLOAT32)
+
+    def one(n: Var, c: Var, h: Var, v: Var) -> Any:
+        acc = Buffer("acc", (), FLOAT32)
+
+        def add(ic: Var, kh: Var, kv: Var) -> Any:
+            i, j = h * 2 + kh - 1, v + kv - 1
+            inside = apply("and", apply("and", i >= 0, i < IMAGE[2]), apply("and", j >= 0, j < IMAGE[3]))
+            return when(inside, store(acc, (), acc[()] + x[n, ic, i, j] * w[c, ic, kh, kv]))
+
+        total = seq(store(acc, (), 0.0), loops("ic kh kv", WEIGHT[1:], add), store(out, (n, c, h, v), acc[()] + b[c]))
+        return Allocate(acc, total)
+
+    return PrimFunc(name, (x, w, b, out), 1, loops("n c h v", RESULT, one), {"operator": "nn.conv2d"})
+
+
+def relu(name: str = "relu") -> PrimFunc:
+    x, out = Buffer("x", RESULT, FLOAT32), Buffer("out", RESULT, FLOAT32)
+    body = loops("n c h v", RESULT, lambda *i: store(out, i, apply("max", x[i], const(0, FLOAT32))))
+    return PrimFunc(name, (x, out), 1, body)
+
+
+def softmax_rows(name: str = "rows") -> PrimFunc:
+    """With a row of workspace and exp: large scratch, and a transcendental function."""
+    x, out = Buffer("x", RESULT, FLOAT32), Buffer("out", RESULT, FLOAT32)
+    row, total = Buffer("row", (6,), FLOAT32), Buffer("total", (), FLOAT32)
+
+    def rows(n: Var, c: Var, h: Var) -> Any:
+        fill = loops("v", (6,), lambda v: store(row, v, apply("exp", x[n, c, h, v])))
+        add = loops("v", (6,), lambda v: store(total, (), total[()] + row[v]))
+        divide = loops("v", (6,), lambda v: store(out, (n, c, h, v), row[v] / total[()]))
+        return seq(store(total, (), 0.0), fill, add, divide)
+
+    return PrimFunc(name, (x, out), 1, Allocate(row, Allocate(total, loops("n c h", RESULT[:3], rows))))
+
+
+RNG = np.random.default_rng(3)
+W = RNG.normal(size=WEIGHT).astype(np.float32)
+B = np.array([0.1, -0.0, np.inf, 1e-42], np.float32)
+X = RNG.normal(size=IMAGE).astype(np.float32)
+
+
+def network(weights: Array = W) -> Module:
+    steps = [
+        (conv(), ["data", "w:0", "bias"], ["t0"]),
+        (relu(), ["t0"], ["t1"]),
+        (softmax_rows(), ["t1"], ["prob"]),
+    ]
+    return planned(steps, {"data": TensorType(IMAGE, FLOAT32)}, ["prob"], {"w:0": weights, "bias": B})
+
+
+def expected(x: Array = X) -> Array:
+    value: Array = x
+    for kernel, more in ((conv(), (W, B)), (relu(), ()), (softmax_rows(), ())):
+        result = interpreted(kernel, [value, *more])
+        assert isinstance(result, tuple)
+        (value,) = result
+    return value
+
+
+def compile_strictly(source: CSource, directory: Path, *flags: str) -> str:
+    """What the compiler says with all warnings on; empty if nothing."""
+    source.write(directory)
+    command = [*find_compiler(), *STRICT, *flags, "-c", f"{source.name}.c", "-o", "out.o"]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False).stderr
+
+
+# --- the whole way ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 0])
+@pytest.mark.parametrize("level", ["-O0", "-O2", "-O3"])
+def test_a_network_gives_the_bits_of_the_interpreter(limit: int, level: str) -> None:
+    source = emit(network(), "net", inline_limit=limit)
+    assert (source.weights is None) == (limit > 0)
+    got = compile_c(source, reproducible=True, flags=(*STRICT, level)).run({"data": X})
+    assert same_bits(got["prob"], expected())
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 0])
+def test_a_network_is_clean_under_the_sanitizers(limit: int) -> None:
+    got = run_sanitized(emit(network(), "net", inline_limit=limit), {"data": X}, reproducible=True)
+    assert same_bits(got["prob"], expected())
+
+
+@pytest.mark.parametrize("flags", [("-O0",), ("-O3",), ("-O2", "-DNET_REPRODUCIBLE"), ("-O2", "-fanalyzer")])
+def test_no_warning(tmp_path: Path, flags: Sequence[str]) -> None:
+    for limit in (0, 1 << 20):
+        assert compile_strictly(emit(network(), "net", inline_limit=limit), tmp_path, *flags) == ""
+
+
+def test_the_text_depends_on_the_module_alone() -> None:
+    assert emit(network(), "net").source == emit(network(), "net").source
+
+
+def test_no_allocation_no_state_no_recursion(tmp_path: Path) -> None:
+    """The symbols of the object: two exported, none of data or bss, nothing called but libm and the memory functions."""
+    source = emit(network(), "net", inline_limit=0)
+    source.write(tmp_path)
+    subprocess.run([*find_compiler(), *STANDARD, "-O2", "-c", "net.c"], cwd=tmp_path, check=True)
+    rows = subprocess.run(["nm", "net.o"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split("\n")
+    symbols = {(line.split()[-2], line.split()[-1]) for line in rows if line}
+    assert {name for kind, name in symbols if kind == "T"} == {"net_run", "net_check_weights"}
+    assert not {s for s in symbols if s[0] in "bBdDcC"}
+    assert {name for kind, name in symbols if kind == "U"} <= {"expf", "memcpy", "memset", "memcmp", "__stack_chk_fail"}
+    assert set(re.findall(r"#include <(.*)>", source.source)) == {"stddef.h", "stdint.h", "string.h", "math.h"}
+    for word in ("goto", "union", "malloc", "static float", "static int32_t"):
+        assert not re.search(rf"^\s*{word} \w+( =|\[|;)", source.source, re.MULTILINE)
+
+
+def test_no_contraction_even_where_the_dialect_would_allow_it(tmp_path: Path) -> None:
+    """In gnu mode gcc contracts a*b+c unless told otherwise; the source tells it."""
+    emit(network(), "net").write(tmp_path)
+    command = [*find_compiler(), "-std=gnu11", "-O3", "-march=haswell", "-S", "net.c", "-o", "net.s"]
+    if subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this compiler has no -march=haswell")
+    assert "vmul" in (tmp_path / "net.s").read_text() and "fmadd" not in (tmp_path / "net.s").read_text()
+
+
+def test_fast_math_is_refused(tmp_path: Path) -> None:
+    assert "IEEE" in compile_strictly(emit(network(), "net"), tmp_path, "-ffast-math")
+
+
+def test_the_header_stands_alone_and_in_cplusplus(tmp_path: Path) -> None:
+    source = emit(network(), "net", inline_limit=0)
+    source.write(tmp_path)
+    (tmp_path / "user.cc").write_text('#include "net.h"\n#include "net.h"\nint main() { return NET_OK; }\n')
+    for command in (["-xc", "-std=c99", "-Wpedantic", "-Wall", "-Werror", "net.h"], ["-xc++", "-Wall", "-Werror", "user.cc"]):
+        done = subprocess.run(
+            [*find_compiler(), *command, "-fsyntax-only"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        if "cc1plus" in done.stderr:
+            continue  # no C++ compiler here
+        assert done.stderr == ""
+
+
+# --- what the header says -----------------------------------------------------------------------------------------
+
+
+def test_the_header_says_what_a_caller_must_know() -> None:
+    module = network()
+    source = emit(module, "net", inline_limit=0, digest="sha256:12ab")
+    text = source.header
+    assert f"#define NET_WORKSPACE_BYTES {module.program.workspace_bytes}u\n" in text
+    assert source.workspace_bytes == module.program.workspace_bytes and source.alignment == 64
+    assert "#define NET_WORKSPACE_ALIGN 64u\n" in text
+    assert f"#define NET_WEIGHTS_BYTES {320 + B.nbytes}u\n" in text and source.weights is not None
+    assert "#define NET_INPUT_DATA_ELEMENTS 126u" in text and "#define NET_OUTPUT_PROB_ELEMENTS 96u" in text
+    assert "float32[1][3][7][6]" in text and "sha256:12ab" in text and source.weights_digest in text
+    assert "-std=c99 -ffp-contract=off" in text and "conv2d (nn.conv2d) data, w:0, bias -> t0" in text
+    for slot in module.program.placed("workspace"):
+        assert re.search(rf"{slot.offset} \+ *{slot.nbytes} +{slot.start} to +{slot.stop}  {re.escape(slot.name)}\n", text)
+    entry = "enum net_status net_run(const float *data, float *prob, void *workspace, const void *weights);"
+    assert entry in text
+    for word in ("OK = 0", "NULL_POINTER", "MISALIGNED", "OVERLAP", "BAD_WEIGHTS", "TRAP_ASSERT", "TRAP_CAST"):
+        assert f"    NET_{word}" in text
+
+
+def test_small_constants_stand_in_the_source_exactly() -> None:
+    values = np.array([0.1, -0.0, 1.0, np.inf, -np.inf, np.nan, 1e-45, 3.4028235e38, 2.5], np.float32)
+    for of in (FLOAT32, DTYPES["float64"], DTYPES["float16"], DTYPES["bfloat16"], BOOL, INT64, DTYPES["uint64"], DTYPES["int8"]):
+        if of.is_float:
+            with np.errstate(over="ignore"):
+                table = np.concatenate([values, np.array([1 / 3, of.smallest_subnormal, float(of.max)])]).astype(of.numpy)
+        else:
+            table = np.array([0, 1, int(of.max), int(of.min), int(of.max) // 3], of.numpy)
+        x, out = Buffer("c", table.shape, of), Buffer("out", table.shape, of)
+        copy = PrimFunc("copy", (x, out), 1, loops("i", table.shape, lambda i, x=x, out=out: store(out, i, x[i])))
+        for limit in (1 << 20, 0):
+            source = emit(planned([(copy, ["c"], ["out"])], {}, ["out"], {"c": table}), "m", inline_limit=limit)
+            assert same_bits(compile_c(source, reproducible=True, flags=(*STRICT, "-O1")).run({})["out"], table)
+
+
+def test_constants_inside_a_kernel_are_tables() -> None:
+    lut = Buffer("lut", (3,), FLOAT32)
+    i = Buffer("i", (4,), INT64)
+    out = Buffer("out", (4,), FLOAT32)
+    body = loops("k", (4,), lambda k: store(out, k, lut[i[k]]))
+    kernel = PrimFunc("take", (i, out), 1, AllocateConst(lut, np.array([0.5, np.nan, -2], np.float32), body))
+    compiled = compile_c(emit(alone(kernel), "m"), reproducible=True, flags=(*STRICT, "-O2"))
+    got = compiled.run({"i": np.array([2, 0, 1, 2])})["out"]
+    assert same_bits(got, np.array([-2, 0.5, np.nan, -2], np.float32))
+    big = replace(kernel, body=AllocateConst(Buffer("lut", (1 << 19,), FLOAT32), np.zeros(1 << 19, np.float32), body))
+    with pytest.raises(Unsupported, match="table of constants"):
+        emit(alone(big), "m")
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+def test_names_that_are_no_identifiers_or_collide() -> None:
+    """Keywords, macros, library functions, parameters of the entry, and names that become one."""
+    names = ["int", "run", "weights", "workspace", "a.b", "a_b", "a b", "A_B", "NULL", "expf", "class", "status", "base",
+             "m_run", "M_OK", "1/x:0", "é", "", "__x", "memcpy", "INT32_MAX", "y1", "linux", "m_k_add", "f32"]  # fmt: skip
+    x, out = Buffer("for", (2,), FLOAT32), Buffer("m_max_f32", (2,), FLOAT32)
+    body = loops("while", (2,), lambda i: store(out, i, apply("max", x[i], x[i] * const(np.inf, FLOAT32))))
+    steps = []
+    kernels = []
+    for i, n in enumerate(names):
+        kernels.append(PrimFunc(f"k.{n}", (x, out), 1, body))
+        steps.append((kernels[-1], [n], [f"{n} out" if i % 2 else f"out.{n}"]))
+    types = {n: TensorType((2,), FLOAT32) for n in names}
+    module = planned(steps, types, [s[2][0] for s in steps])
+    compiled = compile_c(emit(module, "m"), reproducible=True, flags=(*STRICT, "-O1"))
+    data = {n: np.array([k + 1, -k - 1], np.float32) for k, n in enumerate(names)}
+    got = compiled.run(data)
+    for k, (kernel, (n,), (o,)) in enumerate(steps):
+        want = interpreted(kernel, [data[n]])
+        assert isinstance(want, tuple) and same_bits(got[o], want[0]), (k, n)
+
+
+def test_a_model_may_have_any_name() -> None:
+    for name, prefix in (("my-net v1.2", "my_net_v1_2"), ("free", "free"), ("double", "double_"), ("9", "v9"), ("", "v")):
+        source = emit(alone(lanes("id", [FLOAT32], FLOAT32, 3, lambda v: v)), name)
+        assert source.name == prefix and f"{prefix}_run(" in source.header
+        got = compile_c(source, reproducible=True, flags=(*STRICT, "-O0")).run({"x0": np.ones(3, np.float32)})
+        assert same_bits(got["out"], np.ones(3, np.float32))
+
+
+def test_no_local_hides_a_function_of_the_file() -> None:
+    """Buffers and variables called as the helpers are."""
+    x, out = Buffer("m_floordiv_i64", (3,), INT64), Buffer("M_TRAP_CAST", (3,), INT64)
+    body = loops("m_abs_i64", (3,), lambda i: store(out, i, apply("abs", apply("floordiv", x[i], x[2 - i]))))
+    kernel = PrimFunc("m_run", (x, out), 1, body)
+    data = np.array([-7, 2, 3])
+    got = compile_c(emit(alone(kernel), "m"), reproducible=True, flags=(*STRICT, "-O1")).run({x.name: data})
+    want = interpreted(kernel, [data])
+    assert isinstance(want, tuple) and same_bits(got[out.name], want[0])
+
+
+def test_identifiers_and_comments() -> None:
+    assert [identifier(n) for n in ("int", "x.y", "3", "_Z", "NULL", "tanhf", "conv1")] == [
+        "int_", "x_y", "v3", "Z", "NULL_", "tanhf_", "conv1"]  # fmt: skip
+    names = Names()
+    assert [names.fresh("a"), names.fresh("a"), names.fresh("a_2"), names.fresh("a")] == ["a", "a_2", "a_2_2", "a_3"]
+    assert comment("a*/ /* ??/ \\\n é") == "a* / / * ? ?/ \\  \\xe9"
+
+
+def test_comments_cannot_be_broken_out_of(tmp_path: Path) -> None:
+    kernel = replace(lanes("evil */ #error", [FLOAT32], FLOAT32, 2, lambda v: v), attrs={"operator": "??/\n*/"})
+    source = emit(alone(kernel), "m", digest='"*/ \n#error\\')
+    assert compile_strictly(source, tmp_path, "-O1", "-Wcomment", "-Wtrigraphs") == ""
+
+
+# --- shapes of programs -------------------------------------------------------------------------------------------
+
+
+def test_two_models_in_one_binary(tmp_path: Path) -> None:
+    one = emit(network(), "one", inline_limit=0)
+    two = emit(network(W * np.float32(2)), "two", inline_limit=0)
+    one.write(tmp_path)
+    two.write(tmp_path)
+    main = '#include "one.h"\n#include "two.h"\nint main(void) { return (int)ONE_OK + (int)TWO_OK + (one_run == two_run); }\n'
+    (tmp_path / "main.c").write_text(main.replace("one_run == two_run", "sizeof(enum one_status) == 0"))
+    command = [*find_compiler(), *STANDARD, "-Wall", "-Werror", "one.c", "two.c", "main.c", "-o", "main", "-lm"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    subprocess.run([tmp_path / "main"], check=True)
+
+
+def test_results_that_are_no_memory_of_their_own() -> None:
+    """An input, a constant and one slot twice as results: each output is the caller's memory all the same."""
+    base = planned([(relu(), ["x"], ["y"])], {"x": TensorType(RESULT, FLOAT32)}, ["y"], {"c": B})
+    program = replace(base.program, outputs=("y", "y", "x", "c"))
+    source = emit(base.with_(main=program), "m")
+    assert len({a.name for a in source.outputs}) == 4
+    x = RNG.normal(size=RESULT).astype(np.float32)
+    compiled = compile_c(source, reproducible=True, flags=(*STRICT, "-O2"))
+    got = compiled.run({"x": x})
+    assert same_bits(got["y"], np.maximum(x, 0)) and same_bits(got["x"], x) and same_bits(got["c"], B)
+
+
+def test_zero_sizes_and_rank_zero() -> None:
+    x, out, nothing = Buffer("x", (0, 3), FLOAT32), Buffer("out", (), FLOAT32), Buffer("nothing", (3, 0), FLOAT32)
+    body = seq(
+        store(out, (), 2.0),
+        loops("i j", (0, 3), lambda i, j: store(out, (), x[i, j])),
+        loops("i j", (3, 0), lambda i, j: store(nothing, (i, j), 1.0)),
+    )
+    kernel = PrimFunc("empty", (x, out, nothing), 2, body)
+    compiled = compile_c(emit(alone(kernel), "m"), reproducible=True, flags=(*STRICT, "-O2"))
+    got = compiled.run({"x": np.empty((0, 3), np.float32)})
+    assert got["out"] == 2.0 and got["nothing"].shape == (3, 0)
+    sanitized = run_sanitized(compiled.source, {"x": np.empty((0, 3), np.float32)})
+    assert sanitized["out"] == 2.0
+
+
+def test_no_inputs_no_steps() -> None:
+    empty = Module({"main": Program({}, (), (), (), 0)})
+    assert compile_c(emit(empty, "m"), reproducible=True, flags=(*STRICT, "-O2")).run({}) == {}
+
+
+def test_a_kernel_in_place_is_not_restrict() -> None:
+    """The same kernel, once in place: no pointer may promise to be alone."""
+    k = lanes("twice", [FLOAT32], FLOAT32, 5, lambda v: v + v)
+    apart = planned([(k, ["x"], ["t"]), (k, ["t"], ["y"])], {"x": TensorType((5,), FLOAT32)}, ["y"])
+    assert "float *restrict out" in emit(apart, "m").source
+    slots = dict(apart.program.slots)
+    slots["u"] = replace(slots["t"], name="u", offset=slots["t"].offset)
+    steps = (Step("twice", ("x",), ("t",)), Step("twice", ("t",), ("u",)), Step("twice", ("u",), ("y",)))
+    inside = apart.with_(main=replace(apart.program, slots=slots, steps=steps))
+    source = emit(inside, "m")
+    assert "const float *x0, float *out)" in source.source
+    x = np.arange(5, dtype=np.float32)
+    assert same_bits(compile_c(source, reproducible=True).run({"x": x})["y"], 8 * x)
+
+
+def test_loops_deeper_than_python_nests() -> None:
+    """Ten thousand statements in one another: no recursion anywhere."""
+    out = Buffer("out", (), INT32)
+    body: Any = store(out, (), const(7, INT32))
+    for i in range(10_000):
+        body = seq(Evaluate(const(i)), body)
+    source = emit(alone(PrimFunc("deep", (out,), 1, body)), "m")
+    assert compile_c(source, reproducible=True).run({})["out"] == 7
+
+
+def test_long_expressions_are_cut() -> None:
+    """A sum of three thousand terms: no compiler nests so deep."""
+    x, out = Buffer("x", (1,), FLOAT32), Buffer("out", (1,), FLOAT32)
+    total: Any = x[0]
+    for k in range(3000):
+        total = total * const(0.5, FLOAT32) + x[0] if k % 2 else total - x[0]
+    kernel = PrimFunc("long", (x, out), 1, store(out, 0, total))
+    data = np.array([0.3], np.float32)
+    want = interpreted(kernel, [data])
+    got = compile_c(emit(alone(kernel), "m"), reproducible=True, flags=(*STRICT, "-O1")).run({"x": data})["out"]
+    assert isinstance(want, tuple) and same_bits(got, want[0])
+
+
+def test_indices_of_large_buffers_are_64_bits_wide() -> None:
+    """More than 2**31 elements; the C is only compiled, not run."""
+    x, out = Buffer("x", (3, 1 << 30), DTYPES["int8"]), Buffer("out", (3,), DTYPES["int8"])
+    body = loops("i", (3,), lambda i: store(out, i, x[i, (1 << 30) - 1]))
+    source = emit(alone(PrimFunc("far", (x, out), 1, body)), "m")
+    assert "(int64_t)i * 1073741824" in source.source
+    near = emit(alone(PrimFunc("near", (Buffer("x", (3, 9), INT32), out), 1, loops("i", (3,), lambda i: store(out, i, 1)))), "m")
+    assert "int64_t" not in near.source[near.source.index("/* near */") :]
+
+
+def test_checks_stand_only_where_they_are_needed() -> None:
+    """Indices that the loops bound need none; an index from memory needs one."""
+    assert "TRAP" not in emit(network(), "net").source
+    i = Buffer("i", (4,), INT64)
+    x, out = Buffer("x", (5,), FLOAT32), Buffer("out", (4,), FLOAT32)
+    bare = PrimFunc("take", (i, x, out), 1, loops("k", (4,), lambda k: store(out, k, x[i[k]])))
+    assert re.search(r"if \(t < 0 \|\| t >= 5\) \{\n +return M_TRAP_OUT_OF_BOUNDS;", emit(alone(bare), "m").source)
+    clamped = PrimFunc(
+        "take", (i, x, out), 1, loops("k", (4,), lambda k: store(out, k, x[apply("min", apply("max", i[k], 0), 4)]))
+    )
+    assert "return M_TRAP" not in emit(alone(clamped), "m").source
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+def _with(module: Module, **slots: Slot) -> Module:
+    return module.with_(main=replace(module.program, slots={**module.program.slots, **slots}))
+
+
+def test_a_plan_that_does_not_fit_is_refused() -> None:
+    module = network()
+    t0 = module.program.slots["t0"]
+    cases = [
+        (_with(module, t0=replace(t0, offset=None)), "c.C9"),
+        (_with(module, t0=replace(t0, offset=(module.program.workspace_bytes or 0) - 64)), "c.C10"),
+        (_with(module, t0=replace(t0, offset=-64)), "c.C10"),
+        (_with(module, t0=replace(t0, offset=4)), "c.C11"),
+        (module.with_(main=replace(module.program, workspace_bytes=None)), "c.C9"),
+        (module.with_(main=replace(module.program, inputs=())), "c.C12"),
+        (module.with_(main=replace(module.program, outputs=())), "c.C12"),
+        (replace(module, constants={}), "c.C7"),
+    ]
+    for wrong, label in cases:
+        with pytest.raises(Invalid) as caught:
+            emit(wrong, "net")
+        assert caught.value.label == label
+    clash = _with(module, bias=replace(module.program.slots["bias"], offset=0))
+    with pytest.raises(Invalid, match="share the byte") as caught:
+        emit(clash, "net", inline_limit=0)
+    assert caught.value.label == "c.C2"
+    homeless = _with(module, bias=replace(module.program.slots["bias"], offset=None))
+    emit(homeless, "net")
+    with pytest.raises(Invalid) as caught:
+        emit(homeless, "net", inline_limit=0)
+    assert caught.value.label == "c.C8"
+
+
+@pytest.mark.parametrize("of", ["int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
+def test_dtypes_without_c_are_unsupported(of: str) -> None:
+    with pytest.raises(Unsupported, match=of) as caught:
+        emit(alone(lanes("id", [DTYPES[of]], DTYPES[of], 2, lambda v: v)), "m")
+    assert caught.value.label == "c.C1"
+
+
+def test_other_constructs_that_are_refused() -> None:
+    x, out = Buffer("x", (3,), INT32), Buffer("out", (3,), INT32)
+    to_input = PrimFunc("bad", (x, out), 1, store(x, 0, const(1, INT32)))
+    with pytest.raises(Invalid) as caught:
+        emit(alone(to_input), "m")
+    assert caught.value.label == "c.C4"
+    mixed = PrimFunc("bad", (out,), 1, For(Var("i", INT32), const(3), store(out, 0, const(1, INT32))))
+    with pytest.raises(Unsupported) as caught:
+        emit(alone(mixed), "m")
+    assert caught.value.label == "c.C5"
+
+
+def test_int32_loop_variables() -> None:
+    out = Buffer("out", (3,), INT32)
+    i = Var("i", INT32)
+    kernel = PrimFunc("iota", (out,), 1, For(i, const(3, INT32), store(out, i, i * 2)))
+    got = compile_c(emit(alone(kernel), "m"), reproducible=True, flags=(*STRICT, "-O2")).run({})
+    assert got["out"].tolist() == [0, 2, 4]
+

@@ -1,0 +1,113 @@
+"""Stored modules come back as they were: same text, same bytes, same sharing; anything else is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from assay.lower.kernels import build
+from assay.semantics.dtypes import BOOL, FLOAT32, INT64
+from assay.semantics.errors import Invalid, Span
+from assay.semantics.graph import Expr, Let, call, constant, function, if_, let, show_head, tuple_of, var
+from assay.semantics.module import Module, Program, Slot, Step
+from assay.semantics.rules import check
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
+from assay.semantics.types import TensorType
+from assay.semantics.walk import post_order
+
+
+def round_trip(module: Module, folder: Path) -> Module:
+    with (folder / "tensors.bin").open("wb") as file:
+        text = encode(module, ArrayWriter(file))
+    return decode(text, ArrayReader(folder / "tensors.bin"))
+
+
+def sample() -> Module:
+    n = Symbol("n")
+    t = TensorType((n, 3), FLOAT32)
+    x, c = var("x", t), var("c", TensorType((), BOOL))
+    nan = np.array([0x7FC00001], np.uint32).view(np.float32)
+    shared = call("add", x, constant(np.concatenate([nan, np.float32([-0.0, 1e-45])])), span=Span("m.onnx", "node 1"))
+    half = constant(np.arange(3).astype(ml_dtypes.bfloat16))
+    v = var("v", t)
+    body = let(v, shared, if_(c, tuple_of(v, shared, half), tuple_of(call("clip", v, max=float("inf")), x, half)))
+    kernel = build("add", {}, (TensorType((2, 3), FLOAT32),) * 2, TensorType((2, 3), FLOAT32), "k")
+    slot = Slot("s", TensorType((2, 3), FLOAT32), "input", 0, 1, 64, None, "p")
+    out = Slot("o", TensorType((2, 3), FLOAT32), "output", 0, 1, 64, None, "p")
+    program = Program({"s": slot, "o": out}, (Step("k", ("s", "s"), ("o",), (), Span("f", "p", 3, 4)),), ("s",), ("o",), 0)
+    weight = {"w": np.arange(5, dtype=np.int64), "empty": np.empty((0, 3), np.float32)}
+    return Module({"main": function([x, c], body, outputs=("a",)), "k": kernel, "planned": program}, weight, {"w": 0})
+
+
+def test_same_structure_and_bytes(tmp_path: Path) -> None:
+    module = sample()
+    again = round_trip(module, tmp_path)
+    check(again)
+    old, new = list(post_order(module.main)), list(post_order(again.main))
+    assert [show_head(a) for a in old] == [show_head(b) for b in new], "the same nodes, shared alike"
+    assert [a.span for a in old] == [b.span for b in new]
+    for a, b in zip(old, new, strict=True):
+        if hasattr(a, "data"):
+            assert a.data.tobytes() == b.data.tobytes() and a.data.dtype == b.data.dtype
+    assert repr(again.kernel("k")) == repr(module.kernel("k"))
+    assert str(again.definitions["planned"]) == str(module.definitions["planned"])
+    assert again.constants["w"].tolist() == [0, 1, 2, 3, 4] and again.constants["empty"].shape == (0, 3)
+
+
+def test_storing_twice_gives_one_text(tmp_path: Path) -> None:
+    with (tmp_path / "a").open("wb") as file:
+        arrays = ArrayWriter(file)
+        one = encode(sample(), arrays)
+        size = arrays.end
+        two = encode(sample(), arrays)
+        assert one == two and arrays.end == size, "each tensor is kept once"
+
+
+def test_deep_chain(tmp_path: Path) -> None:
+    x = var("x", TensorType((2,), FLOAT32))
+    e: Expr = x
+    for _ in range(30_000):
+        e = call("nn.relu", e)
+    again = round_trip(Module({"main": function([x], e)}), tmp_path)
+    assert sum(1 for _ in post_order(again.main)) == 30_002
+
+
+def test_changed_tensor_is_refused(tmp_path: Path) -> None:
+    round_trip(sample(), tmp_path)
+    with (tmp_path / "tensors.bin").open("wb") as file:
+        text = encode(sample(), ArrayWriter(file))
+    data = bytearray((tmp_path / "tensors.bin").read_bytes())
+    data[1] ^= 1
+    (tmp_path / "tensors.bin").write_bytes(data)
+    with pytest.raises(Invalid, match="digest"):
+        decode(text, ArrayReader(tmp_path / "tensors.bin"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[]", '{"format": "x", "rows": []}', '{"format": "assay-module-1", "rows": []}',
+     '{"format": "assay-module-1", "rows": [["os.system", {}]]}',
+     '{"format": "assay-module-1", "rows": [["graph.Var", {"name": "x", "type": {"r": 5}}]]}',
+     '{"format": "assay-module-1", "rows": [["graph.Var", {"nome": "x"}]]}',
+     '{"format": "assay-module-1", "rows": [["graph.Var", {"name": "x", "type": null}]]}'],
+)  # fmt: skip
+def test_bad_text_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"")
+    with pytest.raises(Invalid, match="stored module|format"):
+        decode(text, ArrayReader(tmp_path / "t"))
+
+
+def test_a_wrong_annotation_is_found_by_the_rules(tmp_path: Path) -> None:
+    x = var("x", TensorType((2,), FLOAT32))
+    with (tmp_path / "t").open("wb") as file:
+        text = encode(Module({"main": function([x], call("exp", x))}), ArrayWriter(file))
+    data = json.loads(text)
+    shapes = [c for n, c in data["rows"] if n == "types.TensorType"]
+    shapes[-1]["shape"] = [3]
+    module = decode(json.dumps(data), ArrayReader(tmp_path / "t"))
+    with pytest.raises(Invalid, match="its parts make"):
+        check(module)
