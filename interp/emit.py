@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ def compile_plan(plan: Plan) -> tuple[Kernel, str]:
     emitter.function_body()
     source = str(emitter.text)
     names = emitter.globals
-    exec(compile(source, f"<{plan.blocks.name}>", "exec"), names)  # noqa: S102
+    exec(compile(source, f"<{plan.blocks.name}>", "exec"), names)
     kernel: Kernel = names["kernel"]
     return kernel, source
 

@@ -270,7 +270,7 @@ class Values:
         for t in dying:  # elementwise: the result may take an operand's place
             self.release(t)
         result = self.into(node.dtype, axes, out)
-        self.text.add(f"{self.function(f, f'f_{op}')}({', '.join([*texts, result.text])})")
+        self.text.add(f"{self.function(f, f'f_{op}')}({', '.join(texts)}, out={result.text})")
         return result
 
     def extreme(self, node: Apply, args: list[Value], axes: Axes) -> Value:
@@ -288,7 +288,7 @@ class Values:
         lowest = self.known(bits.numpy.type(bits.min if node.op == "min" else bits.max), "c")
         combine, clear, last = ("or", "and", "or") if node.op == "min" else ("and", "or", "and")
         both, keep, put = (self.function(UFUNCS[f"bit{x}"], f"f_bit{x}") for x in (combine, clear, last))
-        self.text.add(f"{self.function(EXTREMES[node.op], f'f_{node.op}')}({a}, {b}, {t})")
+        self.text.add(f"{self.function(EXTREMES[node.op], f'f_{node.op}')}({a}, {b}, out={t})")
         self.text.add(f"{both}({a}{view}, {b}{view}, {m})")
         self.text.add(f"{keep}({m}, {lowest}, {m})")
         bits_of = self.text.name("x")

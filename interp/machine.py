@@ -11,6 +11,7 @@ written. So a wrong plan is caught on the run, whatever liveness, planner and pr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -26,6 +27,8 @@ from assay.semantics.tensor import Buffer, PrimFunc
 
 Execute: TypeAlias = Callable[..., Sequence[Array]] | Literal["definition"]
 Observe: TypeAlias = Callable[[int, Step, dict[str, Array]], None]
+GARBAGE = 1 << 16
+"""Bytes of garbage, repeated through all memory that is not written yet."""
 
 
 def run(
@@ -65,22 +68,33 @@ class _Machine:
         self.module = module
         self.program = program
         self.slots = Slots(program)
-        garbage = np.random.default_rng(seed)
-        self.pool = Region.garbage("pool", _size(program, "workspace"), self.slots, garbage)
-        self.table = Region.garbage("constants table", _size(program, "constant"), self.slots, garbage)
-        self.own: dict[str, Region] = {}
-        for slot in program.slots.values():
-            match slot.place:
-                case "input" | "output":
-                    self.own[slot.name] = Region.garbage(f"memory of {slot.name}", slot.nbytes, self.slots, garbage)
-                case "constant":
-                    self.check_place(slot)
-                    self.fill(slot, module.constants.get(slot.name), "constant")
-                case "workspace":
-                    if slot.offset is None:
-                        raise Invalid(f"slot {slot.name} has no offset: the program is not planned", label="machine.C2")
+        garbage = np.random.default_rng(seed).integers(0, 256, GARBAGE, dtype=np.uint8)
+        self.pool = Region.make("pool", _size(program, "workspace"), self.slots, garbage)
+        self.table = Region.make("constant table", _size(program, "constant"), self.slots, None)
+        self.own = {
+            s.name: Region.make(f"memory of {s.name}", s.nbytes, self.slots, garbage if s.place == "output" else None)
+            for s in program.slots.values()
+            if s.place in ("input", "output")
+        }
+        self.take_constants()
         self.take_inputs(inputs)
+
+    def take_constants(self) -> None:
+        """Lay out the table. Traps where two constants share a byte."""
+        placed = self.program.placed("constant")
+        for slot in placed:
+            self.check_place(slot)
+            contents = self.module.constants.get(slot.name)
+            if contents is None:
+                raise Invalid(f"the module has no constant {slot.name}", label="machine.C1")
+            self.fill(slot, contents, "constant")
         self.table.data.flags.writeable = False
+        by_place = sorted((s for s in placed if s.nbytes), key=lambda s: s.offset or 0)
+        for a, b in pairwise(by_place):
+            if (a.offset or 0) + a.nbytes > (b.offset or 0):
+                raise Trap(
+                    "clobbered", f"constants {a.name} and {b.name} share byte {b.offset} of the table", label="machine.T8"
+                )
 
     def take_inputs(self, inputs: Mapping[str, Array]) -> None:
         names = self.program.inputs
@@ -103,16 +117,12 @@ class _Machine:
             case "input" | "output":
                 return self.own[slot.name]
 
-    def fill(self, slot: Slot, contents: Array | None, what: str) -> None:
+    def fill(self, slot: Slot, contents: Array, what: str) -> None:
         """Contents that are there before the first step."""
-        if contents is None:
-            raise Invalid(f"the module has no constant {slot.name}", label="machine.C1")
         if dtype(contents.dtype) is not slot.type.dtype or tuple(contents.shape) != slot.type.static_shape:
             got = f"Tensor({tuple(contents.shape)}, {contents.dtype})"
             raise Invalid(f"{what} {slot.name!r} is {got}, expected {slot.type}", label="input.C3")
-        region = self.region(slot)
-        np.copyto(region.view(slot), contents)
-        region.write(slot)
+        np.copyto(self.region(slot).view(slot), contents)
 
     def check_place(self, slot: Slot) -> None:
         """Traps where a slot lies outside of its memory or is not aligned as it asks."""
@@ -121,61 +131,78 @@ class _Machine:
             raise Invalid(f"slot {slot.name} has no offset: the program is not planned", label="machine.C2")
         first, last = slot.offset, slot.offset + slot.nbytes
         if first < 0 or last > len(region.data):
-            what = f"slot {slot.name} is bytes [{first}, {last}) of the {region.name}, which has {len(region.data)}"
-            raise Trap("out of bounds", what, label="machine.T4")
+            raise Trap(
+                "out of bounds",
+                f"slot {slot.name} is bytes [{first}, {last}) of the {region.name}, which has {len(region.data)}",
+                label="machine.T4",
+            )
         if first % slot.alignment or first % slot.type.dtype.itemsize:
-            what = f"slot {slot.name} at byte {first} of the {region.name} is not aligned to {slot.alignment}"
-            raise Trap("misaligned", what, label="machine.T5")
+            raise Trap(
+                "misaligned",
+                f"slot {slot.name} at byte {first} of the {region.name} is not aligned to {slot.alignment} bytes",
+                label="machine.T5",
+            )
 
     def step(self, number: int, step: Step, execute: Execute) -> dict[str, Array]:
         """Run one step; the arrays that it read and wrote, by name."""
         func = self.module.kernel(step.kernel)
-        reads, writes, scratch = (
-            [self.slots[n] for n in names] for names in (step.reads, step.writes, step.scratch)
-        )
         _check_step(func, step)
+        reads, writes, scratch = ([self.slots[n] for n in names] for names in (step.reads, step.writes, step.scratch))
         for slot in (*reads, *writes, *scratch):
-            if slot.place != "constant" and not slot.start <= number < slot.stop:
-                what = f"slot {slot.name} is used here, but lives from step {slot.start} up to {slot.stop}"
-                raise Trap("use outside lifetime", what, label="machine.T3")
-            if slot.place in ("workspace", "constant"):
-                self.check_place(slot)
-        for slot in writes + scratch:
+            self.check_use(slot, number)
+        for slot in (*writes, *scratch):
             if slot.place in ("constant", "input"):
-                what = f"slot {slot.name} is the program's {slot.place}, and written"
-                raise Trap("store to constant", what, label="machine.T6")
+                raise Trap(
+                    "store to constant",
+                    f"slot {slot.name} is written, but it is the program's {slot.place}",
+                    label="machine.T6",
+                )
         for slot in reads:
             self.region(slot).check(slot, "read")
-        arrays = {s.name: self.region(s).view(s) for s in (*reads, *writes)}
-        for slot in reads:
-            arrays[slot.name].flags.writeable = False
-        shaped = {b: _shaped(arrays[s.name], b, s) for b, s in zip(func.params, (*reads, *writes), strict=True)}
+        pairs = list(zip((*func.params, *func.allocations), (*reads, *writes, *scratch), strict=True))
+        arrays = [self.array(slot, buffer) for buffer, slot in pairs]
+        taken, made, own = arrays[: len(reads)], arrays[len(reads) : len(func.params)], arrays[len(func.params) :]
+        for array in taken:
+            array.flags.writeable = False
         if execute == "definition":
-            memory = ShadowMemory(func, [(s, self.region(s)) for s in (*reads, *writes)],
-                                  [(s, self.region(s)) for s in scratch])  # fmt: skip
-            tensor.run(func, [shaped[b] for b in func.inputs], memory=memory)
+            tensor.run(func, taken, memory=ShadowMemory(func, {b: (s, self.region(s)) for b, s in pairs}))
         else:
             # the kernel may write any of these bytes at any time
-            for slot in scratch + writes:
+            for slot in (*scratch, *writes):
                 self.region(slot).write(slot)
-            self.still_owned(reads, writes + scratch)
+            self.still_owned(reads, (*writes, *scratch))
             for slot in scratch:
                 self.region(slot).spoil(slot)
-            execute(
-                func,
-                [shaped[b] for b in func.inputs],
-                outputs=[shaped[b] for b in func.outputs],
-                scratch=[self.region(s).view(s) for s in scratch],
-            )
+            execute(func, taken, outputs=made, scratch=own)
         self.still_owned(reads, writes)
-        return arrays
+        return {s.name: self.region(s).view(s) for s in (*reads, *writes)}
+
+    def check_use(self, slot: Slot, number: int) -> None:
+        """Traps where a slot is used in a step outside of its life, or lies where it must not."""
+        if slot.place != "constant" and not slot.start <= number < slot.stop:
+            raise Trap(
+                "use outside lifetime",
+                f"slot {slot.name} is used here, but lives from step {slot.start} until before step {slot.stop}",
+                label="machine.T3",
+            )
+        if slot.place == "workspace":
+            self.check_place(slot)
+
+    def array(self, slot: Slot, buffer: Buffer) -> Array:
+        """The slot as the kernel sees it: its bytes under the shape of the parameter. A view in the graph is no code."""
+        flat = self.region(slot).view(slot).reshape(-1)
+        shape = tuple(d for d in buffer.shape if isinstance(d, int))
+        if len(shape) != len(buffer.shape):
+            shape = slot.type.static_shape
+        if buffer.dtype is not slot.type.dtype or prod(shape) != flat.size:
+            raise Invalid(f"slot {slot.name} is {slot.type}, which does not fit {buffer!r}", label="machine.C5")
+        return flat.reshape(shape)
 
     def still_owned(self, reads: Sequence[Slot], writes: Sequence[Slot]) -> None:
         """What a step reads must not be written by the same step, and what it writes not by two of its slots."""
         for slot in reads:
             if any(slot.name == w.name for w in writes):
-                what = f"slot {slot.name} is read and written by the same step"
-                raise Trap("clobbered", what, label="machine.T2")
+                raise Trap("clobbered", f"slot {slot.name} is read and written by the same step", label="machine.T7")
             self.region(slot).check(slot, "read while the step writes")
         for slot in writes:
             self.region(slot).check(slot, "written")
@@ -195,17 +222,10 @@ class _Machine:
 
 
 def _size(program: Program, place: str) -> int:
-    """Bytes of the pool or of the constants table."""
+    """Bytes of the pool or of the constant table."""
     if place == "workspace" and program.workspace_bytes is not None:
         return program.workspace_bytes
     return max((s.offset + s.nbytes for s in program.placed(place) if s.offset is not None), default=0)
-
-
-def _shaped(array: Array, buffer: Buffer, slot: Slot) -> Array:
-    """A slot's bytes under the shape that the kernel gives them: a view in the graph is nothing here."""
-    if prod(buffer.static_shape) != array.size or dtype(array.dtype) is not buffer.dtype:
-        raise Invalid(f"slot {slot.name} is {slot.type} where the kernel takes {buffer!r}", label="machine.C4")
-    return array.reshape(buffer.static_shape)
 
 
 def _check_step(func: PrimFunc, step: Step) -> None:

@@ -1,4 +1,4 @@
-"""Transcendental functions in C: libm by default, the shared routines in reproducible builds (rule M10).
+"""Transcendental functions in C: libm, or the shared routines (rule M10; specs/lower.md, "c").
 
 Every function that a model uses stands twice, and the macro NAME_REPRODUCIBLE chooses: the compiler's libm, or the
 straight-line program of `assay.semantics.transcendental`, printed operation by operation, which the interpreters run too.

@@ -75,7 +75,7 @@ class _Table:
     @staticmethod
     def key(array: Array) -> tuple[str, tuple[int, ...], bytes]:
         data = np.ascontiguousarray(array)
-        return str(data.dtype), data.shape, hashlib.sha256(data.view(np.uint8).reshape(-1).data if data.size else b"").digest()
+        return str(array.dtype), array.shape, hashlib.sha256(data.view(np.uint8).reshape(-1).data if data.size else b"").digest()
 
     def add(self, array: Array) -> str:
         key = self.key(array)
@@ -84,7 +84,7 @@ class _Table:
             while name in self.arrays:
                 name += "_"
             self.names[key] = name
-            data = np.ascontiguousarray(array)
+            data = np.ascontiguousarray(array).reshape(array.shape)  # NumPy makes a vector of a scalar
             data.flags.writeable = False
             self.arrays[name] = data
         return self.names[key]

@@ -15,12 +15,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from assay.lower.c import CSource
+from assay.lower.c import CSource, emit
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
@@ -134,7 +135,13 @@ class Stored:
         return decode(path.read_text("utf-8"), self.arrays, str(path))
 
     def c_source(self, module: Module) -> CSource:
-        return CSource.read(self.directory, self.name)
+        """The stored text. What the arguments are and where constants lie is read from the stored plan."""
+        made = emit(module, self.name)
+        header, source = (self.directory / f"{made.name}{end}" for end in (".h", ".c"))
+        weights = self.directory / f"{made.name}.weights"
+        if made.weights is not None and _digest(weights) != made.weights_digest:
+            raise Invalid("does not hold the constants of the plan", where=str(weights), label="certificate.C4")
+        return replace(made, header=header.read_text("ascii"), source=source.read_text("ascii"))
 
     def inputs(self) -> dict[str, np.ndarray[Any, Any]]:
         return load(self.directory / FOLDER / "inputs.npz")

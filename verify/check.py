@@ -127,7 +127,8 @@ class Check:
                 self.inputs = complete(module.main, self.given, self.seed)
             context = Context(self.seed, partial(self.progress, stage.name), self.queries)
             evidence = stage.check(before or module, module, context)
-            did = stage.describe(before or module, module) if evidence.holds else ""
+            did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
+            evidence.data.update(numbers)
             yield Line(stage.name, did, evidence, time.perf_counter() - start)
             if not evidence.holds:
                 return

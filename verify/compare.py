@@ -111,14 +111,14 @@ class Comparison:
         wrong = self.first_outside(self.outputs)
         if wrong is not None:
             return "", refuted("tested", f"planned program: {wrong}")
-        said = f"C bit for bit the machine's after each of {plural(len(program.steps), 'step')}; each within its operator's bounds"
+        said = f"C bit for bit the machine's after each of {plural(len(program.steps), 'step')}, each within its operator's bounds"
         if is_transcendental(self.planned):
             native = self.native.run(self.inputs)
             wrong = self.first_outside({self.names[s]: native[s] for s in program.outputs})
             if wrong is not None:
                 return "", refuted("tested", f"C with the platform's libm: {wrong}")
             said += "; with the platform's libm inside the graph's"
-        return f"{plural(len(self.outputs), 'output')}, bounds {self.width()}", tested(said)
+        return f"{plural(len(self.outputs), 'output')}{self.width()}", tested(said)
 
     def compare_c(self, digests: list[list[bytes]], by_slot: Mapping[str, Array]) -> str | None:
         """Where the C program first differs from the machine, if it does."""
@@ -154,21 +154,21 @@ class Comparison:
         return None
 
     def width(self) -> str:
-        """The widest interval, as a part of the largest value, and how many say nothing."""
+        """How wide the graph's intervals are, as a part of the largest value."""
         widest = 0.0
         for allowed in self.bounds.values():
-            if isinstance(allowed, Bounded) and allowed.size:
+            if isinstance(allowed, Bounded) and not np.all(allowed.vacuous):
                 scale = float(np.max(np.abs(allowed.value)))
                 radius = np.where(allowed.vacuous, 0.0, allowed.radius)
                 widest = max(widest, float(np.max(radius)) / scale if scale else 0.0)
-        return f"within {widest:.1e} of the largest value{self.vacuous()}"
+        return (f"; bounds within {widest:.1e} of the largest value" if widest else "") + self.vacuous()
 
     def vacuous(self) -> str:
-        """How many elements have a bound that says nothing, for the record."""
+        """For how many elements the graph's bounds say nothing: that is told, never passed over."""
         bounded = [b for b in self.bounds.values() if isinstance(b, Bounded)]
         count = sum(int(np.count_nonzero(b.vacuous)) for b in bounded)
         total = sum(int(b.size) for b in bounded)
-        return f", vacuous for {count} of {total} elements" if count else ""
+        return f"; the graph's bounds are vacuous for {count} of {plural(total, 'element')}" if count else ""
 
     def judge(
         self, name: str, outputs: Mapping[str, Array] | None, model: onnx.ModelProto | None
@@ -178,7 +178,7 @@ class Comparison:
         if model is None:
             assert outputs is not None
             wrong = self.first_outside(outputs)
-            said = f"inside the bounds{self.vacuous()}"
+            said = f"inside the graph's bounds{self.vacuous()}"
             return plural(len(self.bounds), "output"), refuted("tested", wrong) if wrong else tested(said)
         made = [o for n in model.graph.node for o in n.output if o and o in self.tensors]
         wanted = [o.name for o in model.graph.output]
@@ -187,7 +187,7 @@ class Comparison:
         count, culprit = self.rebase(model, backend(name)(model, self.inputs, made), made)
         if wrong or culprit:
             return "", refuted("tested", "; ".join(part for part in (culprit, wrong) if part))
-        said = f"inside the bounds{self.vacuous()}; each operator inside its own, on the backend's operands"
+        said = f"each operator inside its bounds on the backend's operands; the whole inside the graph's{self.vacuous()}"
         return f"{plural(len(outputs), 'output')}, {plural(count, 'tensor')}", tested(said)
 
     def rebase(

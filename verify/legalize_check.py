@@ -17,7 +17,20 @@ from assay.interp import vector
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
-from assay.semantics.graph import Call, CallTIR, Function, Var, call, show_head, var
+from assay.semantics.graph import (
+    Call,
+    CallTIR,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    Let,
+    TupleGetItem,
+    Var,
+    call,
+    show_head,
+    var,
+)
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
@@ -58,23 +71,48 @@ def _lockstep(before: Function, after: Function, target: Module, samples: dict[s
     """Why the graphs differ in more than calls, if they do; a call for each tensor function goes into `samples`."""
     old, new = list(post_order(before)), list(post_order(after))
     pair: dict[int, int] = {}
+    renamed: dict[Expr, Expr] = {}
+
+    def is_same(a: Sequence[Var], b: Sequence[Var]) -> bool:
+        return len(a) == len(b) and all(renamed.setdefault(v, w) is w for v, w in zip(a, b, strict=True))
+
     for a, b in zip(old, new, strict=False):
         pair[id(a)] = id(b)
+        at = f"{show_head(a)}" + (f" at {a.span}" if a.span else "")
         if [pair.get(id(c)) for c in a.children] != [id(c) for c in b.children]:
-            return f"{show_head(a)} at {a.span} has other operands"
+            return f"{at} has other operands"
         if isinstance(a, Call) and isinstance(a.op, Operator) and not a.op.view:
             if not isinstance(b, CallTIR):
-                return f"{a.op.name} at {a.span} is still an operator"
+                return f"{at} is still an operator"
             claim = target.kernel(b.func).attrs
             if claim.get("operator") != a.op.name or claim.get("attrs") != dict(a.attrs):
-                return f"{a.op.name} at {a.span} is replaced by {b.func}, which claims to be {claim.get('operator')}"
+                return f"{at} is replaced by {b.func}, which claims to be {claim.get('operator')}"
             samples.setdefault(b.func, a)
-        elif type(a) is not type(b):
-            return f"{show_head(a)} at {a.span} has become {show_head(b)}"
-        elif isinstance(a, Var) and a is not b:
-            return f"variable {a.name} has become another"
-        if not same_type(a.type, b.type):
-            return f"{show_head(a)} at {a.span} has become {b.type}"
+            continue
+        match a, b:
+            case (Var(), Var()):
+                same = is_same([a], [b])
+            case (Let(), Let()):
+                same = is_same([a.var], [b.var])
+            case (Function(), Function()):
+                same = is_same(a.params, b.params) and dict(a.attrs) == dict(b.attrs)
+            case (Call(), Call()):
+                same = isinstance(a.op, Expr) == isinstance(b.op, Expr) and dict(a.attrs) == dict(b.attrs)
+                same &= isinstance(a.op, Expr) or a.op is b.op
+            case (CallTIR(), CallTIR()):
+                same = a.func == b.func
+            case (GlobalVar(), GlobalVar()):
+                same = a.name == b.name
+            case (TupleGetItem(), TupleGetItem()):
+                same = a.index == b.index
+            case (Constant(), Constant()):
+                same = a.data.dtype == b.data.dtype and a.data.tobytes() == b.data.tobytes()
+            case _:
+                same = type(a) is type(b)
+        if not same or not same_type(a.type, b.type):
+            return f"{at} has become {show_head(b)}"
+    if len(set(renamed.values())) != len(renamed):
+        return "two variables have become one"
     return None if len(old) == len(new) else "the graphs have different sizes"
 
 
@@ -170,10 +208,10 @@ def _short(outcome: Any) -> str:
 
 def outside(allowed: Any, got: Array) -> str | None:
     """Where `got` is not what is allowed, if anywhere: the worst element, its interval and its value."""
-    want = allowed if isinstance(allowed, Bounded) else np.asarray(allowed)
-    if want.shape != got.shape or want.dtype != got.dtype:
-        return f"Tensor({got.shape}, {got.dtype}) instead of Tensor({want.shape}, {want.dtype})"
+    if allowed.shape != got.shape or allowed.dtype != got.dtype:
+        return f"Tensor({got.shape}, {got.dtype}) instead of Tensor({allowed.shape}, {allowed.dtype})"
     if not isinstance(allowed, Bounded):
+        want = np.asarray(allowed)
         different = want != got
         if dtype(want.dtype).is_float:
             different &= ~(np.isnan(want) & np.isnan(got))

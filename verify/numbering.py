@@ -42,9 +42,8 @@ Key = tuple[Any, ...]
 
 def constant_key(array: Array) -> Key:
     """Two constants are one exactly if dtype, shape and bytes are equal."""
-    data = np.ascontiguousarray(array)
-    bytes_ = data.reshape(-1).view(np.uint8)
-    return ("constant", str(data.dtype), data.shape, hashlib.sha256(bytes_.data).hexdigest())
+    bytes_ = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return ("constant", str(array.dtype), array.shape, hashlib.sha256(bytes_.data).hexdigest())
 
 
 @dataclass
@@ -122,7 +121,8 @@ class Numbered:
 
 def number_function(function: Function, module: Module, table: Table, fold: Fold | None = None) -> Numbered:
     """Number every node of a top-level function. With `fold`, calls on constants become constants."""
-    order = list(post_order(function))
+    root: Expr = function
+    order = list(post_order(root))
     of: dict[int, int] = {}
     depth: dict[int, int] = {id(function): 0}
     recursive: list[Function] = []

@@ -110,14 +110,11 @@ def _where(condition: Any, a: Dim, b: Dim) -> Dim:
     return a if condition else b
 
 
-def _known(contents: Contents) -> np.ndarray[Any, Any]:
-    if is_symbolic(contents):
-        raise _UnknownError
-    return contents.astype(np.int64)
-
-
 def _take(attrs: Attrs, result: TensorType, x: Contents, indices: Contents) -> Any:
-    return np.take(x, _known(indices), axis=attrs["axis"])
+    size = x.shape[attrs["axis"]]
+    if not all(isinstance(i, int) and -size <= i < size for i in indices.reshape(-1)):
+        raise _UnknownError
+    return np.take(x, indices.astype(np.int64), axis=attrs["axis"])
 
 
 def _slice(attrs: Attrs, result: TensorType, x: Contents) -> Any:

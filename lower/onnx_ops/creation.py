@@ -64,7 +64,7 @@ def shape(node: Node) -> Expr:
 def size(node: Node) -> Expr:
     x = tensor(node[0])
     if x.is_static:
-        return node.constant(np.int64(prod(x.static_shape)), INT64)
+        return node.constant(prod(x.static_shape), INT64)
     return node.call("prod", node.call("shape_of", node[0]), axis=(0,), keepdims=False)
 
 

@@ -22,7 +22,7 @@ from assay.semantics.errors import Invalid, Span, Trap, Unsupported
 from assay.semantics.graph import Constant, Expr
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, provably_equal
-from assay.semantics.types import TensorType, flatten
+from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 
 Array = np.ndarray[Any, Any]
@@ -54,7 +54,12 @@ class Builder:
         self._contents: dict[Expr, Contents | tuple[Contents, ...]] = {}
 
     def constant(self, data: Any, of: DType | None = None, span: Span | None = None) -> Constant:
-        return graph.constant(np.asarray(data, None if of is None else of.numpy), span=span)
+        try:
+            with np.errstate(over="ignore"):
+                array = np.asarray(data, None if of is None else of.numpy)
+        except OverflowError:
+            raise Invalid(f"{data} does not fit {of}", label="onnx.C12") from None
+        return graph.constant(array, span=span)
 
     def call(self, op: str, args: Sequence[Expr], attrs: Mapping[str, Any], span: Span | None) -> Expr:
         """A typed call; a constant instead, where the call only computes sizes and these turn out to be numbers."""

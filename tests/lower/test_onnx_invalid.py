@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,13 @@ import numpy as np
 import onnx
 import onnx.defs
 import pytest
-from onnx import AttributeProto, ModelProto, TensorProto, helper
+from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 
 from assay.interp import graph
 from assay.lower.onnx_import import import_onnx, load_model
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap, Unsupported
 from tests.lower.onnx_cases import F32, chain, floats, imported, ints, tensor, whole
+from tests.lower.test_onnx_operators import EVERY
 from tests.models import model, single, small_cnn, transformer_block
 
 X = floats(2, 3)
@@ -432,3 +433,44 @@ def test_damaged_models_are_invalid_or_fine(make: Callable[[], ModelProto]) -> N
             assert isinstance(wrong, Invalid) and wrong.label and "\n" not in str(wrong)
             refusals += 1
     assert refusals > 20
+
+
+EXTREME = (0, 1, -1, 3, 2**31, 2**63 - 1, -(2**63))
+
+
+@pytest.mark.parametrize("at", range(0, len(EVERY), 9))
+def test_extreme_numbers_are_invalid_or_fine(at: int) -> None:
+    """Every whole number of a model, one after another: sizes, attributes, stored integers."""
+    whole_model = EVERY[at].model()
+    for number in EXTREME:
+        for place in range(len(list(_numbers(whole_model, None, 0)))):
+            copy = ModelProto()
+            copy.CopyFrom(whole_model)
+            list(_numbers(copy, place, number))
+            try:
+                import_onnx(copy, evaluate=graph.evaluate)
+            except Invalid as wrong:
+                assert wrong.label and "\n" not in str(wrong)
+
+
+def _numbers(proto: ModelProto, change: int | None, to: int) -> Iterator[int]:
+    """Count the whole numbers of a model's first node, inputs and integer initializers; replace one."""
+    count = 0
+    for attribute in proto.graph.node[0].attribute:
+        if attribute.type == AttributeProto.INT:
+            attribute.i = to if count == change else attribute.i
+            yield (count := count + 1)
+        for i in range(len(attribute.ints)):
+            attribute.ints[i] = to if count == change else attribute.ints[i]
+            yield (count := count + 1)
+    for given in proto.graph.input:
+        for d in given.type.tensor_type.shape.dim:
+            d.dim_value = to if count == change else d.dim_value
+            yield (count := count + 1)
+    for stored in proto.graph.initializer:
+        if stored.data_type == TensorProto.INT64:
+            data = numpy_helper.to_array(stored).copy()
+            for i in range(data.size):
+                data.reshape(-1)[i] = to if count == change else data.reshape(-1)[i]
+                yield (count := count + 1)
+            stored.CopyFrom(numpy_helper.from_array(data, stored.name))

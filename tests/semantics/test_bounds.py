@@ -405,14 +405,16 @@ def test_a_relu_cuts_off_what_is_negative() -> None:
     assert high[1] == pytest.approx(0.05) and low[2] == pytest.approx(4.9) and high[2] == pytest.approx(5.1)
 
 
+def test_minus_zero_is_below_zero() -> None:
+    x, y = Bounded.exact(np.array([-0.0, 0.0, -0.0], F32)), np.array([0.0, -0.0, -0.0], F32)
+    assert np.signbit(np.maximum(x, y).value).tolist() == [False, False, True]
+    assert np.signbit(np.minimum(x, y).value).tolist() == [True, True, True]
+
+
 def test_a_square_is_not_negative() -> None:
     x = Bounded(np.array([0.5, -0.1]), np.array([1.0, 0.3]), FLOAT32)
     for y in (x * x, np.square(x), abs(x), np.mean(x * x), never_negative(x)):
         assert (y.interval()[0] >= 0).all()
-    assert np.signbit(np.maximum(Bounded.exact(np.array([-0.0, -0.0], F32)), np.array([0, -0.0], F32)).value).tolist() == [
-        False,
-        True,
-    ]
     root = np.sqrt((x * x).sum() + F32(1e-5))
     assert np.isfinite(root.radius) and (root.interval()[0] >= 0.9 * 1e-5**0.5).all()
 
