@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -176,7 +176,7 @@ class Values:
 
     def variable(self, var: Var) -> Value:
         if var in self.bound:
-            return self.bound[var]
+            return replace(self.bound[var], temp=None)  # the binding owns it
         if var in self.numbers:
             number = self.function(var.dtype.numpy.type, f"n_{var.dtype.name}")
             return Value(f"{number}({self.numbers[var]})", frozenset(), None)
@@ -218,7 +218,9 @@ class Values:
 
     def cast(self, node: Cast, arg: Value, out: str | None) -> Value:
         to, source = node.dtype, node.arg.dtype
-        if not arg.axes or (source.is_float and to.is_integer):
+        checked = source.is_float and to.is_integer
+        native = source.numpy.isbuiltin == to.numpy.isbuiltin == 1
+        if not arg.axes or checked or not native:
             name = self.function(convert, "convert")
             return self.plain(f"{name}({self.aligned(arg)}, {self.known(to, 'd')})", [arg])
         result = self.into(to, arg.axes, out)

@@ -10,7 +10,7 @@ for all where that is shown from the indices, otherwise on the run. See specs/in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -23,6 +23,7 @@ from assay.interp.emit import Kernel, compile_plan
 from assay.interp.plan import make_plan
 from assay.interp.regions import analyse
 from assay.semantics.errors import Invalid, Trap
+from assay.semantics.scalar import Var
 from assay.semantics.tensor import PrimFunc
 
 RETRACE = 200_000
@@ -59,9 +60,8 @@ def run(
     if outputs is None:
         outputs = [np.empty(shape_at(b, dims), b.dtype.numpy) for b in func.outputs]
     else:
-        _check_given(func, outputs, scratch)
-        for b, array in zip(func.outputs, outputs, strict=True):
-            check_shape(func, b, array, dims)
+        outputs = list(outputs)
+    _check_given(func, outputs, scratch, dims)
     compiled = compile_function(func, inputs)
     try:
         if compiled.kernel is None:
@@ -101,13 +101,23 @@ def _copy(results: Sequence[Array], outputs: Sequence[Array]) -> tuple[Array, ..
     return tuple(outputs)
 
 
-def _check_given(func: PrimFunc, outputs: Sequence[Array], scratch: Sequence[Array] | None) -> None:
+def _check_given(
+    func: PrimFunc, outputs: Sequence[Array], scratch: Sequence[Array] | None, dims: Mapping[Var, int]
+) -> None:
+    """Invalid unless the arrays to be filled are as many as needed, contiguous, writable and of the right types."""
     if len(outputs) != func.num_outputs:
         raise Invalid(f"{func.name} has {func.num_outputs} outputs, {len(outputs)} arrays given", label="argument.C6")
-    if scratch is not None and len(scratch) != len(func.allocations):
-        raise Invalid(
-            f"{func.name} allocates {len(func.allocations)} buffers, {len(scratch)} arrays given", label="argument.C7"
-        )
-    for array in (*outputs, *(scratch or ())):
+    given = list(zip(func.outputs, outputs, strict=True))
+    if scratch is not None:
+        wanted = func.allocations
+        if len(scratch) != len(wanted):
+            raise Invalid(
+                f"{func.name} allocates {len(wanted)} buffers, {len(scratch)} arrays given", label="argument.C7"
+            )
+        given += zip(wanted, scratch, strict=True)
+    for buffer, array in given:
+        check_shape(func, buffer, array, dims)
         if not array.flags.c_contiguous or not array.flags.writeable:
-            raise Invalid(f"{func.name}: outputs and scratch must be C-contiguous and writable", label="argument.C8")
+            raise Invalid(
+                f"{func.name}: the array for {buffer.name} must be C-contiguous and writable", label="argument.C8"
+            )

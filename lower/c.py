@@ -12,46 +12,19 @@ C does not: reads of unwritten bytes and races. The plan is taken as it is; `ass
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 from assay.lower.c_entry import definitions, entry
 from assay.lower.c_header import Argument, Layout, header, prologue
 from assay.lower.c_helpers import Library
 from assay.lower.c_kernel import CKernel, write_kernel
 from assay.lower.c_names import Names, identifier
-from assay.lower.c_tables import Array, Blob, blob, needs_math, static_table, storage
+from assay.lower.c_source import CSource
+from assay.lower.c_tables import Array, blob, needs_math, static_table, storage
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.rules import check_program
 
-
-@dataclass(frozen=True)
-class CSource:
-    """Generated C. `name` starts every symbol and names the files; `macro` starts every macro and enumerator."""
-
-    name: str
-    header: str
-    source: str
-    weights: Blob | None
-    """The constants that are handed in by pointer; None if all stand in the source."""
-    weights_digest: str
-    """SHA-256 of those bytes in hexadecimal, compiled in; empty if there are none."""
-    workspace_bytes: int
-    alignment: int
-    macro: str = ""
-    inputs: tuple[Argument, ...] = ()
-    outputs: tuple[Argument, ...] = ()
-
-    def write(self, directory: Path) -> tuple[Path, ...]:
-        """Write the files into a directory that exists; their paths, header first."""
-        paths = [directory / f"{self.name}.h", directory / f"{self.name}.c"]
-        paths[0].write_text(self.header, encoding="ascii")
-        paths[1].write_text(self.source, encoding="ascii")
-        if self.weights is not None:
-            paths.append(directory / f"{self.name}.weights")
-            self.weights.write(paths[2])
-        return tuple(paths)
+__all__ = ["CSource", "emit"]
 
 
 def emit(module: Module, name: str, *, inline_limit: int = 1 << 20, digest: str = "") -> CSource:

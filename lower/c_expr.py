@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+import numpy as np
+
 from assay.lower.c_names import Names
 from assay.lower.c_ops import (
     DIVIDE,
@@ -31,10 +33,20 @@ from assay.lower.c_ops import (
 from assay.lower.c_range import Known, Ranges, always_traps
 from assay.lower.c_tables import STORAGE, integer_literal
 from assay.semantics.dtypes import BOOL, INT64
-from assay.semantics.errors import Crash, Invalid
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var
+from assay.semantics.errors import Crash, Invalid, Trap
+from assay.semantics.scalar import (
+    TRANSCENDENTAL,
+    Apply,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Var,
+    convert as cast_value,
+    operation,
+)
 from assay.semantics.tensor import Buffer
-from assay.semantics.walk import post_order
+from assay.semantics.walk import post_order, rewrite
 
 DEEPEST = 12
 """Operations within one C expression; a deeper one is cut by a local."""
@@ -63,11 +75,33 @@ class ExprWriter:
     trap: Callable[[str], str]
     variables: dict[Var, Code] = field(default_factory=dict)
     buffers: dict[Buffer, Place] = field(default_factory=dict)
+    literals: dict[Var, Const] = field(default_factory=dict)
+    """Variables in scope that stand for a constant."""
     used: set[str] = field(default_factory=set)
     """The names of variables that some text uses."""
 
+    def fold(self, root: Expr) -> Expr:
+        """`root` with everything constant computed by the scalar table itself, but what libm may compute."""
+
+        def change(node: Expr) -> Expr:
+            args = [c.value for c in node.children if isinstance(c, Const)]
+            if isinstance(node, Var):
+                return self.literals.get(node, node)
+            if not isinstance(node, (Apply, Cast)) or len(args) < len(node.children):
+                return node
+            if isinstance(node, Apply) and node.op in TRANSCENDENTAL:
+                return node
+            try:
+                with np.errstate(all="ignore"):
+                    value = operation(node.op).meaning(*args) if isinstance(node, Apply) else cast_value(args[0], node.dtype)
+            except Trap:
+                return node
+            return Const(node.dtype, np.asarray(value).astype(node.dtype.numpy)[()])
+
+        return rewrite(root, change)
+
     def value(self, root: Expr) -> tuple[Code, Known | None]:
-        """The text of `root`, and what is known of it if it is no float."""
+        """The text of a folded `root`, and what is known of it if it is no float."""
         known = self.ranges.analyse(root)
         return self._write(root, known, Counter({id(root): 1}))[id(root)], known.get(id(root))
 
@@ -102,7 +136,7 @@ class ExprWriter:
 
     def enter(self, var: Var, code: Code, known: Known | None) -> Callable[[], None]:
         """Open the scope of a variable; `known` is what is known of one that is no float. Call the result to close it."""
-        outer = self.variables.get(var)
+        outer, literal = self.variables.get(var), self.literals.pop(var, None)
         self.variables[var] = code
         leave = self.ranges.bind(var, known) if known is not None else None
 
@@ -111,6 +145,8 @@ class ExprWriter:
                 del self.variables[var]
             else:
                 self.variables[var] = outer
+            if literal is not None:
+                self.literals[var] = literal
             if leave is not None:
                 leave()
 

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from assay.lower.c_kernel import TRAPS, CKernel
-from assay.lower.c_names import comment
+from assay.lower.c_names import comment, quote
 from assay.lower.c_tables import Blob
 from assay.semantics.module import Module, Program
 from assay.semantics.types import TensorType
 
 FLAGS = "-std=c99 -ffp-contract=off"
 """What the generated C needs to keep its meaning."""
+
+ARGUMENT = r' \*   (\w+): (\w+)((?:\[\d+\])*), \d+ bytes, called (".*")'
+"""The line of an input or output in the header: its name in C, dtype, dims, and name in the model."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ def _listing(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
     for what, arguments in (("Inputs", layout.inputs), ("Outputs", layout.outputs)):
         yield f" * {what}:\n"
         for a in arguments:
-            yield f" *   {a.name}: {_type(a.type)}, {a.nbytes} bytes\n"
+            yield f" *   {a.name}: {_type(a.type)}, {a.nbytes} bytes, called {quote(a.slot)}\n"
     yield " * Steps:\n"
     for i, step in enumerate(program.steps):
         operator = layout.module.kernel(step.kernel).attrs.get("operator", "")

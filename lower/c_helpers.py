@@ -54,7 +54,7 @@ static T @shr_S(T a, T b)
 """,
 }
 # an operand that the compiler folds to 0, or to a shift that is too wide, is a warning unless it stands in a function
-_UNSIGNED = """
+_SIMPLE = """
 static T @OP_S(T a, T b)
 {
     return a SIGN b;
@@ -117,8 +117,9 @@ def _table() -> dict[str, tuple[tuple[str, ...], str]]:
         signed, unsigned, real = f"int{bits}_t", f"uint{bits}_t", "float" if bits == "32" else "double"
         for op, text in _SIGNED.items():
             rows[f"{op}_i{bits}"] = (), _typed(text.replace("_S", f"_i{bits}"), signed, unsigned)
+        rows[f"sub_f{bits}"] = (), _typed(_SIMPLE.replace("OP_S", f"sub_f{bits}").replace("SIGN", "-"), real, unsigned)
         for op, sign in (("div", "/"), ("mod", "%"), ("shl", "<<"), ("shr", ">>")):
-            text = _UNSIGNED.replace("OP_S", f"{op}_u{bits}").replace("SIGN", sign)
+            text = _SIMPLE.replace("OP_S", f"{op}_u{bits}").replace("SIGN", sign)
             rows[f"{op}_u{bits}"] = (), _typed(text, unsigned, unsigned)
         for width in (8, 16, 32, 64):
             for letter, type_ in (("i", f"int{width}_t"), ("u", f"uint{width}_t")):

@@ -23,7 +23,7 @@ from assay.lower.c_range import Known, Ranges
 from assay.lower.c_tables import needs_math, static_table, storage
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Unsupported
-from assay.semantics.scalar import Load
+from assay.semantics.scalar import Const, Load, Var
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
@@ -140,12 +140,15 @@ class _Writer:
 
     def parameter(self, role: Role, index: int, buffer: Buffer) -> Place:
         storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel.name}")
-        if any(not isinstance(d, int) for d in buffer.shape):
-            raise Unsupported(f"{self.kernel.name}: {buffer} has symbolic dims; C needs sizes", label="c.C6")
+        self.require_sizes(buffer)
         place = Place(self.names.fresh(buffer.name), constant=role == "input")
         self.places.append((role, index, buffer, place))
         self.exprs.buffers[buffer] = place
         return place
+
+    def require_sizes(self, buffer: Buffer) -> None:
+        if any(not isinstance(d, int) for d in buffer.shape):
+            raise Unsupported(f"{self.kernel.name}: {buffer} has symbolic dims; C needs sizes", label="c.C6")
 
     # --- statements ----------------------------------------------------------------------------------------------
 
@@ -184,14 +187,15 @@ class _Writer:
             case Store():
                 self.store(stmt)
             case Assert():
-                condition, known = self.exprs.value(stmt.condition)
+                root = self.exprs.fold(stmt.condition)
+                condition, known = self.exprs.value(root)
                 if known is None or known.low == 0:
                     self.open(f"if (!{condition.at(ATOM)}) {{ /* {comment(stmt.message)} */")
                     self.line(self.trap("assertion"))
                     self.close()
-                self.ranges.assume(stmt.condition, True)
+                self.ranges.assume(root, True)
             case Evaluate():
-                self.exprs.checks(stmt.value)
+                self.exprs.checks(self.exprs.fold(stmt.value))
             case _:
                 raise Crash(f"no such statement: {type(stmt).__name__}")
 
@@ -205,13 +209,14 @@ class _Writer:
         self.enter(body, partial(self.forget, facts), *after)
 
     def loop(self, stmt: For) -> None:
-        known = self.exprs.bounds(stmt.extent)
+        root = self.exprs.fold(stmt.extent)
+        known = self.exprs.bounds(root)
         if known is None:
-            raise Invalid(f"the extent of loop {stmt.var.name} is {stmt.extent.dtype}", label="tensor.C11")
+            raise Invalid(f"the extent of loop {stmt.var.name} is {stmt.extent.dtype}", label="c.C14")
         if known.high <= 0:
-            self.exprs.checks(stmt.extent)
+            self.exprs.checks(root)
             return
-        extent, _ = self.exprs.value(stmt.extent)
+        extent, _ = self.exprs.value(root)
         if stmt.var.dtype is not stmt.extent.dtype:
             raise Unsupported(
                 f"loop {stmt.var.name} is {stmt.var.dtype}, its extent {stmt.extent.dtype}: one dtype is needed here",
@@ -233,7 +238,8 @@ class _Writer:
     def while_loop(self, stmt: While) -> None:
         at = len(self.lines)
         self.open("for (;;) {")
-        condition, known = self.exprs.value(stmt.condition)
+        root = self.exprs.fold(stmt.condition)
+        condition, known = self.exprs.value(root)
         if len(self.lines) == at + 1 and condition.depth:
             self.lines[at] = f"{'    ' * (self.depth - 1)}while ({condition.text}) {{\n"
         elif known is None or known.low == 0:
@@ -241,11 +247,12 @@ class _Writer:
             self.line("break;")
             self.close()
         facts = len(self.ranges.facts)
-        self.ranges.assume(stmt.condition, True)
+        self.ranges.assume(root, True)
         self.enter(stmt.body, partial(self.forget, facts), self.close)
 
     def branch(self, stmt: If) -> None:
-        condition, known = self.exprs.value(stmt.condition)
+        root = self.exprs.fold(stmt.condition)
+        condition, known = self.exprs.value(root)
         if known is not None and known.is_single:
             chosen = stmt.then if known.low else stmt.otherwise
             if chosen is not None:
@@ -260,15 +267,21 @@ class _Writer:
                 return
             self.depth -= 1
             self.open("} else {")
-            self.ranges.assume(stmt.condition, False)
+            self.ranges.assume(root, False)
             self.enter(stmt.otherwise, partial(self.forget, facts), self.close)
 
         self.open(f"if ({condition.text}) {{")
-        self.ranges.assume(stmt.condition, True)
+        self.ranges.assume(root, True)
         self.enter(stmt.then, otherwise)
 
     def let(self, stmt: LetStmt) -> None:
-        code, known = self.exprs.value(stmt.value)
+        root = self.exprs.fold(stmt.value)
+        if isinstance(root, Const):
+            outer = self.exprs.literals.get(stmt.var)
+            self.exprs.literals[stmt.var] = root
+            self.scope(stmt.body, partial(self.restore_literal, stmt.var, outer))
+            return
+        code, known = self.exprs.value(root)
         unused = ""
         if code.depth:
             code = self.exprs.local(code, stmt.var.name)
@@ -284,8 +297,15 @@ class _Writer:
 
         self.scope(stmt.body, close)
 
+    def restore_literal(self, var: Var, outer: Const | None) -> None:
+        if outer is None:
+            del self.exprs.literals[var]
+        else:
+            self.exprs.literals[var] = outer
+
     def allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
+        self.require_sizes(buffer)
         outer = self.exprs.buffers.get(buffer)
         if prod(buffer.static_shape) != 1:
             self.parameter("scratch", self.scratch[id(stmt)], buffer)
@@ -341,8 +361,8 @@ class _Writer:
             raise Invalid(
                 f"{self.kernel.name} stores to {buffer.name}, which it may only read", where=stmt.span, label="c.C4"
             )
-        target = self.exprs.target(Load(buffer.dtype, buffer, stmt.indices))
-        value, _ = self.exprs.value(stmt.value)
+        target = self.exprs.target(Load(buffer.dtype, buffer, tuple(map(self.exprs.fold, stmt.indices))))
+        value, _ = self.exprs.value(self.exprs.fold(stmt.value))
         where = target()
         if not place.scalar and buffer.dtype.name in SHORT:
             text = f"{self.library.use(f'store_{SHORT[buffer.dtype.name]}')}({value.text})"

@@ -55,9 +55,9 @@ def _print(library: Library, op: str) -> None:
     for p, word in zip(routine.params, params, strict=True):
         writer.enter(p, Code(word, "double"), None)
     for var, bound in routine.lets:
-        code, known = writer.value(bound)
+        code, known = writer.value(writer.fold(bound))
         writer.enter(var, writer.local(code, var.name), known)
-    result, _ = writer.value(routine.result)
+    result, _ = writer.value(writer.fold(routine.result))
     head = f"static double {library.prefix}_{op}({', '.join(f'double {p}' for p in params)})"
     library.reproducible.add(op, f"\n/* {routine.doc} */\n{head}\n{{\n{''.join(lines)}    return {result.text};\n}}\n")
 

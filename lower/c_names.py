@@ -6,6 +6,7 @@ in use, and no other name of its scope.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 
@@ -74,3 +75,14 @@ def comment(text: str) -> str:
     plain = text.encode("ascii", "backslashreplace").decode()
     plain = "".join(c if c.isprintable() else " " for c in plain)
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\ ")
+
+
+def quote(text: str) -> str:
+    """`text` in quotes as it may stand inside a C comment, nothing lost: JSON without comment marks and trigraphs."""
+    plain = json.dumps(text)
+    return plain.replace("*/", r"*\u002f").replace("/*", r"/\u002a").replace("??", r"?\u003f")
+
+
+def unquote(text: str) -> str:
+    """The text that `quote` was given; ValueError for what it did not make."""
+    return str(json.loads(text))

@@ -26,7 +26,8 @@ DIVIDE = {"floordiv": "/", "floormod": "%", "truncdiv": "/", "truncmod": "%"}
 SHIFT = {"shl": "<<", "shr": ">>"}
 LIBM = {"sqrt": "sqrt", "rint": "rint", "floor": "floor", "ceil": "ceil", "abs": "fabs"}
 SHORT = {"float16": "f16", "bfloat16": "bf16"}
-NARROW = ("int8_t", "uint8_t", "int16_t", "uint16_t")
+SIGNED = ("int", "int32_t", "int64_t", "float", "double")
+"""Types of which an expression is never taken for another one: no cast is needed around it."""
 
 
 LOW, SUM, PRODUCT, UNARY, ATOM = range(5)
@@ -146,7 +147,7 @@ class Ops:
         op = node.op
         if op == "select":
             text = f"{args[0].operand} ? {convert(args[1], type_).operand} : {convert(args[2], type_).operand}"
-            return Code(f"({type_})({text})", type_, UNARY) if type_ in NARROW else Code(text, type_, LOW)
+            return Code(text, type_, LOW) if type_ in SIGNED else Code(f"({type_})({text})", type_, UNARY)
         if op in COMPARE and node.args[0].dtype is BOOL and op not in ("eq", "ne"):
             a, b = (x.at(ATOM) for x in (args if op in ("le", "lt") else reversed(args)))
             return Code(f"(!{a}) {'&' if op in ('lt', 'gt') else '|'} {b}", "int", LOW)
@@ -167,6 +168,11 @@ class Ops:
     def _float(self, node: Apply, args: list[Code], type_: str) -> Code:
         op, of = node.op, node.dtype
         if op in PLAIN:
+            if op == "sub" and args[0].text in ("0.0", "0.0f"):
+                # gcc 12 takes 0.0 - x for -x where it sees that x is no -0.0, such as a number made of an integer: for
+                # x = 0.0 that is the wrong zero. It does not look through a function.
+                helper = self.library.use(f"sub_{'f32' if type_ == 'float' else 'f64'}")
+                return self.rounded(Code(f"{helper}({args[0].text}, {args[1].text})", type_), of)
             return self.rounded(arithmetic(op, args[0], args[1], type_), of)
         if op == "neg":
             return Code(f"-{args[0].at(ATOM)}", type_, UNARY)
@@ -209,16 +215,17 @@ class Ops:
         last = args[-1]
 
         def done(code: Code) -> Code:
-            # C computes in `compute`, or in int where that is wider than the operands
-            return code if compute == type_ else Code(f"({type_})({code.text})", type_, UNARY)
+            # C computes in `compute`, or in int where that is wider than the operands; and gcc warns of some unsigned
+            # results whose operands were signed once
+            return code if compute == type_ and signed else Code(f"({type_})({code.text})", type_, UNARY)
 
         def plainly(sign: str) -> Code:
             return done(Code(f"{first.operand} {sign} {last.operand}", type_, LOW))
 
         def wrapped(sign: str) -> Code:
-            a = "0" if op == "neg" else args[0].operand
-            b = last.operand if op == "shl" else f"(uint{width}_t){last.operand}"
-            return Code(f"({type_})((uint{width}_t){a} {sign} {b})", type_, UNARY)
+            a = f"(uint{width}_t)0" if op == "neg" else convert(args[0], f"uint{width}_t").operand
+            b = last.operand if op == "shl" else convert(last, f"uint{width}_t").operand
+            return Code(f"({type_})({a} {sign} {b})", type_, UNARY)
 
         def through(name: str) -> Code:
             words = [convert(a, f"uint{width}_t").text for a in args]
@@ -230,8 +237,7 @@ class Ops:
             return convert(Code(f"{helper}({', '.join(words)})", compute), type_)
 
         if op in PLAIN or op == "neg":
-            plain = exact(node, known) if signed else compute == type_ and op != "neg"
-            if not plain:
+            if not signed or not exact(node, known):
                 return wrapped(PLAIN.get(op, "-"))
             if op == "neg":
                 return done(Code(f"-{first.at(ATOM)}", type_, UNARY))

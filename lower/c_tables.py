@@ -7,6 +7,7 @@ stand in a source file goes into a binary blob, byte for byte as the constants l
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -146,9 +147,12 @@ class Blob:
         return total.hexdigest()
 
     def write(self, path: Path) -> None:
-        with path.open("wb") as file:
+        """Write the file; it appears whole, so that one that is mapped may be written over."""
+        new = path.with_name(f"{path.name}.new")
+        with new.open("wb") as file:
             for piece in self.chunks():
                 file.write(piece)
+        os.replace(new, path)
 
     def tobytes(self) -> bytes:
         """All of it in memory."""

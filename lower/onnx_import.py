@@ -49,8 +49,8 @@ def import_onnx(
     Inputs that have an initializer are constants, the others are parameters in the model's order. `evaluate` gives
     the value of an expression without free variables. `dims` binds symbolic dims by name; the rest stay symbolic.
     `source` is what messages call the model instead of its file name. `tensors`, where given, is filled with the
-    model's tensors by name. Invalid, with one line and a label onnx.C1 to
-    onnx.C14 or that of an operator's constraint, where the model is not well-formed or not supported.
+    model's tensors by name. Invalid, with one line and a label onnx.C1 to onnx.C14 or that of an operator's constraint,
+    where the model is not well-formed or not supported.
     """
     read_in = read(model, source)
     try:
@@ -222,20 +222,15 @@ class _Importer:
             )
         schema = schema_of(name, domain, frame.opsets[domain])
         rule = RULES.get(name) if domain == "" else None
-        if rule is None:
-            attributes_of(node, schema, frame.bound)
-            check_operands(schema, [None if i is None else tensor(i).dtype for i in operands], len(outputs))
-            attributes = bound_attributes(node, frame.bound, schema.kinds, schema.default_protos)
-            body = body_of(schema, resolved(node, attributes.values()), operands)
-            if body is None:
-                raise Unsupported(
-                    f"operator {name} of domain {domain or 'ai.onnx'}, operator set {frame.opsets[domain]},"
-                    " is not supported yet",
-                    label="onnx.C14",
-                )
-            return self._open(body, operands, node, frame, key, attributes)
+        if rule is None and not schema.has_body:
+            title = f"operator {name} of domain {domain or 'ai.onnx'}, operator set {frame.opsets[domain]}"
+            raise Unsupported(f"{title}, is not supported yet", label="onnx.C14")
         attrs = attributes_of(node, schema, frame.bound)
         check_operands(schema, [None if i is None else tensor(i).dtype for i in operands], len(outputs))
+        if rule is None:
+            attributes = bound_attributes(node, frame.bound, schema.kinds, schema.default_protos)
+            body = body_of(schema, resolved(node, attributes.values()), operands)
+            return self._open(body, operands, node, frame, key, attributes)
         given = rule(Node(self.builder, schema, operands, outputs, attrs, where))
         results = [given] if isinstance(given, (Expr, Refused)) else list(given)
         for i, output in enumerate(outputs):
@@ -283,8 +278,7 @@ class _Importer:
         try:
             for name, inner in zip(frame.caller.output, frame.outputs, strict=False):
                 if name:
-                    frame.look(inner) if inner not in frame.names else None
-                    self._define(caller, name, frame.names[inner])
+                    self._define(caller, name, frame.names[inner] if inner in frame.names else frame.look(inner))
         except Invalid as wrong:
             raise wrong.at(self.span(frame.place.rstrip("/"))) from None
 

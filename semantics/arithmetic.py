@@ -198,6 +198,8 @@ def rounded(value: Any, to: DType) -> Any:
     """
     if value.dtype in _NARROW and to.numpy in _NARROW:
         value = value.astype(np.int8)  # ml_dtypes knows no way from one to the other
+    elif value.dtype.isbuiltin != 1 and to.numpy.isbuiltin != 1:
+        value = value.astype(np.float32)  # the same; float32 holds every number of these types
     with np.errstate(all="ignore"):
         held = value.dtype.kind not in "fiu" or value.dtype.itemsize < 4 or value.dtype == np.float32
         if held or not to.is_float or to.numpy.isbuiltin == 1:

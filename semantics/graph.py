@@ -283,6 +283,8 @@ def instantiate_dim(dim: Dim, bound: Mapping[Symbol, Dim]) -> Dim:
 
 def instantiate(of: Type, bound: Mapping[Symbol, Dim]) -> Type:
     """`of` with symbols replaced by dims."""
+    if not bound:
+        return of
     return replaced(of, lambda t: TensorType(tuple(instantiate_dim(d, bound) for d in t.shape), t.dtype))
 
 

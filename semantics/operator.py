@@ -1,4 +1,5 @@
-"""What an operator of the graph IR is: one record that says everything about it (design, section 2).
+"""What an operator of the graph IR is: one record that says everything about it (specs/semantics.md,
+"Operators").
 
 An operator's record holds its signature, type rule, value, error bound, documentation and examples. Its second,
 independent definition is its kernel in the tensor IR, in the file of the same name under `assay.lower.kernels`.

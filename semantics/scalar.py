@@ -258,6 +258,8 @@ def simplify(expr: Dim) -> Dim:
 
 def provably_equal(a: Dim, b: Dim) -> bool:
     """Whether two dims are equal for all values of their symbols, as far as linear arithmetic shows."""
+    if a is b:
+        return True
     if isinstance(a, int) and isinstance(b, int):
         return a == b
     left: Number = a if isinstance(a, Expr) else const(a)

@@ -1,4 +1,4 @@
-"""The one walk and the one rewriter over every tree of the language (design, section 2, "traversal").
+"""The one walk and the one rewriter over every tree of the language (specs/semantics.md).
 
 Neither recurses, so a chain of 100,000 nodes is as good as one of ten. A node with several parents is visited once:
 sharing is identity (rule M2).

@@ -50,13 +50,18 @@ def derive(op: str, attrs: Attrs, args: Sequence[Contents], result: Type) -> Con
         out = np.asarray(_RULES[op](attrs, result, *args), object)
     except _UnknownError:
         return None
-    return objects(np.broadcast_to(out, result.static_shape), result.static_shape)
+    found = objects(np.broadcast_to(out, result.static_shape), result.static_shape)
+    fits = all(isinstance(v, Expr) or result.dtype.min <= v <= result.dtype.max for v in found.reshape(-1))
+    return found if fits else None  # what wraps is left to the run
 
 
 def follows(of: TensorType) -> bool:
     """Whether contents of that type are followed: a few elements, bool or wide enough for sizes."""
-    wide = of.dtype.kind == "bool" or (of.dtype.is_integer and of.dtype.bits >= 32)
-    return wide and of.is_static and prod(of.static_shape) <= MOST
+    return (of.dtype.kind == "bool" or (of.dtype.is_integer and of.dtype.bits >= 32)) and is_small(of)
+
+
+def is_small(of: TensorType) -> bool:
+    return of.is_static and prod(of.static_shape) <= MOST
 
 
 class _UnknownError(Exception):
@@ -110,6 +115,13 @@ def _where(condition: Any, a: Dim, b: Dim) -> Dim:
     return a if condition else b
 
 
+def _cast(attrs: Attrs, result: TensorType, x: Contents) -> Any:
+    """A size fits every integer type of 32 bits; whether one is 0, which makes a bool, is open."""
+    if result.dtype.kind == "bool" and is_symbolic(x):
+        raise _UnknownError
+    return x.astype(bool) if result.dtype.kind == "bool" else x
+
+
 def _take(attrs: Attrs, result: TensorType, x: Contents, indices: Contents) -> Any:
     size = x.shape[attrs["axis"]]
     if not all(isinstance(i, int) and -size <= i < size for i in indices.reshape(-1)):
@@ -155,7 +167,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "less_equal": _elementwise(lambda a, b: not _less(b, a)),
     "greater_equal": _elementwise(lambda a, b: not _less(a, b)),
     "where": _elementwise(_where),
-    "astype": _elementwise(lambda a: a),
+    "astype": _cast,
     "take": _take,
     "strided_slice": _slice,
     "concat": lambda attrs, result, *args: np.concatenate(args, axis=attrs["axis"]),

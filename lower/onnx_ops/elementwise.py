@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from assay.lower.onnx_ops.contents import is_small
 from assay.lower.onnx_ops.node import Node, Rule, same_shape, tensor
 from assay.semantics.dtypes import FLOAT64, DType
 from assay.semantics.graph import Expr
@@ -102,16 +103,16 @@ def power(node: Node) -> Expr:
     of, to = tensor(base).dtype, tensor(exponent).dtype
     if of.is_float and to is of:
         return node.call("power", base, exponent)
-    known = node.builder.value(exponent)
+    known = node.builder.value(exponent) if is_small(tensor(exponent)) else None
     if of.is_float and known is not None:
         exact = known.astype(np.float64)
         if np.array_equal(exact, exact.astype(of.numpy).astype(np.float64)):
             return node.call("power", base, node.constant(exact, of))
     if of.is_integer and to.is_integer and known is not None and known.size == 1 and 0 <= int(known.reshape(())) <= 64:
         return _whole_power(node, base, int(known.reshape(())), tensor(exponent).shape)
-    wide: DType = to if of.is_float and to.is_float and to.bits > of.bits else FLOAT64
-    if of.is_float and to.is_float and to.bits <= of.bits and of.bits > 16:
-        wide = of
+    wide: DType = FLOAT64
+    if of.is_float and to.is_float and max(of.bits, to.bits) > 16:
+        wide = of if of.bits >= to.bits else to
     return node.cast(node.call("power", node.cast(base, wide), node.cast(exponent, wide)), of)
 
 

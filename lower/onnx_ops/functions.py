@@ -15,32 +15,34 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
 from assay.lower.onnx_ops.node import tensor
 from assay.lower.onnx_ops.schema import Schema
 from assay.lower.onnx_ops.tensors import number_of
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.types import TensorType
 
 
-def body_of(schema: Schema, node: NodeProto, operands: Sequence[Expr | None]) -> FunctionProto | None:
-    """This version of an operator in terms of others, as ONNX defines it; None where it does not.
+def body_of(schema: Schema, node: NodeProto, operands: Sequence[Expr | None]) -> FunctionProto:
+    """This version of an operator in terms of others, as ONNX defines it; the schema says that it does.
 
-    Some bodies depend on the call: which operands it has, their element types, its attributes.
+    Some bodies depend on the call: which operands it has, their element types, its attributes. Unsupported (onnx.C14)
+    where there is none for this call.
     """
     found: Any = onnx.defs.get_schema(schema.name, schema.version, schema.domain)  # its types leave these members out
     # Each body means the same, and says itself of which operator set its nodes are.
     if found.has_function:
         return _parsed(found.get_function_with_opset_version(max(found.function_opset_versions)))
-    if not found.has_context_dependent_function:
-        return None
     types = [TypeProto().SerializeToString() if x is None else _type_proto(tensor(x)) for x in operands]
     opset = max(found.context_dependent_function_opset_versions)
-    return _parsed(found.get_context_dependent_function_with_opset_version(opset, node.SerializeToString(), types))
+    body = _parsed(found.get_context_dependent_function_with_opset_version(opset, node.SerializeToString(), types))
+    if not body.node:
+        raise Unsupported(f"{schema}: ONNX defines it by others, but not for these operands", label="onnx.C14")
+    return body
 
 
 @lru_cache(maxsize=256)
-def _parsed(data: bytes) -> FunctionProto | None:
+def _parsed(data: bytes) -> FunctionProto:
     body = FunctionProto()
     body.ParseFromString(data)
-    return body if body.node else None
+    return body
 
 
 def _type_proto(of: TensorType) -> bytes:

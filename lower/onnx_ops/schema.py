@@ -57,6 +57,8 @@ class Schema:
     required: frozenset[str]
     defaults: Mapping[str, Any]
     default_protos: tuple[AttributeProto, ...]
+    has_body: bool
+    """Whether ONNX says what it means in terms of others."""
 
     def operand(self, index: int) -> Formal:
         """The formal operand for an actual one; the last stands for all further ones where it is variadic."""
@@ -74,7 +76,7 @@ def schema_of(name: str, domain: str, opset: int) -> Schema:
         where = f"domain {printable(title)}, operator set {opset}"
         raise Invalid(f"unknown operator {printable(name)} in {where}", label="onnx.C5")
     try:
-        found = onnx.defs.get_schema(name, opset, domain)
+        found: Any = onnx.defs.get_schema(name, opset, domain)  # its types leave members out
     except onnx.defs.SchemaError:
         first = min(s.since_version for s in _history(name, domain))
         raise Invalid(
@@ -110,6 +112,7 @@ def schema_of(name: str, domain: str, opset: int) -> Schema:
         frozenset(k for k, a in found.attributes.items() if a.required),
         {k: decode(a.default_value) for k, a in found.attributes.items() if a.default_value.type in _DECODED},
         tuple(a.default_value for a in found.attributes.values() if a.default_value.type in _DECODED),
+        found.has_function or found.has_context_dependent_function,
     )
 
 

@@ -55,7 +55,7 @@ def gather(node: Node) -> Expr:
 def pad(node: Node) -> Expr:
     """Attributes before version 11, operands since; `axes` since 18, mode wrap since 19."""
     x = tensor(node[0])
-    if "mode" in node.attrs and ("pads" in node.attrs or "paddings" in node.attrs):
+    if "pads" in node.attrs or "paddings" in node.attrs:
         widths = node.attrs["paddings"] if node.version == 1 else node.attrs["pads"]
         value, axes = node.attrs["value"], tuple(range(x.ndim))
         if node.version == 1 and any(w < 0 for w in widths):

@@ -50,6 +50,9 @@ _BY_NAME = {row[0]: DTYPES[row[2]] for row in _ROWS}
 ONNX_NAMES: dict[str, str] = {row[2]: row[1] for row in _ROWS}
 """Our dtype names to ONNX's, as they stand in tensor(...)."""
 
+MOST_AXES = 64
+"""More axes than this NumPy does not have."""
+
 _PLAIN = ("float_data", "double_data", "int64_data", "uint64_data")
 
 
@@ -84,6 +87,10 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None) -> Array:
     shape = tuple(tensor.dims)
     if any(d < 0 for d in shape):
         raise Invalid(f"{what} has the shape {shape}: a size is negative", label="onnx.C9")
+    if len(shape) > MOST_AXES or prod(d for d in shape if d) * of.itemsize >= 2**63:
+        raise Invalid(
+            f"{what} has the shape {shape[:8]}{' ...' * (len(shape) > 8)}, more than any machine has", label="onnx.C9"
+        )
     if tensor.HasField("segment"):
         raise Unsupported(f"{what} is a segment of a tensor; whole tensors are wanted", label="onnx.C9")
     packed = of.bits == 4

@@ -155,6 +155,9 @@ class Bounded(NDArrayOperatorsMixin):
             return f"Bounded({self.shape}, {self.of})"
         return f"Bounded({self.value}, +-{self.radius}, {self.of})"
 
+    def __array__(self, *args: Any, **kwargs: Any) -> Array:
+        raise Crash("intervals are no array; `value` has their centres")
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if kwargs.pop("out", None) is not None:
             raise Crash(f"{ufunc.__name__} into an array of intervals")

@@ -25,7 +25,7 @@ def _one(function: Any) -> None:
 _ONE: tuple[Any, ...] = (
     np.reshape, np.ravel, np.transpose, np.moveaxis, np.swapaxes, np.expand_dims, np.squeeze, np.broadcast_to,
     np.flip, np.roll, np.rot90, np.repeat, np.tile, np.copy, np.diagonal, np.atleast_1d, np.take_along_axis,
-    np.lib.stride_tricks.sliding_window_view, np.lib.stride_tricks.as_strided,
+    np.lib.stride_tricks.sliding_window_view,
 )  # fmt: skip
 for _f in _ONE:
     _one(_f)

@@ -158,13 +158,17 @@ def log(x: Bounded) -> Bounded:
 
 
 def monotone(name: str, f: Callable[[Any], Any], x: Bounded) -> Bounded:
-    """An increasing function with values of magnitude 1 at most."""
+    """An increasing function with values of magnitude 1 at most; at the infinities it is exactly -1 or 1."""
     value = f(x.value)
     ends = [] if x.is_exact else [f(e) for e in x.interval()]
     spread: Any = 0.0
     if ends:
         spread = np.where(np.isinf(x.radius), np.inf, np.max([np.abs(e - value) for e in ends], axis=0))
-    return rounded(x.of, value, spread, (x,), lambda: ends or [value], relative=elementary(name, x.of))
+    relative: Any = elementary(name, x.of)
+    infinite = np.isinf(x.value)
+    if infinite.any():
+        relative = np.where(infinite, 0.0, relative)
+    return rounded(x.of, value, spread, (x,), lambda: ends or [value], relative=relative)
 
 
 @implements(np.tanh)

@@ -186,12 +186,13 @@ def all_true(x: Bounded, axis: Axis = None, keepdims: bool = False) -> Any:
 def matmul(a: Any, b: Any) -> Bounded:
     """The matrix product, as numpy.matmul; sums of products in any order."""
     a, b = coerce(a, b)
-    if b.ndim == 2 and b.is_exact and b.raw.dtype != np.float64 and b.size > BLOCK:
-        # a large matrix of weights is converted in blocks of columns
+    # a large matrix of weights is converted in blocks, of columns or of rows
+    if _is_large(b):
         step = max(1, BLOCK // b.shape[0])
-        parts = [matmul(a, b[:, j : j + step]) for j in range(0, b.shape[1], step)]
-        value = np.concatenate([p.value for p in parts], axis=-1)
-        return Bounded(value, np.concatenate([p.radius for p in parts], axis=-1), a.of)
+        return _joined([matmul(a, b[:, j : j + step]) for j in range(0, b.shape[1], step)], -1)
+    if _is_large(a) and b.ndim <= 2:
+        step = max(1, BLOCK // a.shape[1])
+        return _joined([matmul(a[i : i + step], b) for i in range(0, a.shape[0], step)], 0)
     terms = a.shape[-1]
     factor = gamma(terms + SLACK, a.of) if a.of.is_float else 0.0
     u, v = a.value, b.value
@@ -208,6 +209,16 @@ def matmul(a: Any, b: Any) -> Bounded:
         return _special_product(a, b, u_size, v_size + b.radius, bad)
 
     return _finished(a.of, value, radius, terms, factor, special)
+
+
+def _is_large(x: Bounded) -> bool:
+    """Whether `x` is a matrix that takes much more memory as float64, and can be cut in two."""
+    return x.ndim == 2 and x.is_exact and x.raw.dtype != np.float64 and x.size > max(BLOCK, *x.shape)
+
+
+def _joined(parts: list[Bounded], axis: int) -> Bounded:
+    value = np.concatenate([p.value for p in parts], axis=axis)
+    return Bounded(value, np.concatenate([p.radius for p in parts], axis=axis), parts[0].of)
 
 
 def _special_product(a: Bounded, b: Bounded, u: Floats, v: Floats, bad: Array) -> tuple[Array, Array]:

@@ -1,4 +1,7 @@
-"""The table of operators. Adding one is a record in one of these files and a kernel in its mirror under lower/."""
+"""The table of operators (specs/semantics.md, "Operators").
+
+Adding one is a record in one of these files and a kernel in its mirror under lower/.
+"""
 
 from __future__ import annotations
 

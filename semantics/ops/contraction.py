@@ -240,23 +240,23 @@ def _convolution(rank: int) -> Operator:
 
 def _examples(rank: int) -> tuple[Example, ...]:
     """Plain; biased, strided and padded unevenly; dilated; in groups; one channel for each group; a window of one."""
-    size, window = (9, 7, 8)[:rank], (3, 2, 4)[:rank]
+    size, window, images = (6, 7, 8)[:rank], (3, 2, 4)[:rank], 1 if rank == 3 else 2
     uneven = (1, 0, 2)[:rank] + (2, 1, 0)[:rank]
 
     def use(c: int, o: int, window: tuple[int, ...], bias: bool = False, of: str = "float32", **attrs: Any) -> Example:
         depth = c // attrs.get("groups", 1)
-        shapes: list[tuple[int, ...]] = [(2, c, *size), (o, depth, *window)] + ([(o,)] if bias else [])
+        shapes: list[tuple[int, ...]] = [(images, c, *size), (o, depth, *window)] + ([(o,)] if bias else [])
         return Example(tuple((s, of) for s in shapes), attrs)
 
     return (
-        use(3, 5, window),
-        use(3, 5, window, bias=True, strides=(2, 3, 1)[:rank], padding=uneven),
-        use(3, 5, window, dilation=(2, 3, 1)[:rank], padding=uneven),
-        use(6, 4, window, groups=2),
-        use(4, 8, window, bias=True, groups=4, padding=uneven),
-        use(4, 4, window, groups=4, strides=(2, 1, 3)[:rank]),
+        use(5, 6, window),
+        use(5, 6, window, bias=True, strides=(2, 3, 1)[:rank], padding=uneven),
+        use(5, 6, window, dilation=(2, 3, 1)[:rank], padding=uneven),
+        use(10, 6, window, groups=2),
+        use(4, 12, window, bias=True, groups=4, padding=uneven),
+        use(9, 9, window, groups=9, strides=(2, 1, 3)[:rank]),
         use(3, 5, (1,) * rank),
-        use(3, 5, window, of="int8"),
+        use(5, 6, window, of="int8"),
     )
 
 

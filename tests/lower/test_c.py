@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 from assay.lower.c import CSource, emit
-from assay.lower.c_names import Names, comment, identifier
+from assay.lower.c_helpers import Library
+from assay.lower.c_kernel import write_kernel
+from assay.lower.c_names import Names, comment, identifier, quote, unquote
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.module import Module, Program, Slot, Step
-from assay.semantics.scalar import apply, const
+from assay.semantics.scalar import apply, cast, const
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
@@ -225,8 +227,59 @@ def test_constants_inside_a_kernel_are_tables() -> None:
     got = compiled.run({"i": np.array([2, 0, 1, 2])})["out"]
     assert same_bits(got, np.array([-2, 0.5, np.nan, -2], np.float32))
     big = replace(kernel, body=AllocateConst(Buffer("lut", (1 << 19,), FLOAT32), np.zeros(1 << 19, np.float32), body))
-    with pytest.raises(Unsupported, match="table of constants"):
+    with pytest.raises(Unsupported, match="table of constants") as caught:
         emit(alone(big), "m")
+    assert caught.value.label == "c.C3"
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 0])
+def test_what_is_written_can_be_read_back(tmp_path: Path, limit: int) -> None:
+    names = ["data", 'a "b" */ ??/ \\ é', ""]
+    x, out = Buffer("x", (2, 0), BOOL), Buffer("out", (), DTYPES["bfloat16"])
+    kernel = PrimFunc("zero", (x, x, x, out), 1, store(out, (), 0.0))
+    base = network()
+    steps = [(conv(), ["data", "w:0", "bias"], ["t0"]), (relu(), ["t0"], ["t1"]), (softmax_rows(), ["t1"], ["prob"]),
+             (replace(kernel, params=(Buffer("p", (2, 0), BOOL), Buffer("q", (2, 0), BOOL), out)), names[1:], ["z/*"])]  # fmt: skip
+    types = {"data": TensorType(IMAGE, FLOAT32), names[1]: TensorType((2, 0), BOOL), names[2]: TensorType((2, 0), BOOL)}
+    module = planned(steps, types, ["prob", "z/*"], base.constants)
+    source = emit(module, "my net", inline_limit=limit)
+    source.write(tmp_path)
+    read = CSource.read(tmp_path, "my net")
+    assert (read.header, read.source, read.macro) == (source.header, source.source, "MY_NET")
+    assert (read.workspace_bytes, read.alignment, read.weights_digest) == (
+        source.workspace_bytes, source.alignment, source.weights_digest)  # fmt: skip
+    for a, b in zip((*source.inputs, *source.outputs), (*read.inputs, *read.outputs), strict=True):
+        assert (a.slot, a.name, a.macro, a.ctype, str(a.type)) == (b.slot, b.name, b.macro, b.ctype, str(b.type))
+    empty = np.empty((2, 0), bool)
+    data = {"data": X, names[1]: empty, names[2]: empty}
+    got = compile_c(read, reproducible=True, directory=tmp_path).run(data)  # over the very files that are mapped
+    assert same_bits(got["prob"], expected()) and got["z/*"] == 0
+    if source.weights is not None:
+        assert read.weights is not None and read.weights.tobytes() == source.weights.tobytes()
+
+
+def test_files_that_are_not_what_was_written(tmp_path: Path) -> None:
+    def refused() -> str:
+        with pytest.raises(Invalid) as caught:
+            CSource.read(tmp_path, "net")
+        assert caught.value.label == "c.C13"
+        return str(caught.value)
+
+    assert "no such file" in refused()
+    source = emit(network(), "net", inline_limit=0)
+    source.write(tmp_path)
+    weights = tmp_path / "net.weights"
+    weights.write_bytes(weights.read_bytes()[1:])
+    assert "the header says" in refused()
+    weights.unlink()
+    assert "net.weights" in refused()
+    source.write(tmp_path)
+    CSource.read(tmp_path, "net")
+    for pattern in ("WORKSPACE_ALIGN", "with this", "Outputs:", " bytes, called"):
+        (tmp_path / "net.h").write_text(source.header.replace(pattern, "?"))
+        assert "not a header" in refused()
+    (tmp_path / "net.h").write_text(source.header + "é", encoding="utf-8")
+    assert "not a header" in refused()
 
 
 # --- names --------------------------------------------------------------------------------------------------------
@@ -277,6 +330,8 @@ def test_identifiers_and_comments() -> None:
         "int_", "x_y", "v3", "Z", "NULL_", "tanhf_", "conv1"]  # fmt: skip
     names = Names()
     assert [names.fresh("a"), names.fresh("a"), names.fresh("a_2"), names.fresh("a")] == ["a", "a_2", "a_2_2", "a_3"]
+    for text in ("", "a", "*/", "/*/", "??/", "????", "\\", "é\n", '"', "/**/"):
+        assert unquote(quote(text)) == text and not re.search(r"\*/|/\*|\?\?|[^ -~]", quote(text))
     assert comment("a*/ /* ??/ \\\n é") == "a* / / * ? ?/ \\  \\xe9"
 
 
@@ -446,6 +501,24 @@ def test_other_constructs_that_are_refused() -> None:
     with pytest.raises(Unsupported) as caught:
         emit(alone(mixed), "m")
     assert caught.value.label == "c.C5"
+
+
+def test_symbolic_sizes_and_stray_names_are_refused() -> None:
+    n = Var("n")
+    out = Buffer("out", (n,), FLOAT32)
+    with pytest.raises(Invalid):
+        emit(alone(PrimFunc("open", (out,), 1, store(out, 0, 1.0))), "m")
+    inner = Buffer("inner", (n,), FLOAT32)
+    fixed = Buffer("out", (1,), FLOAT32)
+    for body, label in (
+        (Allocate(inner, store(inner, 0, 1.0)), "c.C6"),
+        (store(fixed, 0, inner[0]), "tensor.C10"),
+        (store(fixed, 0, cast(n, FLOAT32)), "scalar.C7"),
+        (For(Var("f", FLOAT32), const(2.0, FLOAT32), store(fixed, 0, 1.0)), "c.C14"),
+    ):
+        with pytest.raises(Invalid) as caught:
+            write_kernel(PrimFunc("bad", (fixed,), 1, body), "m_k_bad", "M", Library("m", "M"))
+        assert caught.value.label == label
 
 
 def test_int32_loop_variables() -> None:

@@ -14,7 +14,7 @@ from assay.lower.c import emit
 from assay.lower.c_tables import STORAGE
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType, dtype
 from assay.semantics.errors import Trap
-from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, Var, apply, cast, const, evaluate
+from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, Var, apply, cast, const, evaluate, select
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType
 from assay.verify.compiled import STRICT, Compiled, compile_c, run_sanitized
@@ -186,6 +186,33 @@ def test_constants_on_one_side(ops: tuple[str, ...], level: str) -> None:
                 wanted[f"{name}_out"] = np.ascontiguousarray(want)
     module, values = program(kernels)
     got = compile_c(emit(module, "consts"), reproducible=True, flags=(*STRICT, level)).run(values)
+    assert not {n: differing(got[n], w) for n, w in wanted.items() if not same_bits(got[n], w)}
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O3"])
+def test_zero_minus_a_number_that_is_never_minus_zero(level: str) -> None:
+    """gcc 12 takes 0.0 - x for -x there, which has the other sign for x = 0.0."""
+    kernels, wanted = [], {}
+    data = {d: np.array([0, 1, 2]).astype(DTYPES[d].numpy) for d in ("int32", "bool", "float32", "uint64", "float16")}
+    forms = {
+        "cast": lambda x, of: cast(x, of),
+        "abs": lambda x, of: apply("abs", cast(x, of)),
+        "choice": lambda x, of: select(apply("eq", cast(x, BOOL), False), const(0.0, of), const(1.0, of)),
+        "product": lambda x, of: cast(x, of) * cast(x, of),
+    }
+    for (d, x), (form, make), of in product(data.items(), forms.items(), ("float32", "float64", "float16")):
+        for zero, hidden in ((0.0, False), (-0.0, False), (0.0, True)):
+
+            def value(v: Any, of: str = of, make: Any = make, zero: float = zero, hidden: bool = hidden) -> Any:
+                first = const(zero, of) * const(1.0, of) if hidden else const(zero, of)
+                return first - make(v, of)
+
+            kernel = lanes(f"{form}_{d}_{of}_{len(kernels)}", [DTYPES[d]], DTYPES[of], 3, value)
+            kernels.append((kernel, (x,)))
+            v = Var("v", DTYPES[d])
+            wanted[f"{kernel.name}_out"] = np.asarray(evaluate(value(v), {v: x}))
+    module, values = program(kernels)
+    got = compile_c(emit(module, "zero"), reproducible=True, flags=(*STRICT, level)).run(values)
     assert not {n: differing(got[n], w) for n, w in wanted.items() if not same_bits(got[n], w)}
 
 

@@ -179,6 +179,45 @@ def test_sizes_are_followed_through(name: str) -> None:
     np.testing.assert_array_equal(evaluated(proto, x)["y"], evaluated(proto, x, dims={"n": 5})["y"])
 
 
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        # whether n is 0 or 3, or more than 3, is open; so is a number that does not fit its type
+        chain(("Cast", ["s"], ["b"], {"to": TensorProto.BOOL}), ("Where", ["b", "one", "two"], ["target"], {})),
+        chain(("Equal", ["s", "three"], ["b"], {}), ("Where", ["b", "one", "two"], ["target"], {})),
+        chain(("Less", ["s", "three"], ["b"], {}), ("Where", ["b", "one", "two"], ["target"], {})),
+        chain(("Greater", ["s", "three"], ["b"], {}), ("Where", ["b", "one", "two"], ["target"], {})),
+        chain(("Concat", ["s", "most"], ["c"], {"axis": 0}), ("Add", ["c", "one"], ["target"], {})),
+        chain(("Sub", ["s", "three"], ["d"], {}), ("Div", ["d", "two"], ["target"], {})),
+        chain(("Gather", ["s", "s"], ["target"], {})),
+        chain(("Slice", ["s", "zero", "s"], ["target"], {})),
+    ],
+)
+def test_what_cannot_be_told_of_a_symbol_is_not_guessed(nodes: list[onnx.NodeProto]) -> None:
+    stored = {**STORED, "three": ints(3), "most": ints(2**63 - 1)}
+    ending = chain(("ConstantOfShape", ["target"], ["y"], {}))
+    with pytest.raises(Unsupported, match=r"only known when the model runs.*onnx\.C13"):
+        symbolic([*chain(("Shape", ["x"], ["s"], {})), *nodes, *ending], ("n",), stored)
+
+
+def test_comparisons_of_sizes_that_hold_for_every_value() -> None:
+    """A size is at least 0: n + 1 is neither 0 nor less than 1, and 2n is no -1."""
+    nodes = chain(
+        ("Shape", ["x"], ["s"], {}),
+        ("Sub", ["s", "minus"], ["more"], {}),
+        ("Equal", ["more", "zero"], ["e"], {}),
+        ("Less", ["more", "one"], ["l"], {}),
+        ("GreaterOrEqual", ["more", "one"], ["g"], {}),
+        ("LessOrEqual", ["more", "s"], ["k"], {}),
+        ("Where", ["e", "two", "s"], ["a"], {}),
+        ("Where", ["l", "two", "a"], ["b"], {}),
+        ("Where", ["g", "b", "two"], ["c"], {}),
+        ("Where", ["k", "two", "c"], ["target"], {}),
+        ("ConstantOfShape", ["target"], ["y"], {}),
+    )
+    assert shape_of(symbolic(nodes, ("n",), STORED).body) == ("n",)
+
+
 def test_a_size_that_only_the_run_knows_is_refused() -> None:
     nodes = chain(("Reshape", ["x", "shape"], ["y"], {}))
     proto = model(nodes, {"x": (F32, (2, 3)), "shape": (np.int64, (1,))}, {"y": (F32, (6,))})

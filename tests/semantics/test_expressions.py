@@ -378,12 +378,11 @@ def test_deep_chains() -> None:
 
 def test_deep_linear_forms() -> None:
     v, e = chain(INT64, ("add", "sub", "mul", "neg"))
-    form = linear(e)
-    assert form is not None and list(form[0]) == [v]
-    assert evaluate_dim(simplify(e), {v: 7}) == evaluate_dim(e, {v: 7})
-    assert provably_equal(e, simplify(e))
+    simple = simplify(e)
+    assert variables(simple) == [v] and len(show(simple)) < 100
+    assert evaluate_dim(simple, {v: 7}) == evaluate_dim(e, {v: 7})
     v, e = chain(INT64, ("floordiv", "add"))
-    assert provably_equal(e, e) and simplify(e) is not None
+    assert provably_equal(e + 1, 1 + e)
 
 
 def test_deep_casts() -> None:

@@ -159,7 +159,8 @@ def test_one_bad_lane_traps() -> None:
 
 @pytest.mark.parametrize("op", ["and", "or", "eq", "ne", "lt", "le", "gt", "ge", "min", "max"])
 def test_bools(op: str) -> None:
-    reference = {**REFERENCE, "and": lambda a, b: a and b, "or": lambda a, b: a or b}[op]
+    more: dict[str, Callable[..., int]] = {"and": lambda a, b: a and b, "or": lambda a, b: a or b}
+    reference = {**REFERENCE, **more}[op]
     for a, b in itertools.product([False, True], repeat=2):
         got = both(op, np.bool_(a), np.bool_(b))
         assert got.dtype == np.bool_ and bool(got) == reference(a, b)

@@ -47,7 +47,9 @@ def test_light_models(model: LightModel) -> None:
     assert [line.evidence.detail for line in lines if not line.evidence.holds] == []
     stages = ["import", "anf", "legalize", "constants", "liveness", "pool", "c", "compare", *(j.name for j in judged)]
     assert [line.stage for line in lines] == stages
-    assert "vacuous" not in lines[7].did
+    # weights all alike make logits of up to 1e21: what may be off there, softmax makes anything
+    saturated = {"bvlc_alexnet", "inception_v1", "resnet50", "squeezenet", "vgg19", "zfnet512"}
+    assert ("vacuous" in lines[7].did) == (model.name in saturated)
 
 
 @pytest.mark.parametrize("erf", [True, False])

@@ -18,7 +18,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import apply, cast
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, loops, seq, store
 from assay.semantics.types import TensorType
-from assay.verify.compiled import STRICT, Compiled, compile_c, find_compiler, run_sanitized, status_name
+from assay.verify.compiled import STRICT, Compiled, Look, compile_c, find_compiler, run_sanitized, status_name
 from tests.lower.planned import lanes, planned, same_bits
 
 N = 11
@@ -96,6 +96,37 @@ def test_large_weights_are_mapped_and_not_copied(with_blob: Compiled) -> None:
     assert all(len(c) <= 1 << 20 for c in chunks) and sum(map(len, chunks)) == blob.nbytes
     assert any(isinstance(c, memoryview) and c.obj is not None and np.shares_memory(np.asarray(c), big) for c in chunks)
     assert blob.tobytes()[:68] == bytes(64) + big[:1].tobytes() and blob.tobytes()[-4:] == bytes(4)
+
+
+def test_a_run_can_be_watched(inline: Compiled) -> None:
+    """After each step the memory of every slot can be looked at; a run that is not watched is as before."""
+    program = module().program
+    watched = compile_c(emit(module(), "m"), reproducible=True, trace=True)
+    seen: list[Any] = []
+
+    def look(step: int, at: Look) -> None:
+        seen.append((step, at(program.slots["t"]).view(np.float32).copy(), at(program.slots["y"]).copy()))
+
+    got = watched.run({"x": X}, on_step=look)["y"]
+    assert [s[0] for s in seen] == [0, 1] and same_bits(seen[0][1], X + X + BIAS)
+    assert set(seen[0][2]) == {0xFF} and same_bits(seen[1][2].view(np.float32), WANT) and same_bits(got, WANT)
+    assert same_bits(watched.run({"x": X})["y"], WANT) and len(seen) == 2
+    with pytest.raises(Crash, match="without trace"):
+        inline.run({"x": X}, on_step=look)
+
+
+def test_what_the_watcher_raises_is_raised() -> None:
+    """Nothing can pass through C; it must not be lost either."""
+    watched = compile_c(emit(module(), "m"), reproducible=True, trace=True)
+    calls: list[int] = []
+
+    def fail(step: int, at: Look) -> None:
+        calls.append(step)
+        raise Invalid("seen enough")
+
+    with pytest.raises(Invalid, match="seen enough"):
+        watched.run({"x": X}, on_step=fail)
+    assert calls == [0]
 
 
 # --- inputs -------------------------------------------------------------------------------------------------------
@@ -179,8 +210,9 @@ def test_tampered_weights_are_invalid(tmp_path: Path) -> None:
     path = tmp_path / "m.weights"
     data = path.read_bytes()
     path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    with pytest.raises(Invalid, match="M_BAD_WEIGHTS"):
+    with pytest.raises(Invalid, match="M_BAD_WEIGHTS") as caught:
         compiled.run({"x": X})
+    assert caught.value.label == "compiled.C2"
 
 
 def test_traps_are_reported_and_stop_the_run() -> None:
@@ -196,7 +228,7 @@ def test_traps_are_reported_and_stop_the_run() -> None:
     for run in (compiled.run, lambda inputs: run_sanitized(compiled.source, inputs)):
         with pytest.raises(Trap, match="M_TRAP_CAST") as caught:
             run({"x": np.where(X > 2, np.float32(np.nan), X)})
-        assert caught.value.kind == "cast"
+        assert (caught.value.kind, caught.value.label) == ("cast", "compiled.T1")
 
 
 def test_an_assertion_is_a_status() -> None:
@@ -226,10 +258,10 @@ def test_the_guards_see_a_write_past_an_output() -> None:
     wrong = replace(source, source=source.source[:start] + source.source[start:].replace(f"i < {N}", f"i < {N + 1}", 1))
     with pytest.raises(Trap, match="after output 'y'") as caught:
         compile_c(wrong, reproducible=True, flags=(*STRICT, "-O0", "-Wno-error")).run({"x": X})
-    assert caught.value.kind == "out of bounds"
+    assert (caught.value.kind, caught.value.label) == ("out of bounds", "compiled.T3")
     with pytest.raises(Trap, match="AddressSanitizer|insufficient space") as caught:
         run_sanitized(wrong, {"x": X})
-    assert caught.value.kind == "sanitizer"
+    assert (caught.value.kind, caught.value.label) == ("sanitizer", "compiled.T4")
 
 
 def test_the_guards_see_a_slot_beyond_the_workspace() -> None:
@@ -256,8 +288,9 @@ def test_the_guards_see_a_write_before_a_buffer() -> None:
 
 def test_a_write_to_an_input_is_seen() -> None:
     wrong = edited(emit(module(), "m"), "out[i] =", "((float *)(uintptr_t)x)[i] = out[i] =")
-    with pytest.raises(Trap, match="input 'x' was written to"):
+    with pytest.raises(Trap, match="input 'x' was written to") as caught:
         compile_c(wrong, reproducible=True, flags=("-std=c99", "-O0")).run({"x": X})
+    assert caught.value.label == "compiled.T2"
 
 
 def test_an_unwritten_read_shows() -> None:
@@ -271,8 +304,9 @@ def test_an_output_that_is_no_bool_is_seen() -> None:
     source = emit(planned([(lanes("less", [FLOAT32], BOOL, N, lambda v: v < 0.0), ["x"], ["y"])], TYPES, ["y"]), "m")
     assert compile_c(source, reproducible=True).run({"x": X})["y"].tolist() == (X < 0).tolist()
     wrong = edited(source, f"i < {N}", f"i < {N - 1}")
-    with pytest.raises(Trap, match="no bool"):
+    with pytest.raises(Trap, match="no bool") as caught:
         compile_c(wrong, reproducible=True).run({"x": X})
+    assert caught.value.label == "compiled.T6"
 
 
 def test_undefined_behaviour_is_seen() -> None:
@@ -290,7 +324,7 @@ def test_an_endless_run_is_given_up() -> None:
     wrong = edited(emit(module(), "m"), "++i)", "i += 0)")
     with pytest.raises(Trap, match="no result after") as caught:
         run_sanitized(wrong, {"x": X}, timeout=1.0)
-    assert caught.value.kind == "timeout"
+    assert (caught.value.kind, caught.value.label) == ("timeout", "compiled.T5")
 
 
 # --- the compiler -------------------------------------------------------------------------------------------------

@@ -40,6 +40,10 @@ def test_three(n): ...
 
 @pytest.mark.parametrize("row", [("R1",)])
 def test_four(row): ...
+
+@pytest.mark.xfail(reason="not yet")
+@pytest.mark.row("A3")
+def test_five(): ...
 """
 
 

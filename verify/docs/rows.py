@@ -2,7 +2,8 @@
 
 Chapter: specs/verify.md, "Generated pages". The rows stand in specs/rows.csv; a test claims one by the marker
 `@pytest.mark.row("A1", "A2")`, on itself, its class, a parameter set or (as `pytestmark`) its whole file. The markers
-are read without running anything, so the page says what is claimed; the tests say whether it holds.
+are read without running anything, so the page says what is claimed; the tests say whether it holds. A test that is
+expected to fail, or is skipped as it stands, claims nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ GROUPS = {
     "C": "Constants",
     "J": "Dynamic shapes",
 }
+
+
+NO_CLAIM = ("pytest.mark.xfail", "pytest.mark.skip")
 
 
 @dataclass(frozen=True)
@@ -71,13 +75,19 @@ def _claims_of(tree: ast.Module, file: str) -> Iterator[tuple[str, list[str]]]:
             case ast.Assign(targets=[ast.Name(id="pytestmark")]):
                 yield file, _marked(node.value, file)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                yield f"{file}::{node.name}", [i for d in node.decorator_list for i in _marked(d, file)]
+                yield f"{file}::{node.name}", _decorated(node, file)
             case ast.ClassDef():
-                yield f"{file}::{node.name}", [i for d in node.decorator_list for i in _marked(d, file)]
+                yield f"{file}::{node.name}", _decorated(node, file)
                 for inner in node.body:
                     if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
-                        ids = [i for d in inner.decorator_list for i in _marked(d, file)]
-                        yield f"{file}::{node.name}::{inner.name}", ids
+                        yield f"{file}::{node.name}::{inner.name}", _decorated(inner, file)
+
+
+def _decorated(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, file: str) -> list[str]:
+    """The ids that the decorators of a test or a class name."""
+    if any(isinstance(d, ast.Call) and ast.unparse(d.func) in NO_CLAIM for d in node.decorator_list):
+        return []
+    return [i for d in node.decorator_list for i in _marked(d, file)]
 
 
 def _marked(where: ast.AST, file: str) -> list[str]:

@@ -1,0 +1,110 @@
+"""Generated C as a value, written to files and read back (specs/lower.md, "c").
+
+The header says everything that a reader needs: `CSource.read` takes sizes, names and types from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from assay.lower.c_header import ARGUMENT, Argument
+from assay.lower.c_names import Names, identifier, unquote
+from assay.lower.c_tables import STORAGE, Array, Blob
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Invalid
+from assay.semantics.types import TensorType
+
+
+@dataclass(frozen=True)
+class CSource:
+    """Generated C. `name` starts every symbol and names the files; `macro` starts every macro and enumerator."""
+
+    name: str
+    header: str
+    source: str
+    weights: Blob | None
+    """The constants that are handed in by pointer; None if all stand in the source."""
+    weights_digest: str
+    """SHA-256 of those bytes in hexadecimal, compiled in; empty if there are none."""
+    workspace_bytes: int
+    alignment: int
+    macro: str = ""
+    inputs: tuple[Argument, ...] = ()
+    outputs: tuple[Argument, ...] = ()
+
+    def write(self, directory: Path) -> tuple[Path, ...]:
+        """Write the files into a directory that exists; their paths, header first."""
+        paths = [directory / f"{self.name}.h", directory / f"{self.name}.c"]
+        paths[0].write_text(self.header, encoding="ascii")
+        paths[1].write_text(self.source, encoding="ascii")
+        if self.weights is not None:
+            paths.append(directory / f"{self.name}.weights")
+            self.weights.write(paths[2])
+        return tuple(paths)
+
+    @classmethod
+    def read(cls, directory: Path, name: str) -> CSource:
+        """What `write` has written; the weights are mapped, not copied. Invalid where it is not that.
+
+        Whether the weights are the right ones is for the generated code to say, by their digest.
+        """
+        prefix = identifier(name)
+        path = directory / f"{prefix}.h"
+        try:
+            header = path.read_text(encoding="ascii")
+            source = (directory / f"{prefix}.c").read_text(encoding="ascii")
+            found = _Header(header, prefix.upper())
+            blob = _weights(directory / f"{prefix}.weights", found)
+            digest = found.find(r"with this SHA-256:\n \* ([0-9a-f]{64})\n") if blob is not None else ""
+            inputs, outputs = tuple(found.arguments("Inputs")), tuple(found.arguments("Outputs"))
+            bytes_, align = found.number("WORKSPACE_BYTES"), found.number("WORKSPACE_ALIGN")
+        except FileNotFoundError as missing:
+            raise Invalid("there is no such file", where=str(missing.filename), label="c.C13") from None
+        except ValueError as wrong:
+            raise Invalid(f"not a header that was generated: {wrong}", where=str(path), label="c.C13") from None
+        return cls(prefix, header, source, blob, digest, bytes_, align, prefix.upper(), inputs, outputs)
+
+
+class _Header:
+    """The parts of a generated header; ValueError where one is missing."""
+
+    def __init__(self, text: str, macro: str) -> None:
+        self.text = text
+        self.macro = macro
+
+    def find(self, pattern: str) -> str:
+        found = re.search(pattern, self.text)
+        if found is None:
+            raise ValueError(f"nothing in it is like {pattern!r}")
+        return found[1]
+
+    def number(self, macro: str) -> int:
+        return int(self.find(rf"#define {self.macro}_{macro} (\d+)u"))
+
+    def arguments(self, section: str) -> Iterator[Argument]:
+        """The inputs or outputs, in order."""
+        macros = Names()
+        for row in self.find(rf"\n \* {section}:\n((?: \*   .*\n)*)").splitlines():
+            found = re.fullmatch(ARGUMENT, row)
+            if found is None:
+                raise ValueError(f"{row!r} is no {section.lower()[:-1]}")
+            name, of, dims, quoted = found.groups()
+            slot = unquote(quoted)
+            shape = tuple(map(int, re.findall(r"\d+", dims)))
+            yield Argument(slot, name, macros.fresh(slot, upper=True), TensorType(shape, dtype(of)), STORAGE[of])
+
+
+def _weights(path: Path, found: _Header) -> Blob | None:
+    """The blob that the header speaks of, as a map of its file."""
+    size = found.number("WEIGHTS_BYTES")
+    if size == 0:
+        return None
+    if path.stat().st_size != size:
+        raise ValueError(f"{path.name} has {path.stat().st_size} bytes, the header says {size}")
+    data: Array = np.memmap(path, np.uint8, "r")
+    return Blob(((0, data),), size, found.number("WEIGHTS_ALIGN"))
