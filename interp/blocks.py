@@ -168,11 +168,12 @@ def walk(block: Block) -> Iterator[Item]:
 
 def specialise(expr: Expr, vars: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> Expr:
     """`expr` with variables and buffers replaced."""
+    made = set(buffers.values())
 
     def change(node: Expr) -> Expr:
         if isinstance(node, Var):
             return vars.get(node, node)
-        if isinstance(node, Load):
+        if isinstance(node, Load) and node.buffer not in made:  # folding may hand back what was replaced already
             if node.buffer not in buffers:
                 raise Unplanned(f"buffer {node.buffer.name} is used where it does not exist")
             return Load(node.dtype, buffers[node.buffer], node.indices)

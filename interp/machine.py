@@ -158,6 +158,8 @@ class _Machine:
                     label="machine.T6",
                 )
         for slot in reads:
+            if slot.name in (*step.writes, *step.scratch):
+                raise Trap("clobbered", f"slot {slot.name} is read and written by the same step", label="machine.T7")
             self.region(slot).check(slot, "read")
         pairs = list(zip((*func.params, *func.allocations), (*reads, *writes, *scratch), strict=True))
         arrays = [self.array(slot, buffer) for buffer, slot in pairs]
@@ -201,8 +203,6 @@ class _Machine:
     def still_owned(self, reads: Sequence[Slot], writes: Sequence[Slot]) -> None:
         """What a step reads must not be written by the same step, and what it writes not by two of its slots."""
         for slot in reads:
-            if any(slot.name == w.name for w in writes):
-                raise Trap("clobbered", f"slot {slot.name} is read and written by the same step", label="machine.T7")
             self.region(slot).check(slot, "read while the step writes")
         for slot in writes:
             self.region(slot).check(slot, "written")

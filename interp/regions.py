@@ -90,10 +90,6 @@ class Box:
             for n, m, s in zip(shape, self.lengths, self.starts, strict=True)
         )
 
-    @property
-    def variables(self) -> set[Var]:
-        return {v for s in self.starts for v in s.variables}
-
 
 State: TypeAlias = dict[Buffer, tuple[Box, ...]]
 
@@ -180,12 +176,11 @@ def _cover(block: Block, state: State, found: Regions, ranges: Ranges) -> None:
 
 
 def _leave(loop: Loop, trip: int, after: State, state: State) -> None:
-    """Add what all iterations together write, where they are boxes in terms of what stays bound."""
-    bound = {i.var for i in walk(loop.body) if isinstance(i, (Loop, Bind))}
+    """Add what all iterations together write, where that is boxes again."""
     for b in state:
         before = set(state[b])
         for box in after.get(b, ()):
-            if box not in before and not box.variables & bound:
+            if box not in before:
                 whole = box.over(loop.var, trip)
                 if whole is not None:
                     state[b] = _with(state[b], whole)

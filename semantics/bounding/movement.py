@@ -110,8 +110,6 @@ def ones_like(x: Bounded, dtype: Any = None, **kwargs: Any) -> Any:
 # --- conversions -------------------------------------------------------------------------------------------------
 
 
-
-
 @method("astype")
 def astype(x: Bounded, to: DType) -> Any:
     """Rule M5. To a wider float exact, to a narrower one rounded; to an integer truncated; to bool `x != 0`."""
@@ -157,8 +155,6 @@ def _to_integer(x: Bounded, to: DType) -> Any:
     half = (high / 2 - low / 2) * np.where(np.maximum(-low, high) > 2.0**51, 1 + 2.0**-50, 1.0)
     radius = np.where(inside, np.where(x.radius == 0, 0.0, half), np.inf)
     return settled(Bounded(np.where(inside, middle, 0.0), radius, to))
-
-
 
 
 def whole_division(name: str, a: Any, b: Any) -> Any:

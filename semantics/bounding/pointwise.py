@@ -46,9 +46,7 @@ def add(a: Any, b: Any) -> Bounded:
     """A sum below the normal numbers is exact; a sum of numbers that are not negative is not below either of them."""
     a, b = coerce(a, b)
     value = a.value + b.value
-    out = rounded(
-        a.of, value, _spread(a) + _spread(b), (a, b), lambda: _pairs(np.add, a, b), underflows=False
-    )
+    out = rounded(a.of, value, _spread(a) + _spread(b), (a, b), lambda: _pairs(np.add, a, b), underflows=False)
     if (out.radius > out.value).any():
         low_a, low_b = a.interval()[0], b.interval()[0]
         return not_below(out, np.maximum(low_a, low_b), (low_a >= 0) & (low_b >= 0))
@@ -59,9 +57,7 @@ def add(a: Any, b: Any) -> Bounded:
 def subtract(a: Any, b: Any) -> Bounded:
     a, b = coerce(a, b)
     spread = _spread(a) + _spread(b)
-    return rounded(
-        a.of, a.value - b.value, spread, (a, b), lambda: _pairs(np.subtract, a, b), underflows=False
-    )
+    return rounded(a.of, a.value - b.value, spread, (a, b), lambda: _pairs(np.subtract, a, b), underflows=False)
 
 
 def _is_zero(x: Bounded) -> Array:
@@ -111,9 +107,7 @@ def divide(a: Any, b: Any) -> Bounded:
         pole = (off <= 0) & ((b.radius > 0) | (not b.is_exact))
         if pole.any():
             divisor = Bounded(b.value, np.where(pole, np.inf, b.radius), b.of)
-    out = rounded(
-        a.of, value, spread, (a, divisor), lambda: _pairs(np.divide, a, divisor), zero=lambda: _is_zero(a)
-    )
+    out = rounded(a.of, value, spread, (a, divisor), lambda: _pairs(np.divide, a, divisor), zero=lambda: _is_zero(a))
     return _same_sign(out, a, b)
 
 
@@ -142,7 +136,9 @@ def sqrt(x: Bounded) -> Bounded:
 def exp(x: Bounded) -> Bounded:
     value = np.exp(x.value)
     spread = 0.0 if x.is_exact else np.exp(x.interval()[1]) - value  # rises faster above than it falls below
-    out = rounded(x.of, value, spread, (x,), lambda: [np.exp(e) for e in x.interval()], relative=elementary("exp", x.of))
+    out = rounded(
+        x.of, value, spread, (x,), lambda: [np.exp(e) for e in x.interval()], relative=elementary("exp", x.of)
+    )
     return not_below_zero(out)
 
 
@@ -152,9 +148,7 @@ def log(x: Bounded) -> Bounded:
     value = np.log(x.value)
     # log1p: the logarithm falls off faster below than it rises above; NaN from 0 downwards goes to the corners
     spread = 0.0 if x.is_exact else np.where(x.radius == 0, 0.0, -np.log1p(-x.radius / x.value) * (1 + 8 * U64))
-    return rounded(
-        x.of, value, spread, (x,), lambda: [np.log(low), np.log(high)], relative=elementary("log", x.of)
-    )
+    return rounded(x.of, value, spread, (x,), lambda: [np.log(low), np.log(high)], relative=elementary("log", x.of))
 
 
 def monotone(name: str, f: Callable[[Any], Any], x: Bounded) -> Bounded:

@@ -90,7 +90,9 @@ def _repair(
     certain = ~np.isnan(infinite) | np.isnan(ends).all(axis=0)
     certain &= has_infinity(of) | np.isnan(infinite)
     unknown = unknown[bad] | ~(finite | certain) | (not has_sign(of))
-    value[bad] = np.where(unknown, np.nan_to_num(value[bad], posinf=top, neginf=-top), np.where(finite, centre, infinite))
+    value[bad] = np.where(
+        unknown, np.nan_to_num(value[bad], posinf=top, neginf=-top), np.where(finite, centre, infinite)
+    )
     radius[bad] = np.where(unknown, np.inf, np.where(finite, half, 0.0))
 
 

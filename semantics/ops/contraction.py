@@ -51,8 +51,8 @@ def _whole_product(a: Any, b: Any) -> Any:
     if a.shape[-1] * largest[0] * largest[1] < 2.0**53:
         total = np.matmul(a.astype(np.float64), b.astype(np.float64))
         return np.asarray(total).astype(np.int64).astype(a.dtype)
-    wide = np.uint64 if a.dtype == np.uint64 else np.int64
-    return np.asarray(np.matmul(a.astype(wide), b.astype(wide))).astype(a.dtype)
+    # modulo 2**64, unsigned ones too
+    return np.asarray(np.matmul(a.astype(np.int64), b.astype(np.int64))).astype(a.dtype)
 
 
 def _matmul_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
@@ -119,9 +119,7 @@ def _conv(name: str, attrs: Attrs, x: Any, w: Any, bias: Any = None) -> Any:
     if any(padding):
         x = np.pad(x, [(0, 0), (0, 0), *zip(padding[:rank], padding[rank:], strict=True)])
     # (N, C, *plane, *window) as (N, groups, C / groups, *window, *plane): a view
-    taps = windows(x, window, attrs["strides"], attrs["dilation"]).reshape(
-        (images, groups, depth, *plane, *window)
-    )
+    taps = windows(x, window, attrs["strides"], attrs["dilation"]).reshape((images, groups, depth, *plane, *window))
     taps = np.transpose(taps, (0, 1, 2, *range(3 + rank, 3 + 2 * rank), *range(3, 3 + rank)))
     terms = depth * prod(window)
     weights = w.reshape((groups, features // groups, terms))

@@ -146,7 +146,15 @@ def _unary(
     examples.append(Example((((), _dtypes(kinds)[0]),), uses[0]))
     more.setdefault("type_rule", _rule(name, kinds, "same"))
     return Operator(
-        name, doc, ("x",), "elementwise", value=_own(value), bound=bound, examples=tuple(examples), source=source, **more
+        name,
+        doc,
+        ("x",),
+        "elementwise",
+        value=_own(value),
+        bound=bound,
+        examples=tuple(examples),
+        source=source,
+        **more,
     )
 
 
@@ -250,7 +258,9 @@ def _clip_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
         if bound is None or of.is_float:
             continue
         reachable = bound <= of.max if name == "min" else bound >= of.min
-        CLIP.require(bound == math.floor(bound) if math.isfinite(bound) else True, "C2", f"{name} is {bound}, x is {of}")
+        CLIP.require(
+            bound == math.floor(bound) if math.isfinite(bound) else True, "C2", f"{name} is {bound}, x is {of}"
+        )
         CLIP.require(reachable, "C3", f"{name} is {bound}, but {of} is from {of.min} to {of.max}")
     return types[0]
 

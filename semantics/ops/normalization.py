@@ -111,7 +111,9 @@ def _batch_norm_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
 
 
 def _require_epsilon(op: Operator, attrs: Attrs, label: str) -> None:
-    op.require(_is_number(attrs["epsilon"], 0), label, f"epsilon is {attrs['epsilon']!r}; a number of at least 0 is wanted")
+    op.require(
+        _is_number(attrs["epsilon"], 0), label, f"epsilon is {attrs['epsilon']!r}; a number of at least 0 is wanted"
+    )
 
 
 _EPSILON = Attr("what is added to the variance", 1e-5)
@@ -126,7 +128,9 @@ BATCH_NORM = Operator(
     "the bound of its formula, or of x * scale + (beta - mean * scale) with scale = gamma / sqrt(var + epsilon)",
     (
         Example((((2, 3, 5, 4), "float32"), *((((3,), "float32"),) * 4)), ranges={4: (0, 3)}),
-        Example((((2, 5, 3), "float32"), *((((3,), "float32"),) * 4)), {"axis": -1, "epsilon": 0.5}, ranges={4: (0, 3)}),
+        Example(
+            (((2, 5, 3), "float32"), *((((3,), "float32"),) * 4)), {"axis": -1, "epsilon": 0.5}, ranges={4: (0, 3)}
+        ),
         Example((((4,), "float32"), *((((4,), "float32"),) * 4)), {"axis": 0}, ranges={4: (0, 3)}),
     ),
     {"axis": Attr("the axis of the channels, counted from the end if negative", 1), "epsilon": _EPSILON},
@@ -178,7 +182,9 @@ def _layer_norm_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
     )
     own = tuple(normalize_axis("nn.layer_norm", a, x.ndim) for a in axes)
     trailing = tuple(range(x.ndim - len(own), x.ndim))
-    LAYER_NORM.require(own == trailing, "C2", f"axes is {axes}; the last {len(own)} axes of {x} in order are {trailing}")
+    LAYER_NORM.require(
+        own == trailing, "C2", f"axes is {axes}; the last {len(own)} axes of {x} in order are {trailing}"
+    )
     for name, t in zip(("gamma", "beta"), rest, strict=False):
         LAYER_NORM.require(
             t.ndim == len(own) and all(map(provably_equal, t.shape, x.shape[x.ndim - len(own) :])),

@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import onnx
 import pytest
-from assay.interp import graph
-from assay.lower.onnx_import import import_onnx
 from onnx.reference import ReferenceEvaluator
 from rich.console import Console
 from rich.table import Table
 
+from assay.interp import graph
+from assay.lower.onnx_import import import_onnx
 from tests.models import LightModel, light_models
 
 
