@@ -37,7 +37,7 @@ types: $(READY) ## mypy, strict
 
 bench: $(READY) compiler ## the benchmarks, each peer beside us in one run
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,xdsl]'
-	for file in tests/bench/bench_*.py; do $(BIN)/python -m tests.bench.$$(basename $$file .py) || exit 1; done
+	$(BIN)/python -m pytest -q -m bench -s tests/bench
 
 campaign: $(READY) compiler ## the long random runs
 	$(BIN)/python -m pytest -n $(JOBS) -m campaign --hypothesis-profile campaign

@@ -183,7 +183,7 @@ class Emitter(Values):
                 held.append(value)
             case Check():
                 holds = self.value(item.condition)
-                trap = f"{self.function(runtime.failed, 'failed')}({self.site(None, ())}, {item.message!r}"
+                trap = f"{self.function(runtime.failed, 'failed')}({self.site(None, ())}, {item.kind!r}, {item.message!r}"
                 text = self.aligned(holds)
                 self.text.add(f"if not {text}.all(): raise {trap}, {text}, {self.at()})")
                 self.release(holds.temp)

@@ -115,7 +115,7 @@ def run_lanes(block: Block, lanes: Lanes, storages: dict[Buffer, Storage]) -> No
             case Check():
                 holds = _value(item.condition, lanes, storages)
                 if not np.all(holds):
-                    raise failed(LaneSite(None, (), (), (), lanes), item.message, holds, NOWHERE)
+                    raise failed(LaneSite(None, (), (), (), lanes), item.kind, item.message, holds, NOWHERE)
             case Fresh():
                 storages = dict(storages)
                 if item.data is not None:

@@ -152,6 +152,7 @@ class _Planner:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.loops: list[Loop] = []
+        self.python_loops = 0
         self.known: dict[tuple[object, ...], View] = {}
         for b in (*plan.blocks.inputs, *plan.blocks.outputs):
             plan.private[b] = ()
@@ -178,9 +179,7 @@ class _Planner:
             case Write():
                 self.access(item, serial, lanes)
             case Loop():
-                python_loop = plan.lane.get(item) != item.most
-                if len(self.loops) + python_loop > MOST_PYTHON_LOOPS:
-                    raise Unplanned(f"more than {MOST_PYTHON_LOOPS} nested loops that are not lanes")
+                self.enter_python_loop(plan.lane.get(item) != item.most)
                 plan.within[item] = []
                 self.loops.append(item)
                 if item in plan.lane:
@@ -190,9 +189,19 @@ class _Planner:
                     more = () if item.most is None else ((item.var, item.most),)
                     self.block(item.body, (*serial, *more), lanes)
                 self.loops.pop()
+                self.python_loops -= plan.lane.get(item) != item.most
+            case Repeat():
+                self.enter_python_loop(True)
+                self.block(item.body, serial, lanes)
+                self.python_loops -= 1
             case _:
                 for part in inner(item):
                     self.block(part, serial, lanes)
+
+    def enter_python_loop(self, really: bool) -> None:
+        self.python_loops += really
+        if self.python_loops > MOST_PYTHON_LOOPS:
+            raise Unplanned(f"more than {MOST_PYTHON_LOOPS} nested loops that are not lanes")
 
     def is_scattered(self, item: Item) -> bool:
         """Whether the lanes around an item take different ways through it."""

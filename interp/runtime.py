@@ -1,4 +1,4 @@
-"""What generated code calls: checked gathers and scatters, and the traps of the vector interpreter."""
+"""What generated code calls: checked gathers and scatters, and the traps of lanes (specs/interp.md, "Vector")."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def unwritten(site: Site, written: Any, at: At) -> Trap:
     )
 
 
-def failed(site: Site, message: str, condition: Any, at: At) -> Trap:
+def failed(site: Site, kind: str, message: str, condition: Any, at: At) -> Trap:
     """The trap for an assertion that does not hold in every lane."""
-    return Trap("assertion", message + site.iteration(~np.asarray(condition), at), label="tensor.T7")
+    return Trap(kind, message + site.iteration(~np.asarray(condition), at), label="tensor.T7")
 
 
 def place_of(site: Site, shape: Sequence[int], index: Sequence[Any], at: At) -> Any:

@@ -190,7 +190,7 @@ class _Run:
                 self.touch(node.buffer, index, write=True)
             case Assert():
                 if not self.value(node.condition):
-                    raise Trap("assertion", node.message, label="tensor.T7")
+                    raise Trap(node.kind, node.message, label="tensor.T7")
             case Evaluate():
                 self.value(node.value)
 

@@ -1,4 +1,4 @@
-"""Generated Python source, with places that are filled in later."""
+"""Generated Python source, with places that are filled in later (specs/interp.md, "Vector")."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from assay.interp import tensor
 from assay.interp.binding import Array, bind_dims, check_shape, shape_at
-from assay.interp.blocks import Unplanned, build
+from assay.interp.blocks import Unplanned
+from assay.interp.building import build
 from assay.interp.emit import Kernel, compile_plan
 from assay.interp.plan import make_plan
 from assay.interp.regions import analyse

@@ -16,6 +16,7 @@ import numpy as np
 
 from assay.lower.c_names import Names
 from assay.lower.c_ops import (
+    BITWISE,
     DIVIDE,
     LOW,
     PRODUCT,
@@ -30,7 +31,7 @@ from assay.lower.c_ops import (
     integer_constant,
     scalar_type,
 )
-from assay.lower.c_range import Known, Ranges, always_traps
+from assay.lower.c_range import COMPARISONS, Known, Ranges, always_traps
 from assay.lower.c_tables import STORAGE, integer_literal
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Crash, Invalid, Trap
@@ -263,10 +264,17 @@ class ExprWriter:
                 if same is not None:
                     return convert(codes[id(same)], type_)
                 used = [codes[id(a)] for a in node.args]
+                if node.op in COMPARISONS and not node.args[0].dtype.is_float and self._looks_decided(node, used):
+                    used = [self.local(used[0]), used[1]]  # a compiler would warn of what is no fault of the kernel's
                 code = convert(self.ops.apply(node, used, type_, known), type_)
                 return Code(code.text, type_, code.level, 1 + max(a.depth for a in used))
             case _:
                 raise Crash(f"no such scalar node: {type(node).__name__}")
+
+    @staticmethod
+    def _looks_decided(node: Apply, args: list[Code]) -> bool:
+        """Whether a compiler may think it a mistake: x compared with itself, bits of x with a number that lacks them."""
+        return args[0].text == args[1].text or any(isinstance(a, Apply) and a.op in BITWISE for a in node.args)
 
     def _load(self, access: Load, known: dict[int, Known], codes: dict[int, Code]) -> Code:
         text, of = self._element(access, known, codes), access.dtype

@@ -191,7 +191,7 @@ class _Writer:
                 condition, known = self.exprs.value(root)
                 if known is None or known.low == 0:
                     self.open(f"if (!{condition.at(ATOM)}) {{ /* {comment(stmt.message)} */")
-                    self.line(self.trap("assertion"))
+                    self.line(self.trap(stmt.kind))
                     self.close()
                 self.ranges.assume(root, True)
             case Evaluate():

@@ -197,10 +197,11 @@ class Store(Stmt):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assert(Stmt):
-    """Traps with `message` unless `condition` holds."""
+    """Traps with `message` unless `condition` holds; `kind` is the trap's."""
 
     condition: Expr
     message: str
+    kind: str = "assertion"
 
     @property
     def expressions(self) -> Sequence[Expr]:

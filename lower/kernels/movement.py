@@ -101,7 +101,7 @@ def _take(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Typ
             index = cast(index, "int64")
         below = index < size
         inside = below if index.dtype is UINT64 else apply("and", index >= -size, below)
-        return Assert(inside, f"take: an index is outside of [-{size}, {size})")
+        return Assert(inside, f"take: an index is outside of [-{size}, {size})", "out of bounds")
 
     def element(*i: Expr) -> Stmt:
         index = cast(indices[i[axis:last]], "int64")

@@ -1,1 +1,1 @@
-"""Intervals for every number of a program: the parts behind `assay.semantics.bounds` (specs/semantics.md, "Numbers")."""
+"""Intervals for the numbers of a program: the parts behind `assay.semantics.bounds` (specs/semantics.md, "Numbers")."""

@@ -162,8 +162,8 @@ def _conv_rule(rank: int, name: str, require: Callable[[bool, str, str], None]) 
         require(
             _numbers(attrs["padding"], 2 * rank, 0),
             "C3",
-            f"padding is {attrs['padding']!r}; a tuple of {2 * rank} integers of at least 0 is wanted: those before each"
-            " spatial axis, then those after",
+            f"padding is {attrs['padding']!r}; a tuple of {2 * rank} integers of at least 0 is wanted: those before"
+            " each spatial axis, then those after",
         )
         groups = attrs["groups"]
         require(is_int(groups, 1), "C4", f"groups is {groups!r}; a positive integer is wanted")

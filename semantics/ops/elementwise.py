@@ -179,8 +179,8 @@ def _onnx(name: str, relax: str) -> str:
 
 
 EXACT = "exact"
-ROUNDED = "half an ulp; integers exact"
-ELEMENTARY = "4 ulp"
+ROUNDED = "one rounding, to nearest or faithful; integers exact"
+ELEMENTARY = "4 ulp; 2 in types of 16 bits, 1 in types of 8"
 
 _UNARY = (
     _unary("negative", "-x; integers wrap", NUMERIC, lambda attrs, x: -x, EXACT, _onnx("Neg", "negative")),
@@ -197,7 +197,7 @@ _UNARY = (
         "sigmoid", "1 / (1 + exp(-x))", FLOAT, _sigmoid,
         "the bound of its formula, and 6 unit roundoffs of 1 for 1/2 + tanh(x / 2) / 2", _onnx("Sigmoid", "sigmoid"),
     ),
-    _unary("tanh", "The hyperbolic tangent of x", FLOAT, lambda attrs, x: np.tanh(x), ELEMENTARY, _onnx("Tanh", "tanh")),
+    _unary("tanh", "Hyperbolic tangent of x", FLOAT, lambda attrs, x: np.tanh(x), ELEMENTARY, _onnx("Tanh", "tanh")),
     _unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, _onnx("Erf", "erf")),
     _unary("floor", "x rounded down", FLOAT, lambda attrs, x: np.floor(x), EXACT, _onnx("Floor", "floor")),
     _unary("ceil", "x rounded up", FLOAT, lambda attrs, x: np.ceil(x), EXACT, _onnx("Ceil", "ceil")),
@@ -298,7 +298,7 @@ ASTYPE = _unary(
     " is out of range; between integers wrapped; to bool x != 0; from bool 0 or 1",
     ANY,
     _astype,
-    "exact where the dtype holds the value, else half an ulp; an operand that is off may be truncated either way",
+    "exact where the dtype holds the value, else one rounding; an operand that is off may be truncated either way",
     _onnx("Cast", "astype"),
     ({"dtype": "float16"}, {"dtype": "int8"}, {"dtype": "bool"}, {"dtype": "float64"}),
     type_rule=_astype_rule,

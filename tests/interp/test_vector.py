@@ -27,6 +27,7 @@ from assay.semantics.tensor import (
     PrimFunc,
     Seq,
     Stmt,
+    While,
     loops,
     seq,
     store,
@@ -370,6 +371,21 @@ def test_nests_too_deep_for_lanes_are_left_to_the_definition() -> None:
     func = PrimFunc("f", (out,), 1, seq(store(out, (), const(0)), deep))
     (got,) = agree(func, [], planned=False)
     assert int(got) == 4
+
+
+@pytest.mark.parametrize("depth", [17, 18, 19, 22])
+def test_python_allows_so_many_loops(depth: int) -> None:
+    """Loops that carry a value, and while loops, as deep as Python takes them and deeper."""
+    out, n = Buffer("out", (), INT64), Buffer("n", (), INT64)
+    once = While(n[()] > 0, store(n, (), n[()] - 1))
+    for body in (store(out, (), out[()] + 1), seq(store(n, (), const(1)), once, store(out, (), out[()] + 1))):
+        for k in range(depth - (not isinstance(body, Seq))):
+            if k % 3 == 1:
+                body = seq(store(n, (), const(1)), While(n[()] > 0, seq(body, store(n, (), const(0)))))
+            else:
+                body = For(Var(f"v{k}"), const(2 if k < 4 else 1) + out[()] * 0, body)
+        func = PrimFunc("f", (out,), 1, Allocate(n, seq(store(n, (), const(0)), store(out, (), const(0)), body)))
+        agree(func, [])
 
 
 def test_long_chains() -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from assay.interp.affine import Affine, affine, decide
-from assay.interp.blocks import Blocks, Loop, build, walk
+from assay.interp.blocks import Blocks, Loop, walk
+from assay.interp.building import build
 from assay.interp.regions import Regions, analyse
 from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.scalar import Expr, Var, apply, cast, const, evaluate

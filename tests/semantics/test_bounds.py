@@ -102,7 +102,7 @@ float32s = st.one_of(bits, special.map(F32), st.floats(-100, 100, width=32).map(
 
 
 @given(st.lists(float32s, min_size=1, max_size=8), st.lists(float32s, min_size=1, max_size=8))
-@settings(max_examples=150)
+@settings(max_examples=60)
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
 def test_any_float32(name: str, a: list[Any], b: list[Any]) -> None:
     """Exact operands, any bit pattern: NaN, infinities and overflow like for like, subnormal results within reach."""

@@ -1,4 +1,4 @@
-"""Type rules of elementwise operators, contractions and normalisations: symbolic dims, a negative test for each label."""
+"""Types of elementwise operators, contractions and normalisations: symbolic dims, a negative test for each label."""
 
 from __future__ import annotations
 

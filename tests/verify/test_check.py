@@ -17,6 +17,7 @@ from assay.semantics.graph import CallTIR, Let
 from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
 from assay.verify.check import Check, Judged, Line, Lowering
+from assay.verify.compiled import compile_c, run_sanitized
 
 
 def run(model: onnx.ModelProto, **more: object) -> list[Line]:
@@ -71,6 +72,21 @@ def test_what_the_reference_evaluator_gets_wrong(name: str) -> None:
     line = failed(run(proto, given=model.inputs, judged=[Judged("reference", model=proto)]))
     assert line.stage == "reference"
     assert {"squeezenet": "Softmax", "densenet121": "BatchNormalization"}[name] in line.evidence.detail
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["small_cnn", "transformer_block", "shufflenet"])
+def test_the_c_under_sanitizers(name: str) -> None:
+    """The address and undefined-behaviour sanitizers find nothing, every buffer an allocation of exactly its size; and
+    the outputs are those of the optimised library."""
+    made = {"small_cnn": small_cnn, "transformer_block": transformer_block}
+    proto = made[name]() if name in made else next(m.load() for m in light_models() if m.name == name)
+    check = Check(Lowering(proto, name))
+    assert all(line.evidence.holds for line in check.lines())
+    assert check.source is not None
+    wanted = compile_c(check.source, reproducible=True).run(check.inputs)
+    got = run_sanitized(check.source, check.inputs, reproducible=True, timeout=600)
+    assert {n: a.tobytes() for n, a in got.items()} == {n: a.tobytes() for n, a in wanted.items()}
 
 
 # --- planted faults: issue 2, "done when" 2 ------------------------------------------------------------------------
