@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import onnx
-from assay.lower.onnx_import import import_onnx
 
 from assay.interp import vector
 from assay.interp.graph import evaluate
 from assay.lower.c import CSource, emit
+from assay.lower.onnx_import import import_onnx
 from assay.lower.pipeline import Pass, passes
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from assay.lower.onnx_import import import_onnx, load_model
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -21,6 +20,7 @@ from rich.text import Text
 
 from assay.interp import graph
 from assay.interp.graph import evaluate
+from assay.lower.onnx_import import import_onnx, load_model
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap
 from assay.verify import certificate
 from assay.verify.backends import backend as find_backend

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from assay.verify.compiled import Compiled, Look, compile_c
 
 from assay.interp import graph, machine
 from assay.lower.c import CSource
@@ -28,6 +27,7 @@ from assay.semantics.scalar import TRANSCENDENTAL, Apply
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.walk import post_order
 from assay.verify.backends import backend
+from assay.verify.compiled import Compiled, Look, compile_c
 from assay.verify.evidence import Evidence, checked, plural, refuted, size, tested
 from assay.verify.legalize_check import outside
 from assay.verify.program_check import describe

@@ -10,12 +10,13 @@ import time
 
 import numpy as np
 import pytest
+from rich.console import Console
+from rich.table import Table
+
 from assay.interp import tensor, vector
 from assay.lower.kernels import build
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.types import TensorType
-from rich.console import Console
-from rich.table import Table
 
 N = 64
 MLIR = f"""

@@ -37,7 +37,7 @@ def values(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array
     if of is BOOL:
         return rng.integers(0, 2, shape).astype(bool)
     if of.is_integer:
-        return rng.integers(max(of.min, -(2**40)), min(of.max, 2**40), shape, endpoint=True).astype(of.numpy)
+        return rng.integers(max(int(of.min), -(2**40)), min(int(of.max), 2**40), shape, endpoint=True).astype(of.numpy)
     data = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, shape)
     special = rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan, of.smallest_subnormal, 1.0], shape)
     with np.errstate(all="ignore"):
@@ -63,25 +63,31 @@ def outcome(run: Any) -> Any:
         return (trap.kind, trap.message)
 
 
+def about(func: PrimFunc, compiled: vector.Compiled) -> str:
+    """What to read when the two disagree."""
+    return f"{func}\n{compiled.source}"[:5000]
+
+
 def agree(func: PrimFunc, inputs: list[Array], *, planned: bool | None = None) -> Any:
     """Run both ways and compare; the generated kernel alone must trap exactly where the definition does."""
     expected = outcome(lambda: tensor.run(func, inputs))
     compiled = vector.compile_function(func, inputs)
     if planned is not None:
         assert (compiled.kernel is not None) == planned, compiled.reason
-    if compiled.kernel is not None:
+    generated = compiled.kernel
+    if generated is not None:
         outputs = [np.full(b.static_shape, 77).astype(b.dtype.numpy) for b in func.outputs]
 
         def kernel() -> Any:
             with np.errstate(all="ignore"):
-                compiled.kernel(inputs, outputs, [None] * len(func.allocations))
+                generated(inputs, outputs, [None] * len(func.allocations))
             return tuple(outputs)
 
         got = outcome(kernel)
         trapped = isinstance(expected[0], str) if expected else False
-        assert (isinstance(got[0], str) if got else False) == trapped, (expected, got, func, compiled.source)
+        assert (isinstance(got[0], str) if got else False) == trapped, f"{expected}\n{got}\n{about(func, compiled)}"
         if not trapped:
-            assert all(map(same_bits, got, expected)), (func, compiled.source)
+            assert all(map(same_bits, got, expected)), about(func, compiled)
     got = outcome(lambda: vector.run(func, inputs))
     if expected and isinstance(expected[0], str):
         assert got == expected
@@ -286,7 +292,7 @@ class Maker:
             body.append(self.probe(b))
         self.writable.pop()
         if self.number(0, 3) == 0:
-            data = np.arange(int(np.prod(b.shape)) or 1).reshape(b.static_shape).astype(b.dtype.numpy)
+            data = np.arange(int(np.prod(b.static_shape)) or 1).reshape(b.static_shape).astype(b.dtype.numpy)
             return AllocateConst(b, data, body[-1])
         return Allocate(b, seq(*body))
 

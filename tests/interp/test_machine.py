@@ -189,9 +189,9 @@ def test_scratch_over_the_result_of_its_step(execute: Any) -> None:
 
 
 def test_a_slot_overwritten_between_its_steps(execute: Any) -> None:
-    """a is read by the last step, but step 1 has put its result there: off by a few bytes only."""
+    """The first result is read by the last step, but step 2 has had its workspace there."""
     late = Step("add", ("a", "y"), ("z",))
-    slots = {"a": {"stop": 4, "offset": 64}, "s": {"offset": 0}, "t": {"offset": 64, "producer": "late"}}
+    slots: dict[str, dict[str, Any]] = {"a": {"stop": 4, "offset": 64}, "s": {"offset": 0}, "t": {"offset": 64, "producer": "late"}}
     got = trap(module(slots, steps=(*STEPS[:3], late)), execute)
     assert got.kind == "clobbered" and "step 3 (add)" in got.message
     assert "byte 0 of slot a (filled by double), 64 of the pool, is read" in got.message
@@ -204,7 +204,7 @@ def test_a_dropped_step(execute: Any) -> None:
 
 
 def test_steps_in_another_order(execute: Any) -> None:
-    free = {s.name: {"start": 0, "stop": 4} for s in SLOTS}
+    free: dict[str, dict[str, Any]] = {s.name: {"start": 0, "stop": 4} for s in SLOTS}
     got = trap(module(free, steps=(STEPS[0], STEPS[2], STEPS[1], STEPS[3])), execute)
     assert got.kind == "unwritten read" and "step 1 (reverse)" in got.message and "slot s" in got.message
 

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from assay.interp import emit_value, lanes, plan, tensor, vector
-from assay.semantics import transcendental
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import OPERATIONS, Expr, Var, apply, cast, const
+from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, Expr, Var, apply, cast, const
 from assay.semantics.tensor import (
     Allocate,
     Assert,
@@ -171,12 +170,12 @@ def test_casts(source: DType) -> None:
             agree(PrimFunc("cast", (x, out), 1, body), [data], planned=True)
 
 
-@pytest.mark.parametrize("name", transcendental.TRANSCENDENTAL)
+@pytest.mark.parametrize("name", TRANSCENDENTAL)
 @pytest.mark.parametrize("of", [FLOAT16, FLOAT32, FLOAT64], ids=str)
 def test_transcendental_lanes_are_the_scalars(name: str, of: DType) -> None:
     data = np.concatenate([specials(of), values(np.random.default_rng(1), (40,), of)])
     x, out = Buffer("x", data.shape, of), Buffer("out", data.shape, of)
-    arity = transcendental.TRANSCENDENTAL[name].arity
+    arity = TRANSCENDENTAL[name].arity
     body = loops("i", data.shape, lambda i: store(out, i, apply(name, *[x[i], x[0]][:arity])))
     agree(PrimFunc(name, (x, out), 1, body), [data], planned=True)
 

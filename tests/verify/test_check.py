@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import onnx
 import pytest
-from tests.models import LightModel, light_models, small_cnn, transformer_block
 
 from assay.interp import vector
 from assay.lower.c import CSource, emit
@@ -18,6 +17,7 @@ from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
 from assay.verify.check import Check, Judged, Line, Lowering
 from assay.verify.compiled import compile_c, run_sanitized
+from tests.models import LightModel, light_models, small_cnn, transformer_block
 
 
 def run(model: onnx.ModelProto, **more: object) -> list[Line]:

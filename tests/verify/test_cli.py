@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from assay.verify.cli import main
 from onnx import TensorProto, helper
 
+from assay.verify.cli import main
 from tests.models import model, small_cnn
 
 
