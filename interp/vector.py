@@ -23,7 +23,7 @@ from assay.interp.building import build
 from assay.interp.emit import Kernel, compile_plan
 from assay.interp.plan import make_plan
 from assay.interp.regions import analyse
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import PrimFunc
 
@@ -76,9 +76,10 @@ def run(
             raise
         try:
             # lanes meet traps in another order than the definition does
-            return _copy(tensor.run(func, inputs, limit=RETRACE), outputs)
+            tensor.run(func, inputs, limit=RETRACE)
         except tensor.Unfinished:
             raise trap.at(func.name) from None
+        raise Crash(f"{func.name}: lanes trap where the definition does not: {trap}") from trap
 
 
 def compile_function(func: PrimFunc, inputs: Sequence[Array]) -> Compiled:

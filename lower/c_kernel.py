@@ -370,7 +370,12 @@ class _Writer:
             text = f"(uint8_t){value.operand}"
         else:
             text = value.text
-        self.line(f"(void)({text});" if where is None else f"{where} = {text};")
+        if where is None:
+            self.line(f"(void)({text});")
+        elif where == text and place.scalar:
+            self.line(f"(void){text};")  # its own value
+        else:
+            self.line(f"{where} = {text};")
 
 
 def write_kernel(kernel: PrimFunc, name: str, macro: str, library: Library) -> CKernel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from assay.interp import graph as interp
 from assay.lower.anf import to_anf
@@ -38,6 +39,7 @@ def bindings(f: Function) -> list[str]:
     return out
 
 
+@pytest.mark.row("A1")
 def test_sharing_is_one_binding() -> None:
     x = var("x", F)
     s = call("exp", x)
@@ -82,6 +84,7 @@ def test_what_can_fail_is_not_hoisted() -> None:
     assert check_anf(m, a).holds
 
 
+@pytest.mark.row("A3")
 def test_let_keeps_its_name_and_flattens() -> None:
     x = var("x", F)
     inner, outer = var("inner", F), var("outer", F)
@@ -104,6 +107,7 @@ def test_closure_and_call() -> None:
     assert interp.run(m, data)["output_0"].tobytes() == interp.run(a, data)["output_0"].tobytes()
 
 
+@pytest.mark.row("V20")
 def test_deep_chain() -> None:
     x = var("x", F)
     e: Expr = x

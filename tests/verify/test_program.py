@@ -55,6 +55,7 @@ def test_every_check_holds() -> None:
     assert check_pool(made["pool"])[0].holds
 
 
+@pytest.mark.row("C5")
 def test_constants_are_folded_and_merged() -> None:
     made = stages(sample())
     values = [a.tolist() for a in made["constants"].constants.values()]
@@ -76,6 +77,7 @@ def test_sign_of_zero_is_content() -> None:
     assert len(stages(module)["constants"].constants) == 2
 
 
+@pytest.mark.row("C7")
 def test_overlapping_constants_are_refused() -> None:
     made = stages(sample())
     x = var("x", F)
@@ -109,6 +111,7 @@ def test_wrong_kernel_is_refused() -> None:
     assert not evidence.holds and "exp" in evidence.detail
 
 
+@pytest.mark.row("A13")
 def test_machine_and_graph_agree() -> None:
     from assay.interp import graph, machine
 
