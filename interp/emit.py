@@ -1,4 +1,12 @@
-"""Python source for a planned function: loops over blocks and views, NumPy calls inside (specs/interp.md, "Vector")."""
+"""Python source for a planned function: loops over blocks and views, NumPy calls inside (specs/interp.md, "Vector").
+
+A matmul of 64 by 64, whose loops over rows and columns are lanes, becomes in essence
+
+    copyto(c, zero)
+    for k, a_k, b_k in zip(range(64), a, b):    # a is a view of shape (64, 1, 64, 1), b one of (64, 1, 1, 64)
+        multiply(a_k, b_k, out=t)
+        add(c, t, out=c)
+"""
 
 from __future__ import annotations
 

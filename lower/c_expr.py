@@ -258,7 +258,8 @@ class ExprWriter:
             case Load():
                 return convert(self._load(node, known, codes), type_)
             case Cast():
-                return self.ops.cast(node, codes[id(node.arg)], type_)
+                arg = codes[id(node.arg)]
+                return self.ops.cast(node, self.local(arg) if node.dtype is BOOL and _has_bits(node.arg) else arg, type_)
             case Apply():
                 same = _same_as(node, known)
                 if same is not None:
@@ -274,7 +275,7 @@ class ExprWriter:
     @staticmethod
     def _looks_decided(node: Apply, args: list[Code]) -> bool:
         """Whether a compiler may think it a mistake: x compared with itself, bits of x with a number that lacks them."""
-        return args[0].text == args[1].text or any(isinstance(a, Apply) and a.op in BITWISE for a in node.args)
+        return args[0].text == args[1].text or any(map(_has_bits, node.args))
 
     def _load(self, access: Load, known: dict[int, Known], codes: dict[int, Code]) -> Code:
         text, of = self._element(access, known, codes), access.dtype
@@ -321,6 +322,13 @@ def _loose(access: Load, known: dict[int, Known]) -> dict[int, tuple[bool, bool]
     bounds = zip(access.buffer.static_shape, access.indices, strict=True)
     sides = [(known[id(e)].low < 0, known[id(e)].high >= n) for n, e in bounds]
     return {i: s for i, s in enumerate(sides) if any(s)}
+
+
+def _has_bits(node: Expr) -> bool:
+    """Whether the value is that of a bitwise operation, as a compiler sees it."""
+    while isinstance(node, Cast):
+        node = node.arg
+    return isinstance(node, Apply) and node.op in BITWISE
 
 
 def _width(node: Apply) -> int:

@@ -121,6 +121,8 @@ def _table() -> dict[str, tuple[tuple[str, ...], str]]:
         for op, sign in (("div", "/"), ("mod", "%"), ("shl", "<<"), ("shr", ">>")):
             text = _SIMPLE.replace("OP_S", f"{op}_u{bits}").replace("SIGN", sign)
             rows[f"{op}_u{bits}"] = (), _typed(text, unsigned, unsigned)
+        name = f"u{bits}_of_i{bits}"
+        rows[name] = (), _typed(_TRUNCATE.replace("OP", name).replace("SOURCE", signed), unsigned, unsigned)
         for width in (8, 16, 32, 64):
             for letter, type_ in (("i", f"int{width}_t"), ("u", f"uint{width}_t")):
                 name = f"{letter}{width}_of_f{bits}"

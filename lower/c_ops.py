@@ -124,6 +124,11 @@ class Ops:
         if to.is_integer and source.is_float:
             helper = f"{'i' if to.kind == 'int' else 'u'}{to.bits}_of_{'f64' if arg.type == 'double' else 'f32'}"
             return Code(f"{self.library.use(helper)}({arg.text})", type_, depth=arg.depth + 1)
+        if to.kind == "uint" and source.kind == "int" and source.bits < to.bits:
+            # gcc takes a signed number made wider and unsigned apart again, and warns of what it finds
+            width = max(to.bits, 32)
+            same = convert(arg, f"int{width}_t")
+            return convert(Code(f"{self.library.use(f'u{width}_of_i{width}')}({same.text})", f"uint{width}_t", depth=1), type_)
         if to.name not in SHORT:
             return convert(arg, type_)
         if arg.type == "double":

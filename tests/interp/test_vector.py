@@ -320,6 +320,15 @@ def test_lanes_name_the_place_themselves(name: str, monkeypatch: pytest.MonkeyPa
         assert "in iteration i=" in got[1]
 
 
+def test_a_trap_that_the_definition_does_not_have_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(*args: Any) -> None:
+        raise Trap("race", "there is none")
+
+    monkeypatch.setattr(vector, "compile_function", lambda *args: vector.Compiled(faulty, ""))
+    with pytest.raises(Crash, match="lanes trap where the definition does not"):
+        vector.run(kernels.split(), inputs_of(kernels.split()))
+
+
 def test_lanes_that_do_not_run_do_not_trap() -> None:
     """A division and an access under a guard that keeps them from harm."""
     inner = seq(store(OUT, Var_i, cast(const(7) // N[Var_i], FLOAT32)), store(OUT, Var_i, X[N[Var_i] - 1]))
