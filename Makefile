@@ -7,7 +7,7 @@ ifeq ($(origin CC),default)
 CC := $(notdir $(firstword $(shell command -v cc) $(shell command -v gcc) $(shell command -v clang) cc))
 endif
 JOBS ?= 2
-MODEL ?= $(shell $(BIN)/python -c 'import onnx, pathlib; print(pathlib.Path(onnx.__file__).parent / "backend/test/data/light/light_squeezenet.onnx")')
+MODEL ?= $(shell $(BIN)/python -c 'import onnx, pathlib; print(pathlib.Path(onnx.__file__).parent / "backend/test/data/light/light_shufflenet.onnx")')
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -20,7 +20,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  Variables: PYTHON=$(PYTHON) CC=$(CC) JOBS=$(JOBS); for demo also MODEL=path/to/model.onnx"
 
-demo: $(READY) compiler ## check a real model (squeezenet) from import to compiled C, ONNX Runtime judged too
+demo: $(READY) compiler ## check a real model (shufflenet) from import to compiled C, ONNX Runtime judged too
 	$(BIN)/assay check "$(MODEL)" --backend onnxruntime
 
 test: $(READY) compiler lint types ## lint, types and all tests but the long random runs and the benchmarks

@@ -63,15 +63,20 @@ def build(func: PrimFunc, dims: Mapping[Var, int]) -> Blocks:
 
 def specialise(expr: Expr, vars: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> Expr:
     """`expr` with variables and buffers replaced."""
-    made = set(buffers.values())
+    new: set[int] = set()  # folding may hand back what was replaced already
 
     def change(node: Expr) -> Expr:
+        if id(node) in new:
+            return node
         if isinstance(node, Var):
-            return vars.get(node, node)
-        if isinstance(node, Load) and node.buffer not in made:  # folding may hand back what was replaced already
+            if node not in vars:
+                raise Unplanned(f"scalar {node.name} is used where it is not bound")
+            node = vars[node]
+        elif isinstance(node, Load):
             if node.buffer not in buffers:
                 raise Unplanned(f"buffer {node.buffer.name} is used where it does not exist")
-            return Load(node.dtype, buffers[node.buffer], node.indices)
+            node = Load(node.dtype, buffers[node.buffer], node.indices)
+        new.add(id(node))
         return node
 
     return rewrite(expr, change)

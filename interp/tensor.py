@@ -72,16 +72,14 @@ class Race:
         self.var = var
         self.now = 0
         self.writer: dict[tuple[Buffer, tuple[int, ...]], int] = {}
-        self.readers: dict[tuple[Buffer, tuple[int, ...]], tuple[int, int]] = {}
-        """The first and the last iteration that read an element."""
+        self.reader: dict[tuple[Buffer, tuple[int, ...]], int] = {}
+        """The first iteration that read an element: if any other than the present one did, it is not the present one."""
 
     def touch(self, buffer: Buffer, index: tuple[int, ...], write: bool) -> None:
         key = (buffer, index)
         other = self.writer.get(key, self.now)
-        if write:
-            first, last = self.readers.get(key, (self.now, self.now))
-            if other == self.now:
-                other = first if first != self.now else last
+        if write and other == self.now:
+            other = self.reader.get(key, self.now)
         if other != self.now:
             raise Trap(
                 "race",
@@ -92,7 +90,7 @@ class Race:
         if write:
             self.writer[key] = self.now
         else:
-            self.readers[key] = (self.readers.get(key, (self.now, 0))[0], self.now)
+            self.reader.setdefault(key, self.now)
 
 
 class _Run:

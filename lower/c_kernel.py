@@ -282,11 +282,8 @@ class _Writer:
             self.scope(stmt.body, partial(self.restore_literal, stmt.var, outer))
             return
         code, known = self.exprs.value(root)
-        unused = ""
-        if code.depth:
-            code = self.exprs.local(code, stmt.var.name)
-            unused = f"{'    ' * self.depth}(void){code.text};\n"
-        at = len(self.lines)
+        code = self.exprs.local(code, stmt.var.name)
+        at, unused = len(self.lines), f"{'    ' * self.depth}(void){code.text};\n"
         self.lines.append("")
         leave = self.exprs.enter(stmt.var, code, known)
 

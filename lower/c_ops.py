@@ -155,13 +155,13 @@ class Ops:
             return Code(text, type_, LOW) if type_ in SIGNED else Code(f"({type_})({text})", type_, UNARY)
         if op in COMPARE and node.args[0].dtype is BOOL and op not in ("eq", "ne"):
             a, b = (x.at(ATOM) for x in (args if op in ("le", "lt") else reversed(args)))
-            return Code(f"(!{a}) {'&' if op in ('lt', 'gt') else '|'} {b}", "int", LOW)
+            return Code(f"(!{a}) {'&&' if op in ('lt', 'gt') else '||'} {b}", "int", LOW)
         if op in COMPARE:
             return Code(f"{args[0].at(SUM)} {COMPARE[op]} {args[1].at(SUM)}", "int", LOW)
         if node.dtype is BOOL:
             if op == "not":
                 return Code(f"!{args[0].at(ATOM)}", "int", LOW)
-            return Code(f"{args[0].operand} {'&' if op in ('and', 'min') else '|'} {args[1].operand}", "int", LOW)
+            return Code(f"{args[0].operand} {'&&' if op in ('and', 'min') else '||'} {args[1].operand}", "int", LOW)
         if op in ("bits_of", "float_of"):
             return Code(f"{self.library.use(op)}({args[0].text})", "int64_t" if op == "bits_of" else "double")
         if node.dtype.is_float:

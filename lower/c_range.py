@@ -135,18 +135,19 @@ class Ranges:
                     return Known(int(k.low > 0 or k.high < 0), int(k.low != 0 or k.high != 0))
                 return k if _within(k.low, k.high, node.dtype) else Known(*dtype_interval(node.dtype))
             case Apply() if all(id(a) in known for a in node.args):
-                return self._apply(node, [known[id(a)] for a in node.args])
+                return self._apply(node, known)
             case _:
                 return Known(*dtype_interval(node.dtype))
 
-    def _apply(self, node: Apply, args: list[Known]) -> Known:
+    def _apply(self, node: Apply, known: Mapping[int, Known]) -> Known:
+        args = [known[id(a)] for a in node.args]
         if all(a.is_single for a in args):
             values = [e.dtype.numpy.type(a.low) for e, a in zip(node.args, args, strict=True)]
             with np.errstate(all="ignore"):
                 value = int(operation(node.op).meaning(*values))
             return Known(value, value, () if node.dtype.is_integer else None, value)
         if node.dtype is BOOL:
-            return _truth(node, args)
+            return self._contradiction(node, known) or _truth(node, args)
         low, high = _reach(node, args)
         if not _within(low, high, node.dtype):
             return Known(*dtype_interval(node.dtype))
@@ -171,29 +172,49 @@ class Ranges:
                 stack.append((node.args[0], not positive))
             elif node.op == ("and" if positive else "or"):
                 stack += [(a, positive) for a in node.args]
-            elif len(node.args) == 2 and node.args[0].dtype.is_integer:
-                self._compare(node.op, positive, *(known[id(a)] for a in node.args))
+            else:
+                fact = _fact(node, positive, known)
+                self.facts += [fact] if fact is not None else []
 
-    def _compare(self, op: str, positive: bool, a: Known, b: Known) -> None:
-        if a.terms is None or b.terms is None:
-            return
-        op = op if positive else {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}.get(op, "")
-        terms = _sum(a.terms, b.terms, -1)
-        gap = b.constant - a.constant  # the terms compare with this as a compares with b
-        match op:
-            case "lt":
-                fact = Fact(terms, None, gap - 1)
-            case "le":
-                fact = Fact(terms, None, gap)
-            case "gt":
-                fact = Fact(terms, gap + 1, None)
-            case "ge":
-                fact = Fact(terms, gap, None)
-            case "eq":
-                fact = Fact(terms, gap, gap)
-            case _:
-                return
-        self.facts.append(fact)
+    @staticmethod
+    def _contradiction(node: Apply, known: Mapping[int, Known]) -> Known | None:
+        """What two comparisons of one form decide together: both at once where that cannot be, or one where it must."""
+        if node.op not in ("and", "or"):
+            return None
+        a, b = (_fact(arg, node.op == "and", known) for arg in node.args)
+        if a is None or b is None or a.terms != b.terms:
+            return None
+        low = max((x for x in (a.low, b.low) if x is not None), default=None)
+        high = min((x for x in (a.high, b.high) if x is not None), default=None)
+        if low is None or high is None or low <= high:
+            return None
+        value = int(node.op == "or")
+        return Known(value, value)
+
+
+def _fact(node: Expr, positive: bool, known: Mapping[int, Known]) -> Fact | None:
+    """What a comparison of integers says where it is `positive`; None for another node, or one that says nothing."""
+    if not isinstance(node, Apply) or node.op not in COMPARISONS or not node.args[0].dtype.is_integer:
+        return None
+    a, b = known[id(node.args[0])], known[id(node.args[1])]
+    if a.terms is None or b.terms is None:
+        return None
+    op = node.op if positive else {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}[node.op]
+    terms = _sum(a.terms, b.terms, -1)
+    gap = b.constant - a.constant  # the terms compare with this as a compares with b
+    match op:
+        case "lt":
+            return Fact(terms, None, gap - 1)
+        case "le":
+            return Fact(terms, None, gap)
+        case "gt":
+            return Fact(terms, gap + 1, None)
+        case "ge":
+            return Fact(terms, gap, None)
+        case "eq":
+            return Fact(terms, gap, gap)
+        case _:
+            return None
 
 
 def _sum(x: Terms, y: Terms, factor: int) -> Terms:

@@ -250,9 +250,58 @@ def collatz() -> PrimFunc:
         half = select(apply("eq", n[()] % 2, 0), n[()] // 2, n[()] * 3 + 1)
         step = seq(store(n, (), half), store(out, i, out[i] + 1))
         start = seq(store(n, (), apply("abs", x[i] % 30) + 1), store(out, i, const(0)))
-        return Allocate(n, seq(start, While(apply("ne", n[()], 1), step)))
+        count = seq(start, While(apply("ne", n[()], 1), step), store(out, i, out[i] * 10 + n[()]))
+        return Allocate(n, when(x[i] % 3 > 0, count, store(out, i, const(-1))))
 
     return PrimFunc("collatz", (x, out), 1, loops("i", (9,), element, kind="parallel"))
+
+
+def own_flag() -> PrimFunc:
+    """A condition on a workspace that each lane has for itself."""
+    x, out, flag = Buffer("x", (7,), FLOAT32), Buffer("out", (7,), FLOAT32), Buffer("flag", (), BOOL)
+
+    def element(i: Expr) -> Stmt:
+        decide = when(flag[()], store(out, i, x[i]), store(out, i, -x[i]))
+        return Allocate(flag, seq(store(flag, (), x[i] > 0.0), decide))
+
+    return PrimFunc("own_flag", (x, out), 1, loops("i", (7,), element, kind="parallel"))
+
+
+def decided_guards() -> PrimFunc:
+    """Guards that hold everywhere or nowhere, each with another branch."""
+    x, out = Buffer("x", (8, 3), FLOAT32), Buffer("out", (8, 3), FLOAT32)
+
+    def element(t: Expr, u: Expr, j: Expr) -> Stmt:
+        i = t * 4 + u
+        wrong = store(out, (i, j), x[i, j] + 1.0)
+        again = store(out, (i, j), out[i, j] * 3.0)
+        return seq(when(i < 8, store(out, (i, j), x[i, j]), wrong), when(i >= 8, wrong, again), when(j < 0, wrong))
+
+    return PrimFunc("decided_guards", (x, out), 1, loops("t u j", (2, 4, 3), element, kind="parallel"))
+
+
+def table_inside() -> PrimFunc:
+    """A constant that begins inside a parallel loop is one for all lanes."""
+    idx, out, lookup = Buffer("idx", (4, 6), INT64), Buffer("out", (4, 6), FLOAT32), Buffer("lookup", (5,), FLOAT32)
+    data = np.arange(5, dtype=np.float32) / 3
+
+    def row(i: Expr) -> Stmt:
+        inner = loops("j", (6,), lambda j: store(out, (i, j), lookup[idx[i, j] % 5]))
+        return AllocateConst(lookup, data, inner)
+
+    return PrimFunc("table_inside", (idx, out), 1, loops("i", (4,), row, kind="parallel"))
+
+
+def empty_then_guarded() -> PrimFunc:
+    """A let in a loop that does not run, then control that differs between lanes."""
+    x, out, n = Buffer("x", (6,), FLOAT32), Buffer("out", (6,), FLOAT32), Buffer("n", (), INT64)
+    k, t = Var("k"), Var("t", FLOAT32)
+
+    def element(i: Expr) -> Stmt:
+        skipped = For(k, n[()] - n[()], LetStmt(t, out[i], store(out, i, t + t)))
+        return seq(store(out, i, x[i]), skipped, when(x[i] > 0.0, store(out, i, x[i]), store(out, i, -x[i])))
+
+    return PrimFunc("empty_then_guarded", (x, n, out), 1, loops("i", (6,), element, kind="parallel"))
 
 
 def let_now() -> PrimFunc:
@@ -297,6 +346,7 @@ def logic() -> PrimFunc:
 LOOPS_LEFT: dict[Callable[..., PrimFunc], int] = {
     matmul: 1, dot_last: 1, conv2d: 3, max_pool: 2, softmax: 2, row_norm: 1, take: 0, split: 0, concat: 0,
     reflect_pad: 0, flatten_tiled: 0, guarded_tiles: 0, triangular: 1, triangular_sum: 0, prefix_sum: 1,
-    reverse_in_place: 1, collatz: 0, let_now: 0, table: 0, logic: 0,
+    reverse_in_place: 1, collatz: 0, own_flag: 0, decided_guards: 0,
+    table_inside: 0, empty_then_guarded: 1, let_now: 0, table: 0, logic: 0,
 }  # fmt: skip
 """Each function, and how many Python loops its generated code should have: those that carry a value or order."""

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from assay.interp import emit_value, lanes, plan, tensor, vector
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, INT64, DType
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, Expr, Var, apply, cast, const
 from assay.semantics.tensor import (
     Allocate,
@@ -39,7 +39,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e-45, -6e-8, 65504.0,
 WHOLE = (0, 1, -1, 2, 3, 5, 7, 127, -128, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
 
 
-@pytest.fixture(params=[(1 << 18, 1 << 18), (16, 4)], ids=["whole", "cut"])
+@pytest.fixture(params=[(1 << 18, 1 << 18), (16, 4), (1 << 18, 4)], ids=["whole", "cut", "cut when scattered"])
 def small_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lanes as they are, and cut into tiny blocks."""
     monkeypatch.setattr(plan, "LANE_BYTES", request.param[0])
@@ -89,6 +89,14 @@ def test_only_loops_that_carry_a_value_are_left(make: Callable[[], PrimFunc]) ->
     func = make()
     source = vector.compile_function(func, inputs_of(func)).source
     assert source.count("for ") == kernels.LOOPS_LEFT[make], source
+
+
+def test_an_operand_that_is_used_often_is_packed() -> None:
+    """The strided window on the image is copied together once for all output channels."""
+    func = kernels.conv2d(c=3, o=8, groups=1)
+    source = vector.compile_function(func, inputs_of(func)).source
+    packed = [line.split()[0] for line in source.splitlines() if line.strip().startswith("copyto(t")]
+    assert len(packed) >= 1, source
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float64", "int8", "uint8", "int64", "float8_e4m3fn", "int4"])
@@ -282,6 +290,11 @@ TRAPS: dict[str, tuple[Stmt, str, str]] = {
         "unwritten read",
         "is read before it is written",
     ),
+    "unwritten workspace of some lanes": (
+        each(lambda i: seq(store(OUT, i, X[i]), when(N[i] > 3, Allocate(TMP, store(OUT, i, TMP[0]))))),
+        "unwritten read",
+        "is read before it is written",
+    ),
     "unwritten output": (each(lambda i: store(OUT, i, X[i]), 5), "unwritten output", "1 of 6 elements of output out"),
     "scattered output": (
         each(lambda i: when(N[i] > 0, store(OUT, i, X[i]))),
@@ -351,6 +364,39 @@ def test_what_is_not_shown_free_of_races_is_left_to_the_definition() -> None:
 def test_stores_to_inputs_are_left_to_the_definition() -> None:
     got = agree(PrimFunc("f", (X, N, OUT), 1, each(lambda i: store(X, i, X[i]))), [X_VALUES, NUMBERS], planned=False)
     assert got[0] == "store to constant"
+
+
+def test_what_is_used_out_of_its_scope_is_left_to_the_definition() -> None:
+    tmp = Buffer("tmp", (6,), FLOAT32)
+    life = Allocate(tmp, each(lambda i: store(tmp, i, X[i])))
+    for use in (each(lambda i: store(OUT, i, tmp[i])), store(tmp, 0, X[0])):
+        got = agree(PrimFunc("f", (X, N, OUT), 1, seq(life, use)), [X_VALUES, NUMBERS], planned=False)
+        assert got[0] == "use outside lifetime"
+    unbound = PrimFunc("f", (X, N, OUT), 1, seq(For(Var_i, const(6), store(OUT, Var_i, X[Var_i])), store(OUT, Var_i, X[0])))
+    for run in (tensor.run, vector.run):
+        with pytest.raises(Invalid, match="unbound scalar variable i"):
+            run(unbound, [X_VALUES, NUMBERS])
+
+
+def test_folding_after_a_let_is_put_in_place() -> None:
+    """Zero plus an element is the element: found only once the let is gone."""
+    out, t = Buffer("out", (6,), INT64), Var("t")
+    body = LetStmt(t, const(0), each(lambda i: store(out, i, t + N[i])))
+    (got,) = agree(PrimFunc("f", (N, out), 1, body), [NUMBERS], planned=True)
+    assert (got == NUMBERS).all()
+
+
+def test_scratch_is_counted_past_code_that_never_runs() -> None:
+    """The second allocation gets the second array, though the first one's loop is empty."""
+    never, live = Buffer("never", (2,), FLOAT32), Buffer("live", (6,), FLOAT32)
+    dead = For(Var("d"), const(0), Allocate(never, store(never, 0, X[0])))
+    decided = when(const(1) < 2, seq(), Allocate(never, store(never, 0, X[0])))
+    used = Allocate(live, seq(each(lambda i: store(live, i, X[i])), each(lambda i: store(OUT, i, live[i]))))
+    func = PrimFunc("f", (X, OUT), 1, seq(dead, decided, used))
+    scratch = [np.full(2, 7, np.float32), np.full(2, 7, np.float32), np.full(6, 7, np.float32)]
+    (got,) = vector.run(func, [X_VALUES], scratch=scratch)
+    assert same_bits(got, X_VALUES) and same_bits(scratch[2], X_VALUES)
+    assert (scratch[0] == 7).all() and (scratch[1] == 7).all()
 
 
 # --- depth -------------------------------------------------------------------------------------------------------

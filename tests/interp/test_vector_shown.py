@@ -96,6 +96,13 @@ def test_quotients_that_arithmetic_removes(expr: Expr, simple: Expr) -> None:
     assert affine(expr, RANGES) == affine(simple, RANGES)
 
 
+def test_quotients_that_it_does_not() -> None:
+    """The rest may reach the divisor: k goes up to 5."""
+    assert affine((VARS[0] * 5 + VARS[2]) // 5, RANGES) != affine(VARS[0] + 0, RANGES)
+    assert affine((VARS[0] * 10 + VARS[2] * 2) // 10, RANGES) != affine(VARS[0] + 0, RANGES)
+    assert affine((VARS[0] * 10 + VARS[2]) // 10, RANGES) == affine(VARS[0] + 0, RANGES)
+
+
 @pytest.mark.parametrize("expr", [VARS[0] * VARS[1], N[VARS[0]], Var("unknown") + 1, apply("max", VARS[0], VARS[1])])
 def test_expressions_without_a_form(expr: Expr) -> None:
     assert affine(expr, RANGES) is None
@@ -207,6 +214,7 @@ NOT_WRITTEN: dict[str, Stmt] = {
     "a gap": seq(fill(15, lambda f: f), fill(24, lambda f: f + 16)),
     "tiles with holes": loops("f g", (10, 3), lambda f, g: store(OUT, f * 4 + g, ONE)),
     "only evens": fill(20, lambda f: f * 2),
+    "evens and the last": seq(fill(20, lambda f: f * 2), store(OUT, 39, ONE)),
     "in one branch": when(X[0] < 1.0, fill(40, lambda f: f)),
     "less in one branch": when(X[0] < 1.0, fill(40, lambda f: f), fill(39, lambda f: f)),
     "by index": fill(40, lambda f: N[f]),

@@ -350,8 +350,11 @@ def test_two_models_in_one_binary(tmp_path: Path) -> None:
     two = emit(network(W * np.float32(2)), "two", inline_limit=0)
     one.write(tmp_path)
     two.write(tmp_path)
-    main = '#include "one.h"\n#include "two.h"\nint main(void) { return (int)ONE_OK + (int)TWO_OK + (one_run == two_run); }\n'
-    (tmp_path / "main.c").write_text(main.replace("one_run == two_run", "sizeof(enum one_status) == 0"))
+    calls = " && ".join(
+        f"{m}_run(NULL, NULL, NULL, NULL) == {m.upper()}_NULL_POINTER"
+        f" && {m}_check_weights(NULL, 0) == {m.upper()}_NULL_POINTER" for m in ("one", "two")
+    )  # fmt: skip
+    (tmp_path / "main.c").write_text(f'#include "one.h"\n#include "two.h"\nint main(void) {{ return !({calls}); }}\n')
     command = [*find_compiler(), *STANDARD, "-Wall", "-Werror", "one.c", "two.c", "main.c", "-o", "main", "-lm"]
     subprocess.run(command, cwd=tmp_path, check=True)
     subprocess.run([tmp_path / "main"], check=True)
@@ -448,6 +451,21 @@ def test_checks_stand_only_where_they_are_needed() -> None:
         "take", (i, x, out), 1, loops("k", (4,), lambda k: store(out, k, x[apply("min", apply("max", i[k], 0), 4)]))
     )
     assert "return M_TRAP" not in emit(alone(clamped), "m").source
+
+
+def test_narrow_numbers_are_shifted_as_wide_ones() -> None:
+    """An int64 that fits 32 bits may be shifted by up to 63."""
+    right, left = Buffer("right", (64,), INT64), Buffer("left", (64,), INT64)
+    body = seq(
+        loops("i", (64,), lambda i: store(right, i, apply("shr", 1000 - i * 40, i))),
+        loops("i", (64,), lambda i: store(left, i, apply("shl", apply("floormod", i, 2), i))),
+    )
+    kernel = PrimFunc("shifts", (right, left), 2, body)
+    want = interpreted(kernel, [])
+    assert isinstance(want, tuple)
+    for level in ("-O0", "-O2"):
+        got = compile_c(emit(alone(kernel), "m"), reproducible=True, flags=(*STRICT, level)).run({})
+        assert same_bits(got["right"], want[0]) and same_bits(got["left"], want[1])
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------

@@ -102,6 +102,39 @@ def test_the_padding_condition_of_a_convolution() -> None:
     assert bounds(ranges, i * 2 + k + 4) == (5, 14)
 
 
+@pytest.mark.parametrize(
+    ("op", "holds", "wanted"),
+    [("lt", True, (0, 2)), ("lt", False, (3, 9)), ("le", True, (0, 3)), ("le", False, (4, 9)), ("gt", True, (4, 9)),
+     ("gt", False, (0, 3)), ("ge", True, (3, 9)), ("ge", False, (0, 2)), ("eq", True, (3, 3)), ("ne", False, (3, 3)),
+     ("ne", True, (0, 9)), ("eq", False, (0, 9))],
+)  # fmt: skip
+def test_conditions_bound_tightly(op: str, holds: bool, wanted: tuple[int, int]) -> None:
+    i = Var("i")
+    ranges = Ranges()
+    ranges.bind(i, Known(0, 9))
+    ranges.assume(apply("not", apply("not", apply(op, i, 3))), holds)
+    assert bounds(ranges, i) == wanted
+    del ranges.facts[:]
+    ranges.assume(apply("or" if not holds else "and", apply(op, 10 - i, 7), apply(op, i, i)), holds)
+    mirrored = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(op, op)
+    if op in ("le", "ge", "eq") and holds or op in ("lt", "gt", "ne") and not holds:
+        other = Ranges()
+        other.bind(i, Known(0, 9))
+        other.assume(apply(mirrored, i, 3), holds)
+        assert bounds(ranges, i) == bounds(other, i)
+
+
+def test_comparisons_that_decide_each_other() -> None:
+    i = Var("i")
+    ranges = Ranges()
+    ranges.bind(i, Known(0, 9))
+    assert bounds(ranges, apply("and", i + 2 >= 5, i < 3)) == (0, 0)
+    assert bounds(ranges, apply("or", i >= 3, i + 1 <= 3)) == (1, 1)
+    assert bounds(ranges, apply("or", apply("ne", i, 3), apply("ne", i, 4))) == (1, 1)
+    for both in (apply("and", i >= 3, i < 4), apply("or", i > 3, i < 3), apply("and", i >= 3, i >= 5)):
+        assert bounds(ranges, both) == (0, 1)
+
+
 def test_what_is_said_of_one_variable_is_not_said_of_another_of_its_name() -> None:
     """A variable bound anew inside the scope of a condition has bounds of its own."""
     i = Var("i")
