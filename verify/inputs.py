@@ -23,7 +23,8 @@ Array = np.ndarray[Any, Any]
 def load(path: Path) -> dict[str, Array]:
     """The tensors of an .npz file by name."""
     try:
-        with np.load(path, allow_pickle=False) as data:
+        with path.open("rb") as file:
+            data = np.load(file, allow_pickle=False)
             if isinstance(data, np.ndarray):
                 raise Invalid("one array where an .npz of named arrays is expected", where=str(path), label="input.C5")
             return {_plain(n): _exotic(n, data[n]) for n in data.files}

@@ -204,6 +204,11 @@ def power(a: Any, b: Any) -> Bounded:
 
 @implements(np.negative)
 def negative(x: Bounded) -> Bounded:
+    if x.of.is_integer:  # which wraps: 0 - x for unsigned, the least number for itself
+        if x.is_exact:
+            return Bounded(np.negative(x.raw.astype(x.of.numpy)), 0, x.of)
+        wraps = (x.value + x.radius > 0) if x.of.kind == "uint" else x.value - x.radius <= float(x.of.min)
+        return Bounded(-x.value, np.where(wraps, np.inf, x.radius), x.of)
     return Bounded(-x.value, 0 if x.is_exact else x.radius, x.of)
 
 
