@@ -202,6 +202,11 @@ def power(a: Any, b: Any) -> Bounded:
 # --- exact -------------------------------------------------------------------------------------------------------
 
 
+def mirrored(x: Bounded) -> Bounded:
+    """The intervals reflected at zero: numbers on the real line, of which no dtype is asked to hold them."""
+    return Bounded(-x.value, 0 if x.is_exact else x.radius, x.of)
+
+
 @implements(np.negative)
 def negative(x: Bounded) -> Bounded:
     if x.of.is_integer:  # which wraps: 0 - x for unsigned, the least number for itself
@@ -209,7 +214,7 @@ def negative(x: Bounded) -> Bounded:
             return Bounded(np.negative(x.raw.astype(x.of.numpy)), 0, x.of)
         wraps = (x.value + x.radius > 0) if x.of.kind == "uint" else x.value - x.radius <= float(x.of.min)
         return Bounded(-x.value, np.where(wraps, np.inf, x.radius), x.of)
-    return Bounded(-x.value, 0 if x.is_exact else x.radius, x.of)
+    return mirrored(x)
 
 
 @implements(np.positive)
@@ -248,7 +253,7 @@ def maximum(a: Any, b: Any) -> Bounded:
 @implements(np.minimum)
 def minimum(a: Any, b: Any) -> Bounded:
     a, b = coerce(a, b)
-    return negative(_larger(negative(a), negative(b)))
+    return mirrored(_larger(mirrored(a), mirrored(b)))
 
 
 @implements(np.clip)

@@ -15,7 +15,7 @@ import numpy as np
 from assay.semantics.bounding.core import Array, Axis, Bounded, Floats, coerce, implements, method
 from assay.semantics.bounding.logic import certain_and_possible, truth
 from assay.semantics.bounding.model import SLACK, U64, gamma, has_infinity, has_sign
-from assay.semantics.bounding.pointwise import divide, literal, negative
+from assay.semantics.bounding.pointwise import divide, literal, mirrored
 from assay.semantics.bounding.rounding import not_below_zero
 from assay.semantics.dtypes import FLOAT64, DType
 
@@ -160,7 +160,7 @@ def least(x: Bounded, axis: Axis = None, keepdims: bool = False, **more: Any) ->
     """The least element; exact."""
     if "initial" in more:
         more = {**more, "initial": -np.asarray(more["initial"], np.float64)}
-    return negative(largest(negative(x), axis, keepdims, **more))
+    return mirrored(largest(mirrored(x), axis, keepdims, **more))
 
 
 @implements(np.any)
