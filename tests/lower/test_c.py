@@ -13,103 +13,36 @@ import numpy as np
 import pytest
 
 from assay.lower.c import CSource, emit
-from assay.lower.c_helpers import Library
-from assay.lower.c_kernel import write_kernel
-from assay.lower.c_names import Names, comment, identifier, quote, unquote
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, INT64
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.module import Module, Program, Slot, Step
-from assay.semantics.scalar import apply, cast, const
+from assay.semantics.module import Module, Program, Step
+from assay.semantics.scalar import apply, const
 from assay.semantics.tensor import (
-    Allocate,
     AllocateConst,
     Buffer,
     Evaluate,
-    For,
     PrimFunc,
-    Var,
     loops,
     seq,
     store,
-    when,
 )
 from assay.semantics.types import TensorType
 from assay.verify.compiled import STANDARD, STRICT, compile_c, find_compiler, run_sanitized
-from tests.lower.planned import Array, alone, interpreted, lanes, planned, same_bits
-
-IMAGE, WEIGHT = (1, 3, 7, 6), (4, 3, 3, 2)
-RESULT = (1, 4, 4, 6)
-
-
-def conv(name: str = "conv2d") -> PrimFunc:
-    """Stride (2, 1), padding (1, 1) in front: the accumulator is workspace, the padding a condition."""
-    x, w, b = Buffer("x", IMAGE, FLOAT32), Buffer("w", WEIGHT, FLOAT32), Buffer("b", (4,), FLOAT32)
-    out = Buffer("out", RESULT, FLOAT32)
-
-    def one(n: Var, c: Var, h: Var, v: Var) -> Any:
-        acc = Buffer("acc", (), FLOAT32)
-
-        def add(ic: Var, kh: Var, kv: Var) -> Any:
-            i, j = h * 2 + kh - 1, v + kv - 1
-            inside = apply("and", apply("and", i >= 0, i < IMAGE[2]), apply("and", j >= 0, j < IMAGE[3]))
-            return when(inside, store(acc, (), acc[()] + x[n, ic, i, j] * w[c, ic, kh, kv]))
-
-        total = seq(store(acc, (), 0.0), loops("ic kh kv", WEIGHT[1:], add), store(out, (n, c, h, v), acc[()] + b[c]))
-        return Allocate(acc, total)
-
-    return PrimFunc(name, (x, w, b, out), 1, loops("n c h v", RESULT, one), {"operator": "nn.conv2d"})
-
-
-def relu(name: str = "relu") -> PrimFunc:
-    x, out = Buffer("x", RESULT, FLOAT32), Buffer("out", RESULT, FLOAT32)
-    body = loops("n c h v", RESULT, lambda *i: store(out, i, apply("max", x[i], const(0, FLOAT32))))
-    return PrimFunc(name, (x, out), 1, body)
-
-
-def softmax_rows(name: str = "rows") -> PrimFunc:
-    """With a row of workspace and exp: large scratch, and a transcendental function."""
-    x, out = Buffer("x", RESULT, FLOAT32), Buffer("out", RESULT, FLOAT32)
-    row, total = Buffer("row", (6,), FLOAT32), Buffer("total", (), FLOAT32)
-
-    def rows(n: Var, c: Var, h: Var) -> Any:
-        fill = loops("v", (6,), lambda v: store(row, v, apply("exp", x[n, c, h, v])))
-        add = loops("v", (6,), lambda v: store(total, (), total[()] + row[v]))
-        divide = loops("v", (6,), lambda v: store(out, (n, c, h, v), row[v] / total[()]))
-        return seq(store(total, (), 0.0), fill, add, divide)
-
-    return PrimFunc(name, (x, out), 1, Allocate(row, Allocate(total, loops("n c h", RESULT[:3], rows))))
-
-
-RNG = np.random.default_rng(3)
-W = RNG.normal(size=WEIGHT).astype(np.float32)
-B = np.array([0.1, -0.0, np.inf, 1e-42], np.float32)
-X = RNG.normal(size=IMAGE).astype(np.float32)
-
-
-def network(weights: Array = W) -> Module:
-    steps = [
-        (conv(), ["data", "w:0", "bias"], ["t0"]),
-        (relu(), ["t0"], ["t1"]),
-        (softmax_rows(), ["t1"], ["prob"]),
-    ]
-    return planned(steps, {"data": TensorType(IMAGE, FLOAT32)}, ["prob"], {"w:0": weights, "bias": B})
-
-
-def expected(x: Array = X) -> Array:
-    value: Array = x
-    for kernel, more in ((conv(), (W, B)), (relu(), ()), (softmax_rows(), ())):
-        result = interpreted(kernel, [value, *more])
-        assert isinstance(result, tuple)
-        (value,) = result
-    return value
-
-
-def compile_strictly(source: CSource, directory: Path, *flags: str) -> str:
-    """What the compiler says with all warnings on; empty if nothing."""
-    source.write(directory)
-    command = [*find_compiler(), *STRICT, *flags, "-c", f"{source.name}.c", "-o", "out.o"]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False).stderr
-
+from tests.lower.c_network import (
+    IMAGE,
+    RESULT,
+    RNG,
+    B,
+    W,
+    X,
+    compile_strictly,
+    conv,
+    expected,
+    network,
+    relu,
+    softmax_rows,
+)
+from tests.lower.planned import alone, interpreted, lanes, planned, same_bits
 
 # --- the whole way ------------------------------------------------------------------------------------------------
 
@@ -283,65 +216,6 @@ def test_files_that_are_not_what_was_written(tmp_path: Path) -> None:
     assert "not a header" in refused()
 
 
-# --- names --------------------------------------------------------------------------------------------------------
-
-
-def test_names_that_are_no_identifiers_or_collide() -> None:
-    """Keywords, macros, library functions, parameters of the entry, and names that become one."""
-    names = ["int", "run", "weights", "workspace", "a.b", "a_b", "a b", "A_B", "NULL", "expf", "class", "status", "base",
-             "m_run", "M_OK", "1/x:0", "é", "", "__x", "memcpy", "INT32_MAX", "y1", "linux", "m_k_add", "f32"]  # fmt: skip
-    x, out = Buffer("for", (2,), FLOAT32), Buffer("m_max_f32", (2,), FLOAT32)
-    body = loops("while", (2,), lambda i: store(out, i, apply("max", x[i], x[i] * const(np.inf, FLOAT32))))
-    steps = []
-    kernels = []
-    for i, n in enumerate(names):
-        kernels.append(PrimFunc(f"k.{n}", (x, out), 1, body))
-        steps.append((kernels[-1], [n], [f"{n} out" if i % 2 else f"out.{n}"]))
-    types = {n: TensorType((2,), FLOAT32) for n in names}
-    module = planned(steps, types, [s[2][0] for s in steps])
-    compiled = compile_c(emit(module, "m"), reproducible=True, flags=(*STRICT, "-O1"))
-    data = {n: np.array([k + 1, -k - 1], np.float32) for k, n in enumerate(names)}
-    got = compiled.run(data)
-    for k, (kernel, (n,), (o,)) in enumerate(steps):
-        want = interpreted(kernel, [data[n]])
-        assert isinstance(want, tuple) and same_bits(got[o], want[0]), (k, n)
-
-
-def test_a_model_may_have_any_name() -> None:
-    for name, prefix in (("my-net v1.2", "my_net_v1_2"), ("free", "free"), ("double", "double_"), ("9", "v9"), ("", "v")):
-        source = emit(alone(lanes("id", [FLOAT32], FLOAT32, 3, lambda v: v)), name)
-        assert source.name == prefix and f"{prefix}_run(" in source.header
-        got = compile_c(source, reproducible=True, flags=(*STRICT, "-O0")).run({"x0": np.ones(3, np.float32)})
-        assert same_bits(got["out"], np.ones(3, np.float32))
-
-
-def test_no_local_hides_a_function_of_the_file() -> None:
-    """Buffers and variables called as the helpers are."""
-    x, out = Buffer("m_floordiv_i64", (3,), INT64), Buffer("M_TRAP_CAST", (3,), INT64)
-    body = loops("m_abs_i64", (3,), lambda i: store(out, i, apply("abs", apply("floordiv", x[i], x[2 - i]))))
-    kernel = PrimFunc("m_run", (x, out), 1, body)
-    data = np.array([-7, 2, 3])
-    got = compile_c(emit(alone(kernel), "m"), reproducible=True, flags=(*STRICT, "-O1")).run({x.name: data})
-    want = interpreted(kernel, [data])
-    assert isinstance(want, tuple) and same_bits(got[out.name], want[0])
-
-
-def test_identifiers_and_comments() -> None:
-    assert [identifier(n) for n in ("int", "x.y", "3", "_Z", "NULL", "tanhf", "conv1")] == [
-        "int_", "x_y", "v3", "Z", "NULL_", "tanhf_", "conv1"]  # fmt: skip
-    names = Names()
-    assert [names.fresh("a"), names.fresh("a"), names.fresh("a_2"), names.fresh("a")] == ["a", "a_2", "a_2_2", "a_3"]
-    for text in ("", "a", "*/", "/*/", "??/", "????", "\\", "é\n", '"', "/**/"):
-        assert unquote(quote(text)) == text and not re.search(r"\*/|/\*|\?\?|[^ -~]", quote(text))
-    assert comment("a*/ /* ??/ \\\n é") == "a* / / * ? ?/ \\  \\xe9"
-
-
-def test_comments_cannot_be_broken_out_of(tmp_path: Path) -> None:
-    kernel = replace(lanes("evil */ #error", [FLOAT32], FLOAT32, 2, lambda v: v), attrs={"operator": "??/\n*/"})
-    source = emit(alone(kernel), "m", digest='"*/ \n#error\\')
-    assert compile_strictly(source, tmp_path, "-O1", "-Wcomment", "-Wtrigraphs") == ""
-
-
 # --- shapes of programs -------------------------------------------------------------------------------------------
 
 
@@ -466,84 +340,3 @@ def test_narrow_numbers_are_shifted_as_wide_ones() -> None:
     for level in ("-O0", "-O2"):
         got = compile_c(emit(alone(kernel), "m"), reproducible=True, flags=(*STRICT, level)).run({})
         assert same_bits(got["right"], want[0]) and same_bits(got["left"], want[1])
-
-
-# --- what is refused ----------------------------------------------------------------------------------------------
-
-
-def _with(module: Module, **slots: Slot) -> Module:
-    return module.with_(main=replace(module.program, slots={**module.program.slots, **slots}))
-
-
-def test_a_plan_that_does_not_fit_is_refused() -> None:
-    module = network()
-    t0 = module.program.slots["t0"]
-    cases = [
-        (_with(module, t0=replace(t0, offset=None)), "c.C9"),
-        (_with(module, t0=replace(t0, offset=(module.program.workspace_bytes or 0) - 64)), "c.C10"),
-        (_with(module, t0=replace(t0, offset=-64)), "c.C10"),
-        (_with(module, t0=replace(t0, offset=4)), "c.C11"),
-        (module.with_(main=replace(module.program, workspace_bytes=None)), "c.C9"),
-        (module.with_(main=replace(module.program, inputs=())), "c.C12"),
-        (module.with_(main=replace(module.program, outputs=())), "c.C12"),
-        (replace(module, constants={}), "c.C7"),
-    ]
-    for wrong, label in cases:
-        with pytest.raises(Invalid) as caught:
-            emit(wrong, "net")
-        assert caught.value.label == label
-    clash = _with(module, bias=replace(module.program.slots["bias"], offset=0))
-    with pytest.raises(Invalid, match="share the byte") as caught:
-        emit(clash, "net", inline_limit=0)
-    assert caught.value.label == "c.C2"
-    homeless = _with(module, bias=replace(module.program.slots["bias"], offset=None))
-    emit(homeless, "net")
-    with pytest.raises(Invalid) as caught:
-        emit(homeless, "net", inline_limit=0)
-    assert caught.value.label == "c.C8"
-
-
-@pytest.mark.parametrize("of", ["int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
-def test_dtypes_without_c_are_unsupported(of: str) -> None:
-    with pytest.raises(Unsupported, match=of) as caught:
-        emit(alone(lanes("id", [DTYPES[of]], DTYPES[of], 2, lambda v: v)), "m")
-    assert caught.value.label == "c.C1"
-
-
-def test_other_constructs_that_are_refused() -> None:
-    x, out = Buffer("x", (3,), INT32), Buffer("out", (3,), INT32)
-    to_input = PrimFunc("bad", (x, out), 1, store(x, 0, const(1, INT32)))
-    with pytest.raises(Invalid) as caught:
-        emit(alone(to_input), "m")
-    assert caught.value.label == "c.C4"
-    mixed = PrimFunc("bad", (out,), 1, For(Var("i", INT32), const(3), store(out, 0, const(1, INT32))))
-    with pytest.raises(Unsupported) as caught:
-        emit(alone(mixed), "m")
-    assert caught.value.label == "c.C5"
-
-
-def test_symbolic_sizes_and_stray_names_are_refused() -> None:
-    n = Var("n")
-    out = Buffer("out", (n,), FLOAT32)
-    with pytest.raises(Invalid):
-        emit(alone(PrimFunc("open", (out,), 1, store(out, 0, 1.0))), "m")
-    inner = Buffer("inner", (n,), FLOAT32)
-    fixed = Buffer("out", (1,), FLOAT32)
-    for body, label in (
-        (Allocate(inner, store(inner, 0, 1.0)), "c.C6"),
-        (store(fixed, 0, Buffer("stray", (1,), FLOAT32)[0]), "tensor.C10"),
-        (store(fixed, 0, cast(n, FLOAT32)), "scalar.C7"),
-        (For(Var("f", FLOAT32), const(2.0, FLOAT32), store(fixed, 0, 1.0)), "c.C14"),
-    ):
-        with pytest.raises(Invalid) as caught:
-            write_kernel(PrimFunc("bad", (fixed,), 1, body), "m_k_bad", "M", Library("m", "M"))
-        assert caught.value.label == label
-
-
-def test_int32_loop_variables() -> None:
-    out = Buffer("out", (3,), INT32)
-    i = Var("i", INT32)
-    kernel = PrimFunc("iota", (out,), 1, For(i, const(3, INT32), store(out, i, i * 2)))
-    got = compile_c(emit(alone(kernel), "m"), reproducible=True, flags=(*STRICT, "-O2")).run({})
-    assert got["out"].tolist() == [0, 2, 4]
-
