@@ -288,10 +288,10 @@ class _Evaluator:
             case Tuple():
                 return tuple(args)
             case TupleGetItem():
-                return args[0][node.index]
+                result: Value = args[0][node.index]
             case CallTIR():
                 out = tuple(self.kernel(self.module.kernel(node.func), args))
-                result: Value = out if isinstance(node.type, TupleType) else out[0]
+                result = out if isinstance(node.type, TupleType) else out[0]
             case Call() if isinstance(node.op, Operator):
                 attrs = {k: _at(v, frame.symbols) for k, v in node.attrs.items()}
                 try:

@@ -94,14 +94,17 @@ def _fold(function: Function, module: Module, evaluate: Evaluate, table: _Table)
     """The function without bindings that have a constant value; what is left uses the table."""
     uses = Counter(c for node in post_order(function) for c in node.children if isinstance(c, Var))
     known: dict[Expr, Any] = {}
+    tuples: dict[Expr, Expr] = {}
 
     def lift(node: Expr) -> Expr:
         data = node.data if isinstance(node, Constant) else known.get(node)
         if isinstance(data, tuple):
-            return Tuple(node.type, tuple(GlobalVar(t, table.add(d)) for t, d in zip(flatten(node.type), data, strict=True)))
+            fields = zip(flatten(node.type), data, strict=True)
+            tuples[node] = Tuple(node.type, tuple(GlobalVar(t, table.add(d)) for t, d in fields), span=node.span)
+            return node
         return node if data is None else GlobalVar(node.type, table.add(data), device=node.device, span=node.span)
 
-    kept: list[tuple[Var, Expr]] = []
+    kept: list[tuple[Var, Expr | None]] = []
     body: Expr = function.body
     while isinstance(body, Let):
         var, bound = body.var, body.value
@@ -110,6 +113,8 @@ def _fold(function: Function, module: Module, evaluate: Evaluate, table: _Table)
             kept.append((var, rewrite(bound, lift)))
         else:
             known[var] = data
+            if isinstance(data, tuple):
+                kept.append((var, None))  # a tuple of constants is no constant: it is bound where one is still used
         for child in bound.children:
             # a folded operand is let go after its last use: a weight and its transpose need not both stay
             if isinstance(child, Var):
@@ -118,8 +123,9 @@ def _fold(function: Function, module: Module, evaluate: Evaluate, table: _Table)
                     known.pop(child, None)
         body = body.body
     result = rewrite(body, lift)
-    for var, bound in reversed(kept):
-        result = let(var, bound, result)
+    for var, value in reversed(kept):
+        value = value or tuples.get(var)
+        result = result if value is None else let(var, value, result)
     return replace(function, body=result)
 
 

@@ -197,6 +197,9 @@ def check_program(program: Program, module: Module) -> None:
             raise Invalid(
                 f"step {i} gives {step.kernel} {len(given)} slots, it takes {len(wanted)}", where=step.span, label="program.C2"
             )
+        made = [*step.writes, *step.scratch]
+        if len(set(made)) != len(made) or set(made) & set(step.reads):
+            raise Invalid(f"step {i} ({step.kernel}) uses one slot twice", where=step.span, label="program.C5")
         for buffer, name in zip(wanted, given, strict=True):
             slot = program.slots.get(name)
             if slot is None:
@@ -206,3 +209,5 @@ def check_program(program: Program, module: Module) -> None:
                 raise Invalid(f"step {i}: {buffer} is given slot {name}: {slot.type}", where=step.span, label="program.C3")
             if name in step.writes and slot.place in ("input", "constant"):
                 raise Invalid(f"step {i} writes {slot.place} {name}", where=step.span, label="program.C4")
+            if name in step.scratch and slot.place != "workspace":
+                raise Invalid(f"step {i} uses {slot.place} {name} as scratch", where=step.span, label="program.C4")

@@ -211,6 +211,8 @@ def _value(v: Any, built: list[Any], arrays: ArrayReader) -> Any:
     ((tag, x),) = v.items()
     match tag:
         case "r":
+            if not 0 <= x < len(built):
+                raise IndexError(f"row {x} is not an earlier one")
             return built[x]
         case "float":
             return float.fromhex(x)

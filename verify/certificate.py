@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from assay.lower.c import CSource, emit
+from assay.lower.c_names import identifier as c_identifier
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
@@ -116,9 +117,14 @@ class Stored:
                 raise ValueError("unknown format")
             self.name, self.seed = str(self.manifest["name"]), int(self.manifest["seed"])
             self.lines = list(self.manifest["lines"])
+            if self.seed < 0 or c_identifier(self.name) != self.name:
+                raise ValueError("the seed or the name cannot be")
+            missing = required(self.name) - set(files)
+            if missing:
+                raise ValueError(f"no digest of {min(missing)}")
         except FileNotFoundError:
             raise Invalid("no certificate here; assay build makes one", where=str(directory), label="certificate.C1") from None
-        except (OSError, ValueError, KeyError, TypeError) as wrong:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as wrong:
             raise Invalid(f"not a certificate: {wrong}", where=str(path), label="certificate.C1") from None
         for name, digest in files.items():
             file = directory / name
@@ -154,6 +160,13 @@ class Stored:
         return path.read_text("utf-8") if path.is_file() else ""
 
 
+def required(name: str) -> set[str]:
+    """The files that every certificate has."""
+    inside = [f"{i + 1}-{stage.name}.json" for i, stage in enumerate(STAGES)]
+    inside += ["tensors.bin", "inputs.npz", "outputs.npz", "pool.smt2", "constants.smt2"]
+    return {f"{name}.c", f"{name}.h", *(f"{FOLDER}/{n}" for n in inside)}
+
+
 def lines(stored: Stored, check: Check) -> Iterator[Line]:
     """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found."""
     holds = True
@@ -166,6 +179,10 @@ def lines(stored: Stored, check: Check) -> Iterator[Line]:
 
 
 def _claims(stored: Stored, check: Check) -> Evidence:
+    made = emit(check.modules["pool"], stored.name)
+    assert check.source is not None
+    if (made.source, made.header) != (check.source.source, check.source.header):
+        return refuted("checked", "the C text is not the one that the stored plan makes")
     for about, text in check.queries.items():
         if stored.query(about) != text:
             return refuted("checked", f"{about}.smt2 is not the query that the stored plan makes")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -196,5 +197,9 @@ def main() -> None:
         fail(f"assay: {wrong}", 2)
     except MemoryError:
         fail("assay: not enough memory", 2)
+    except Exception as wrong:  # noqa: BLE001  the last resort: a person gets a line, not a traceback
+        frame = traceback.extract_tb(wrong.__traceback__)[-1]
+        at = f"{Path(frame.filename).name}:{frame.lineno}"
+        fail(f"assay: this is a fault in Assay, please report it: {type(wrong).__name__} at {at}: {wrong}", 3)
     except KeyboardInterrupt:
         fail("assay: interrupted", 130)

@@ -18,8 +18,8 @@ import onnx
 from assay.interp import graph, machine
 from assay.lower.c import CSource
 from assay.semantics.bounds import Bounded
-from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Crash, Trap
+from assay.semantics.dtypes import DType, dtype
+from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module, Step
 from assay.semantics.ops import operator
@@ -90,7 +90,7 @@ class Comparison:
         def record(index: int, step: Step, arrays: Mapping[str, Array]) -> None:
             nonlocal wrong
             self.progress(index + 1, len(program.steps))
-            digests.append([_digest(arrays[n]) for n in step.writes])
+            digests.append([_digest(arrays[n], program.slots[n].type.dtype) for n in step.writes])
             if wrong is None:
                 kernel = self.planned.kernel(step.kernel)
                 odd = step_outside(kernel, [arrays[n] for n in step.reads], [arrays[n] for n in step.writes])
@@ -99,6 +99,7 @@ class Comparison:
         try:
             by_slot = machine.run(self.planned, self.inputs, observe=record)
         except Trap as trap:
+            self.require_no_trap(trap)
             return "", refuted("tested", f"the planned program does not run: {trap}")
         if wrong is not None:
             return "", refuted("tested", wrong)
@@ -112,13 +113,25 @@ class Comparison:
         if wrong is not None:
             return "", refuted("tested", f"planned program: {wrong}")
         said = f"C bit for bit the machine's after each of {plural(len(program.steps), 'step')}, each within its operator's bounds"
+        native = self.native.run(self.inputs)
         if is_transcendental(self.planned):
-            native = self.native.run(self.inputs)
             wrong = self.first_outside({self.names[s]: native[s] for s in program.outputs})
-            if wrong is not None:
-                return "", refuted("tested", f"C with the platform's libm: {wrong}")
             said += "; with the platform's libm inside the graph's"
+        else:
+            types = {s: program.slots[s].type.dtype for s in program.outputs}
+            odd = [s for s, of in types.items() if _digest(native[s], of) != _digest(by_slot[s], of)]
+            wrong = f"output {self.names[odd[0]]} is not bit for bit the machine's" if odd else None
+        if wrong is not None:
+            return "", refuted("tested", f"C as its users compile it: {wrong}")
         return f"{plural(len(self.outputs), 'output')}{self.width()}", tested(said)
+
+    def require_no_trap(self, found: Trap) -> None:
+        """Invalid where the model itself traps alike on these inputs: then there is nothing to compare."""
+        try:
+            graph.run(self.source_module, self.inputs)
+        except Trap as own:
+            if own.kind == found.kind:
+                raise Invalid(f"the model traps on these inputs, give others with --inputs: {own}", label="input.C7") from None
 
     def compare_c(self, digests: list[list[bytes]], by_slot: Mapping[str, Array]) -> str | None:
         """Where the C program first differs from the machine, if it does."""
@@ -129,7 +142,7 @@ class Comparison:
         def compare(index: int, look: Look) -> None:
             step = program.steps[index]
             for name, digest in zip(step.writes, digests[index], strict=True):
-                if not first and _digest(look(program.slots[name])) != digest:
+                if not first and _digest(look(program.slots[name]), program.slots[name].type.dtype) != digest:
                     first.append(f"C differs from the machine in buffer {name}, written by {describe(step, index)}")
 
         try:
@@ -139,7 +152,8 @@ class Comparison:
         if first:
             return first[0]
         for slot in program.outputs:
-            if _digest(got[slot]) != _digest(by_slot[slot]):
+            of = program.slots[slot].type.dtype
+            if _digest(got[slot], of) != _digest(by_slot[slot], of):
                 return f"C differs from the machine in output {self.names[slot]}"
         return None
 
@@ -188,7 +202,7 @@ class Comparison:
         if wrong or culprit:
             return "", refuted("tested", "; ".join(part for part in (culprit, wrong) if part))
         said = f"each operator inside its bounds on the backend's operands; the whole inside the graph's{self.vacuous()}"
-        return f"{plural(len(outputs), 'output')}, {plural(count, 'tensor')}", tested(said)
+        return f"{plural(len(outputs), 'output')}, {count} of {plural(len(made), 'tensor')}", tested(said)
 
     def rebase(
         self, model: onnx.ModelProto, theirs: Mapping[str, Array], made: Sequence[str]
@@ -236,5 +250,12 @@ def step_outside(kernel: PrimFunc, reads: Sequence[Array], writes: Sequence[Arra
     return None
 
 
-def _digest(array: Array) -> bytes:
-    return hashlib.blake2b(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, digest_size=16).digest()
+def _digest(array: Array, of: DType) -> bytes:
+    """The bits of a tensor, every NaN as one: NaN payloads are not observed (rule M5). Bytes are taken as `of`."""
+    data = np.ascontiguousarray(array).reshape(-1)
+    if of.is_float:
+        data = data.view(of.numpy)
+        missing = np.isnan(data)
+        if missing.any():
+            data = np.where(missing, of.numpy.type(np.nan), data)
+    return hashlib.blake2b(data.view(np.uint8).data, digest_size=16).digest()

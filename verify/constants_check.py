@@ -19,7 +19,7 @@ from assay.semantics.module import Module, Slot
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
 from assay.verify.evidence import Evidence, proved, refuted
-from assay.verify.numbering import Numbered, Table, number_function
+from assay.verify.numbering import Numbered, Table, failures, number_function
 from assay.verify.plan import prove
 
 Array = np.ndarray[Any, Any]
@@ -51,6 +51,8 @@ def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
         two = number_function(after, target, table)
         if one.result != two.result or one.recursive != two.recursive:
             return refuted("proved", _difference(one, two)), ""
+        if failures(one, source, table) != failures(two, target, table):
+            return refuted("proved", "a call that can trap is dropped, added or moved"), ""
     slots, size = table_slots(target)
     placed, text = prove(slots, size, "constants")
     if not placed.holds:

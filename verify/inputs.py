@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,9 @@ from assay.semantics.types import TensorType
 Array = np.ndarray[Any, Any]
 
 
+_BROKEN = (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
+
+
 def load(path: Path) -> dict[str, Array]:
     """The tensors of an .npz file by name."""
     try:
@@ -27,34 +32,30 @@ def load(path: Path) -> dict[str, Array]:
             data = np.load(file, allow_pickle=False)
             if isinstance(data, np.ndarray):
                 raise Invalid("one array where an .npz of named arrays is expected", where=str(path), label="input.C5")
-            return {_plain(n): _exotic(n, data[n]) for n in data.files}
+            return dict(_named(n, data[n]) for n in data.files)
     except FileNotFoundError:
         raise Invalid("no such file", where=str(path), label="input.C5") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as wrong:
+    except (OSError, ValueError, EOFError, KeyError, RuntimeError, SyntaxError, *_BROKEN) as wrong:
         raise Invalid(f"not an .npz of arrays: {wrong}", where=str(path), label="input.C5") from None
 
 
-def _exotic(name: str, array: Array) -> Array:
+def _named(name: str, array: Array) -> tuple[str, Array]:
     """NumPy's format has no names for bfloat16 and its like: they travel as bytes, the dtype behind the name."""
-    return array.view(DTYPES[name.rpartition(":")[2]].numpy) if ":" in name and array.dtype.kind == "V" else array
-
-
-def _plain(name: str) -> str:
-    head, colon, tail = name.rpartition(":")
-    return head if colon and tail in DTYPES else name
+    head, _, tail = name.rpartition(":")
+    return (head, array.view(DTYPES[tail].numpy)) if array.dtype.kind == "V" and tail in DTYPES else (name, array)
 
 
 def save(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write an .npz; the file appears whole or not at all."""
 
     def write(to: Path) -> None:
-        named = {}
-        for name, array in arrays.items():
-            of = dtype(array.dtype)
-            exotic = array.dtype.kind == "V" or of.name.startswith(("bfloat", "float8", "int4", "uint4"))
-            named[f"{name}:{of}" if exotic else name] = array.view(f"V{of.itemsize}") if exotic else array
-        with to.open("wb") as file:
-            np.savez(file, **named)  # type: ignore[arg-type]
+        with zipfile.ZipFile(to, "w") as file:
+            for name, array in arrays.items():
+                of = dtype(array.dtype)
+                exotic = array.dtype.kind == "V" or of.name.startswith(("bfloat", "float8", "int4", "uint4"))
+                with file.open(f"{name}:{of}.npy" if exotic else f"{name}.npy", "w", force_zip64=True) as entry:
+                    plain = array.view(f"V{of.itemsize}") if exotic else array
+                    np.lib.format.write_array(entry, np.asanyarray(plain), allow_pickle=False)
 
     replace_file(path, write)
 

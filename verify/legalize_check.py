@@ -37,6 +37,7 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten, same_type
 from assay.semantics.walk import post_order
 from assay.verify.evidence import Evidence, checked, refuted, tested
+from assay.verify.numbering import attrs_key
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]
@@ -85,8 +86,8 @@ def _lockstep(before: Function, after: Function, target: Module, samples: dict[s
             if not isinstance(b, CallTIR):
                 return f"{at} is still an operator"
             claim = target.kernel(b.func).attrs
-            if claim.get("operator") != a.op.name or claim.get("attrs") != dict(a.attrs):
-                return f"{at} is replaced by {b.func}, which claims to be {claim.get('operator')}"
+            if claim.get("operator") != a.op.name or attrs_key(claim.get("attrs", {})) != attrs_key(a.attrs):
+                return f"{at} is replaced by {b.func}, which claims to be {claim.get('operator')} {claim.get('attrs')}"
             samples.setdefault(b.func, a)
             continue
         match a, b:
@@ -95,9 +96,9 @@ def _lockstep(before: Function, after: Function, target: Module, samples: dict[s
             case (Let(), Let()):
                 same = is_same([a.var], [b.var])
             case (Function(), Function()):
-                same = is_same(a.params, b.params) and dict(a.attrs) == dict(b.attrs)
+                same = is_same(a.params, b.params) and attrs_key(a.attrs) == attrs_key(b.attrs)
             case (Call(), Call()):
-                same = isinstance(a.op, Expr) == isinstance(b.op, Expr) and dict(a.attrs) == dict(b.attrs)
+                same = isinstance(a.op, Expr) == isinstance(b.op, Expr) and attrs_key(a.attrs) == attrs_key(b.attrs)
                 same &= isinstance(a.op, Expr) or a.op is b.op
             case (CallTIR(), CallTIR()):
                 same = a.func == b.func

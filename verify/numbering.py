@@ -32,6 +32,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
+from assay.semantics.ops import operator
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, TupleType, Type, flatten
 from assay.semantics.walk import post_order
@@ -79,7 +80,7 @@ Fold = Callable[[Expr, Sequence[Array]], Sequence[Array] | None]
 def _claim(kernel: PrimFunc) -> Key:
     """What a tensor function says it computes; the legalize check holds it to that."""
     if "operator" in kernel.attrs:
-        return ("operator", kernel.attrs["operator"], _attrs(kernel.attrs["attrs"]))
+        return ("operator", kernel.attrs["operator"], attrs_key(kernel.attrs["attrs"]))
     return ("kernel", kernel.name)
 
 
@@ -104,8 +105,15 @@ def tensors(value: int, of: Type, table: Table) -> list[int]:
     return [n for i, t in enumerate(of.fields) for n in tensors(table.field_of(value, i), t, table)]
 
 
-def _attrs(attrs: Mapping[str, Any]) -> str:
-    return repr(sorted((k, str(v)) for k, v in attrs.items()))
+def attrs_key(attrs: Mapping[str, Any]) -> str:
+    """Attributes as text: equal exactly if each has the same type and value, the sign of zero and NaN included."""
+    return repr(sorted((k, _attr_key(v)) for k, v in attrs.items()))
+
+
+def _attr_key(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({','.join(map(_attr_key, value))})"
+    return f"{type(value).__name__} {value.hex() if isinstance(value, float) else value}"
 
 
 @dataclass
@@ -186,7 +194,7 @@ def _number_call(node: Expr, args: list[int], module: Module, table: Table, fold
         case Call() if isinstance(node.op, Operator):
             if node.op.view:
                 return args[0]
-            claim: Key = ("operator", node.op.name, _attrs(node.attrs))
+            claim: Key = ("operator", node.op.name, attrs_key(node.attrs))
         case CallTIR():
             claim = _claim(module.kernel(node.func))
         case _:
@@ -194,6 +202,28 @@ def _number_call(node: Expr, args: list[int], module: Module, table: Table, fold
     operands = [str(c.type) for c in node.children]
     numbers = _results(claim, operands, [str(t) for t in flatten(node.type)], args, table)
     return numbers[0] if isinstance(node.type, TensorType) else table.number("tuple", tuple(numbers))
+
+
+def failures(program: Numbered, module: Module, table: Table) -> list[int]:
+    """The calls that may trap, in the order of an ANF function, but for those whose value is a constant (rule M3)."""
+    found: list[int] = []
+    body = program.function.body
+    while isinstance(body, Let):
+        value = body.value
+        if isinstance(value, CallTIR) and can_trap(module.kernel(value.func)):
+            numbers = tensors(program.of[id(value)], value.type, table)
+            if not all(n in table.constants for n in numbers):
+                found.append(numbers[0])
+        body = body.body
+    return found
+
+
+def can_trap(kernel: PrimFunc) -> bool:
+    """Whether the operator that a tensor function claims to be may trap; one that claims none may."""
+    claim = kernel.attrs.get("operator")
+    if claim == "astype" and kernel.params[0].dtype is kernel.params[1].dtype:
+        return False  # a copy
+    return claim is None or operator(claim).can_trap
 
 
 def first_unmatched(source: Numbered, target: Numbered) -> Expr | None:

@@ -76,6 +76,8 @@ def sweep(program: Program) -> Evidence:
     for name, (_, slot) in work.items():
         if slot.offset is None or slot.offset < 0 or slot.offset + slot.nbytes > size:
             return refuted("checked", f"buffer {name} ({slot.producer}) does not lie within the pool of {size} bytes")
+        if slot.alignment <= 0 or slot.alignment % slot.type.dtype.itemsize:
+            return refuted("checked", f"buffer {name} has the alignment {slot.alignment}, which its elements do not fit")
         if slot.offset % slot.alignment:
             return refuted("checked", f"buffer {name} at offset {slot.offset} is not aligned to {slot.alignment}")
     for index, step in enumerate(program.steps):

@@ -9,8 +9,9 @@ from math import prod
 
 from assay.semantics.graph import CallTIR, show_head
 from assay.semantics.module import Module, Step
+from assay.semantics.types import flatten
 from assay.verify.evidence import Evidence, proved, refuted
-from assay.verify.numbering import Table, number_function, step_results, tensors
+from assay.verify.numbering import Table, can_trap, failures, number_function, step_results, tensors
 
 
 def describe(step: Step, index: int) -> str:
@@ -26,6 +27,7 @@ def check_program(source: Module, target: Module) -> Evidence:
     holds: dict[str, int] = {name: table.number("parameter", i) for i, name in enumerate(program.inputs)}
     for name in target.constants:
         holds[name] = table.constant(target.constants[name])
+    trapping: list[int] = []
     for i, step in enumerate(program.steps):
         for name in step.reads:
             if name not in holds:
@@ -37,8 +39,12 @@ def check_program(source: Module, target: Module) -> Evidence:
             if t.dtype is not dtype or prod(t.static_shape) != prod(shape):
                 return refuted("proved", f"{describe(step, i)} takes {shape} {dtype} where slot {name} is {t}")
         results = step_results(kernel, [holds[n] for n in step.reads], table)
+        if can_trap(kernel):
+            trapping.append(results[0])
         for name, number in zip(step.writes, results, strict=True):
             holds[name] = number
+        for name in step.scratch:
+            holds.pop(name, None)
     results = tensors(graph.result, source.main.result_type, table)
     for name, number in zip(program.outputs, results, strict=True):
         if holds.get(name) != number:
@@ -47,4 +53,15 @@ def check_program(source: Module, target: Module) -> Evidence:
             lost = next((n for n in calls if not computed & set(tensors(graph.of[id(n)], n.type, table))), None)
             why = f": {show_head(lost)} at {lost.span} is never computed" if lost is not None else ""
             return refuted("proved", f"output {name} does not get its value{why}")
+    if trapping != failures(graph, source, table):
+        return refuted("proved", "a step that can trap is dropped, added or moved")
+    params = [(p.name, str(p.type)) for p in source.main.params]
+    if params != [(n, str(program.slots[n].type)) for n in program.inputs]:
+        return refuted("proved", "the program's inputs are not the function's parameters")
+    types = [str(t) for t in flatten(source.main.result_type)]
+    if types != [str(program.slots[n].type) for n in program.outputs]:
+        return refuted("proved", "the program's outputs do not have the types of the function's results")
+    for name, slot in zip(source.main.attrs.get("outputs", ()), program.outputs, strict=False):
+        if slot != name and not slot.startswith(f"{name}_"):
+            return refuted("proved", f"output {name} is written to {slot}")
     return proved(f"every output gets its value for every input; {len(program.steps)} steps")

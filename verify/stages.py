@@ -5,20 +5,24 @@ The checks take modules only, so they run alike on a lowering that was just made
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from assay.lower.pool import lower_bound
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Call, CallTIR, Let
+from assay.semantics.graph import Call, CallTIR, Function, Let
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.rules import check as check_rules
+from assay.semantics.store import ArrayWriter, encode
+from assay.semantics.tensor import PrimFunc
 from assay.semantics.walk import post_order
 from assay.verify.anf_check import check_anf
 from assay.verify.constants_check import check_constants, table_slots
 from assay.verify.evidence import Evidence, checked, plural, refuted, size
 from assay.verify.legalize_check import check_claim, check_legalize
+from assay.verify.numbering import attrs_key, constant_key
 from assay.verify.plan import check_lives, check_pool
 from assay.verify.program_check import check_program
 
@@ -103,7 +107,12 @@ def _rules_then(check: Check) -> Check:
 
     def both(before: Module, after: Module, context: Context) -> Evidence:
         wrong = _check_import(before, after, context)
-        return check(before, after, context) if wrong.holds else wrong
+        if not wrong.holds:
+            return wrong
+        old, new = before.definitions["main"], after.definitions["main"]
+        if isinstance(old, Function) and isinstance(new, Function) and _interface(old) != _interface(new):
+            return refuted("checked", "the parameters, results or attributes of main have changed")
+        return check(before, after, context)
 
     return both
 
@@ -118,11 +127,38 @@ def _kernels_then(check: Check) -> Check:
                 wrong = check_claim(kernel, context.seed)
                 if not wrong.holds:
                     return wrong
-            elif repr(kernel) != repr(old[name]):
+            elif kernel is not old[name] and _stored(kernel) != _stored(old[name]):
                 return refuted("checked", f"tensor function {name} has changed")
         return check(before, after, context)
 
     return _rules_then(both)
+
+
+def _interface(main: Function) -> tuple[str, ...]:
+    """What a caller relies on: names and types of parameters, the type of the result, attributes."""
+    return (*(f"{p.name}: {p.type}" for p in main.params), str(main.result_type), attrs_key(main.attrs))
+
+
+def _stored(kernel: PrimFunc) -> tuple[str, bytes]:
+    """A tensor function as it would be stored: all of it, data and attributes too."""
+    data = io.BytesIO()
+    return encode(Module({"kernel": kernel}), ArrayWriter(data)), data.getvalue()
+
+
+def _constants_then(check: Check) -> Check:
+    """A stage after constants leaves the table as it is."""
+
+    def both(before: Module, after: Module, context: Context) -> Evidence:
+        old, new = before.constants, after.constants
+        same = list(old) == list(new) and before.offsets == after.offsets
+        if not same or any(old[n] is not new[n] and constant_key(old[n]) != constant_key(new[n]) for n in old):
+            return refuted("checked", "the table of constants has changed")
+        for slot in after.program.placed("constant"):
+            if slot.offset != after.offsets.get(slot.name):
+                return refuted("checked", f"constant {slot.name} is sought at another offset")
+        return check(before, after, context)
+
+    return _kernels_then(both)
 
 
 def _check_constants(before: Module, after: Module, context: Context) -> Evidence:
@@ -138,6 +174,9 @@ def _check_liveness(before: Module, after: Module, context: Context) -> Evidence
 
 def _check_pool(before: Module, after: Module, context: Context) -> Evidence:
     old, new = before.program, after.program
+    bare = {n: replace(s, offset=None, type=str(s.type)) for n, s in old.slots.items()}  # type: ignore[arg-type]
+    if bare != {n: replace(s, offset=None, type=str(s.type)) for n, s in new.slots.items()}:  # type: ignore[arg-type]
+        return refuted("checked", "the plan changes more of a buffer than its offset")
     if (old.steps, old.inputs, old.outputs) != (new.steps, new.inputs, new.outputs):
         return refuted("checked", "the plan has other steps than the program")
     evidence, context.queries["pool"] = check_pool(after)
@@ -149,6 +188,6 @@ STAGES: tuple[Stage, ...] = (
     Stage("anf", _anf, _rules_then(lambda b, a, c: check_anf(b, a))),
     Stage("legalize", _legalize, _rules_then(lambda b, a, c: check_legalize(b, a, c.seed, c.progress))),
     Stage("constants", _constants, _kernels_then(_check_constants)),
-    Stage("liveness", _liveness, _kernels_then(_check_liveness)),
-    Stage("pool", _pool, _kernels_then(_check_pool)),
+    Stage("liveness", _liveness, _constants_then(_check_liveness)),
+    Stage("pool", _pool, _constants_then(_check_pool)),
 )

@@ -12,12 +12,13 @@ import pytest
 from assay.interp import vector
 from assay.lower.c import CSource, emit
 from assay.lower.pipeline import Pass, passes
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Let
 from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
 from assay.verify.check import Check, Judged, Line, Lowering
 from assay.verify.compiled import compile_c, run_sanitized
-from tests.models import LightModel, light_models, small_cnn, transformer_block
+from tests.models import LightModel, light_models, model, small_cnn, transformer_block
 
 
 def run(model: onnx.ModelProto, **more: object) -> list[Line]:
@@ -33,24 +34,24 @@ def failed(lines: list[Line]) -> Line:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", light_models(), ids=lambda m: m.name)
-def test_light_models(model: LightModel) -> None:
+@pytest.mark.parametrize("light", light_models(), ids=lambda m: m.name)
+def test_light_models(light: LightModel) -> None:
     """Every line holds; the stored outputs and ONNX Runtime's lie inside the bounds."""
-    proto = onnx.load(model.path)
-    judged = [Judged("expected", outputs=model.outputs)]
+    proto = onnx.load(light.path)
+    judged = [Judged("expected", outputs=light.outputs)]
     try:
         import onnxruntime  # noqa: F401
 
         judged.append(Judged("onnxruntime", model=proto))
     except ImportError:
         pass
-    lines = run(proto, given=model.inputs, judged=judged)
+    lines = run(proto, given=light.inputs, judged=judged)
     assert [line.evidence.detail for line in lines if not line.evidence.holds] == []
     stages = ["import", "anf", "legalize", "constants", "liveness", "pool", "c", "compare", *(j.name for j in judged)]
     assert [line.stage for line in lines] == stages
     # weights all alike make logits of up to 1e21: what may be off there, softmax makes anything
     saturated = {"bvlc_alexnet", "inception_v1", "resnet50", "squeezenet", "vgg19", "zfnet512"}
-    assert ("vacuous" in lines[7].did) == (model.name in saturated)
+    assert ("vacuous" in lines[7].did) == (light.name in saturated)
 
 
 @pytest.mark.parametrize("erf", [True, False])
@@ -67,9 +68,9 @@ def test_transformer_block(erf: bool) -> None:
 @pytest.mark.parametrize("name", ["squeezenet", "densenet121"])
 def test_what_the_reference_evaluator_gets_wrong(name: str) -> None:
     """Known since onnx 1.23: Softmax before opset 13, and BatchNormalization 9, are evaluated by newer rules."""
-    model = next(m for m in light_models() if m.name.endswith(name))
-    proto = onnx.load(model.path)
-    line = failed(run(proto, given=model.inputs, judged=[Judged("reference", model=proto)]))
+    light = next(m for m in light_models() if m.name.endswith(name))
+    proto = onnx.load(light.path)
+    line = failed(run(proto, given=light.inputs, judged=[Judged("reference", model=proto)]))
     assert line.stage == "reference"
     assert {"squeezenet": "Softmax", "densenet121": "BatchNormalization"}[name] in line.evidence.detail
 
@@ -168,6 +169,60 @@ def test_wrong_loop_bound_in_c() -> None:
 
     line = failed(run(small_cnn(), emitter=faulty))
     assert line.stage == "compare" and "nn_conv2d" in line.evidence.detail
+
+
+def test_c_that_is_right_only_while_watched() -> None:
+    """The text is compiled as its users compile it, too."""
+
+    def faulty(module: Module, name: str) -> CSource:
+        source = emit(module, name)
+        out = source.outputs[0]
+        spoil = f"#ifndef {source.macro}_TRACE\n    memset({out.name}, 0, {out.nbytes}u);\n#endif\n    return {source.macro}_OK;"
+        head, tail = source.source.rsplit(f"return {source.macro}_OK;", 1)
+        return replace(source, source=head + spoil + tail)
+
+    line = failed(run(two_outputs(), emitter=faulty))
+    assert line.stage == "compare" and "as its users compile it" in line.evidence.detail
+
+
+def two_outputs() -> onnx.ModelProto:
+    nodes = [onnx.helper.make_node("Relu", ["x"], ["a"]), onnx.helper.make_node("Neg", ["x"], ["b"])]
+    return model(nodes, {"x": (np.float32, [2, 3])}, {"a": (np.float32, [2, 3]), "b": (np.float32, [2, 3])})
+
+
+@pytest.mark.parametrize("stage", ["anf", "legalize", "constants"])
+def test_swapped_output_names(stage: str) -> None:
+    def fault(module: Module) -> Module:
+        main = module.main
+        return module.with_(main=replace(main, attrs={**main.attrs, "outputs": main.attrs["outputs"][::-1]}))
+
+    assert failed(run(two_outputs(), changed=after(stage, fault))).stage == stage
+
+
+def test_a_plan_that_changes_constants() -> None:
+    def fault(module: Module) -> Module:
+        changed = {n: np.nextafter(a, np.float32(9)) if a.dtype == np.float32 else a for n, a in module.constants.items()}
+        return replace(module, constants=changed)
+
+    for stage in ("liveness", "pool"):
+        line = failed(run(small_cnn(), changed=after(stage, fault)))
+        assert line.stage == stage and "constants has changed" in line.evidence.detail
+
+
+def test_a_model_that_traps_by_itself_is_no_wrong_lowering() -> None:
+    nodes = [onnx.helper.make_node("Gather", ["x", "i"], ["y"])]
+    proto = model(nodes, {"x": (np.float32, [2, 3]), "i": (np.int64, [2])}, {"y": (np.float32, [2, 3])})
+    given = {"i": np.array([0, 9])}
+    with pytest.raises(Invalid, match="the model traps on these inputs"):
+        run(proto, given=given)
+
+
+def test_constant_outputs() -> None:
+    """Two outputs from one initializer, and a NaN among the constants."""
+    w = np.array([[1, -np.nan, 2]], np.float32)
+    nodes = [onnx.helper.make_node("Neg", ["w"], ["a"]), onnx.helper.make_node("Sqrt", ["a"], ["b"])]
+    proto = model(nodes, {"x": (np.float32, [2])}, {"a": (np.float32, [1, 3]), "b": (np.float32, [1, 3])}, {"w": w})
+    assert [line.evidence.detail for line in run(proto) if not line.evidence.holds] == []
 
 
 def test_wrong_backend_names_the_first_operator(monkeypatch: pytest.MonkeyPatch) -> None:
