@@ -180,6 +180,42 @@ def test_inputs(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert not (tmp_path / "o.npz").exists()
 
 
+def test_names_that_mean_something_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of tensors are data: an argument of NumPy's functions, a dtype behind a colon, a word of C."""
+    nodes = [helper.make_node("Relu", ["x:float32"], ["file"]), helper.make_node("Neg", ["int"], ["allow_pickle"])]
+    shape = (np.float32, [2, 3])
+    made = model(nodes, {"x:float32": shape, "int": shape}, {"file": shape, "allow_pickle": shape})
+    path = tmp_path / "names.onnx"
+    onnx.save(made, path)
+    assert assay(monkeypatch, "run", path, "-o", tmp_path / "o.npz") == 0
+    assert sorted(np.load(tmp_path / "o.npz")) == ["allow_pickle", "file"]
+    assert assay(monkeypatch, "build", path, "-o", tmp_path / "d") == 0
+    assert assay(monkeypatch, "verify", tmp_path / "d") == 0
+
+
+def test_exotic_dtypes_travel(tmp_path: Path) -> None:
+    import ml_dtypes
+
+    from assay.verify.inputs import load, save
+
+    arrays = {"a": np.arange(3).astype(ml_dtypes.bfloat16), "b:int8": np.arange(4, dtype=np.int8).astype(ml_dtypes.int4)}
+    save(tmp_path / "a.npz", arrays)
+    again = load(tmp_path / "a.npz")
+    assert {n: (a.dtype, a.tobytes()) for n, a in again.items()} == {n: (a.dtype, a.tobytes()) for n, a in arrays.items()}
+
+
+def test_a_certificate_with_less(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "built"
+    assay(monkeypatch, "build", cnn, "-o", out)
+    manifest = out / "certificate" / "manifest.json"
+    whole = json.loads(manifest.read_text())
+    for changed in ({**whole, "files": {}}, {**whole, "seed": -1}, {**whole, "name": "../x"}):
+        manifest.write_text(json.dumps(changed))
+        assert "not a certificate" in fails(monkeypatch, capsys, "verify", out)
+    manifest.write_text("[" * 100_000)
+    assert "not a certificate" in fails(monkeypatch, capsys, "verify", out)
+
+
 def test_symbolic_input_needs_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], {"x": (np.float32, ["N", 3])})
     assert "--dim" in fails(monkeypatch, capsys, "check", path)
