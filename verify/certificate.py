@@ -147,7 +147,10 @@ class Stored:
         weights = self.directory / f"{made.name}.weights"
         if made.weights is not None and _digest(weights) != made.weights_digest:
             raise Invalid("does not hold the constants of the plan", where=str(weights), label="certificate.C4")
-        return replace(made, header=header.read_text("ascii"), source=source.read_text("ascii"))
+        try:
+            return replace(made, header=header.read_text("ascii"), source=source.read_text("ascii"))
+        except UnicodeDecodeError as wrong:
+            raise Invalid(f"not C text: {wrong}", where=str(self.directory), label="certificate.C5") from None
 
     def inputs(self) -> dict[str, np.ndarray[Any, Any]]:
         return load(self.directory / FOLDER / "inputs.npz")
