@@ -15,7 +15,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +115,6 @@ class Stored:
             if self.manifest["format"] != FORMAT or not isinstance(files, dict):
                 raise ValueError("unknown format")
             self.name, self.seed = str(self.manifest["name"]), int(self.manifest["seed"])
-            self.lines = list(self.manifest["lines"])
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")
             missing = required(self.name) - set(files)
@@ -141,16 +139,8 @@ class Stored:
         return decode(path.read_text("utf-8"), self.arrays, str(path))
 
     def c_source(self, module: Module) -> CSource:
-        """The stored text. What the arguments are and where constants lie is read from the stored plan."""
-        made = emit(module, self.name)
-        header, source = (self.directory / f"{made.name}{end}" for end in (".h", ".c"))
-        weights = self.directory / f"{made.name}.weights"
-        if made.weights is not None and _digest(weights) != made.weights_digest:
-            raise Invalid("does not hold the constants of the plan", where=str(weights), label="certificate.C4")
-        try:
-            return replace(made, header=header.read_text("ascii"), source=source.read_text("ascii"))
-        except UnicodeDecodeError as wrong:
-            raise Invalid(f"not C text: {wrong}", where=str(self.directory), label="certificate.C5") from None
+        """The stored text and weights, as they are; `_claims` compares them with what the stored plan makes."""
+        return CSource.read(self.directory, self.name)
 
     def inputs(self) -> dict[str, np.ndarray[Any, Any]]:
         return load(self.directory / FOLDER / "inputs.npz")
@@ -184,7 +174,8 @@ def lines(stored: Stored, check: Check) -> Iterator[Line]:
 def _claims(stored: Stored, check: Check) -> Evidence:
     made = emit(check.modules["pool"], stored.name)
     assert check.source is not None
-    if (made.source, made.header) != (check.source.source, check.source.header):
+    stored_text = check.source.source, check.source.header, check.source.weights_digest
+    if (made.source, made.header, made.weights_digest) != stored_text:
         return refuted("checked", "the C text is not the one that the stored plan makes")
     for about, text in check.queries.items():
         if stored.query(about) != text:
