@@ -6,10 +6,10 @@ straight-line program of `assay.semantics.transcendental`, printed operation by 
 
 from __future__ import annotations
 
-from assay.lower.c_expr import ExprWriter
-from assay.lower.c_helpers import Library
-from assay.lower.c_ops import SHORT, Code, Ops, scalar_type
-from assay.lower.c_range import Ranges
+from assay.lower.c.expr import ExprWriter
+from assay.lower.c.helpers import Library
+from assay.lower.c.ops import SHORT, Code, Ops, scalar_type
+from assay.lower.c.range import Ranges
 from assay.semantics.dtypes import FLOAT32, FLOAT64, DType
 from assay.semantics.errors import Crash
 from assay.semantics.transcendental import ROUTINES

@@ -1,7 +1,7 @@
 """What each scalar operation is in C (specs/lower.md, "c").
 
 Operands come as `Code`, the checks of traps are written already. The C type of a scalar is int for bool; float for
-float16 and bfloat16, whose operations round their result; int32_t for an int64 whose value fits, as `c_range` shows;
+float16 and bfloat16, whose operations round their result; int32_t for an int64 whose value fits, as `assay.lower.c.range` shows;
 else the type of the same name. No text here has undefined behaviour, and none depends on the width of int.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assay.lower.c_helpers import Library
-from assay.lower.c_range import Known, exact
-from assay.lower.c_tables import float_literal, integer_literal, storage
+from assay.lower.c.helpers import Library
+from assay.lower.c.range import Known, exact
+from assay.lower.c.tables import float_literal, integer_literal, storage
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Crash
 from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from assay.lower.c_header import Layout, size
-from assay.lower.c_helpers import Library
-from assay.lower.c_kernel import CKernel, Parameter
+from assay.lower.c.header import Layout, size
+from assay.lower.c.helpers import Library
+from assay.lower.c.kernel import CKernel, Parameter
 from assay.semantics.module import Slot, Step
 
 

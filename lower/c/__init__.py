@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.lower.c_entry import definitions, entry
-from assay.lower.c_header import Argument, Layout, header, prologue
-from assay.lower.c_helpers import Library
-from assay.lower.c_kernel import CKernel, write_kernel
-from assay.lower.c_names import Names, identifier
-from assay.lower.c_source import CSource
-from assay.lower.c_tables import Array, blob, needs_math, static_table, storage
+from assay.lower.c.entry import definitions, entry
+from assay.lower.c.header import Argument, Layout, header, prologue
+from assay.lower.c.helpers import Library
+from assay.lower.c.kernel import CKernel, write_kernel
+from assay.lower.c.names import Names, identifier
+from assay.lower.c.source import CSource
+from assay.lower.c.tables import Array, blob, needs_math, static_table, storage
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.rules import check_program

@@ -2,7 +2,7 @@
 
 A node becomes text inside its user's text, or a `const` local where it is used twice, stands too deep or must be
 looked at by a check. Checks stand before the statement, in the order of evaluation: select and the logical operations
-are strict, so nothing is lost by that. A check that `c_range` shows to be needless is left out.
+are strict, so nothing is lost by that. A check that `assay.lower.c.range` shows to be needless is left out.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from math import prod
 
 import numpy as np
 
-from assay.lower.c_names import Names
-from assay.lower.c_ops import (
+from assay.lower.c.names import Names
+from assay.lower.c.ops import (
     BITWISE,
     DIVIDE,
     LOW,
@@ -31,8 +31,8 @@ from assay.lower.c_ops import (
     integer_constant,
     scalar_type,
 )
-from assay.lower.c_range import COMPARISONS, Known, Ranges, always_traps
-from assay.lower.c_tables import STORAGE, integer_literal
+from assay.lower.c.range import COMPARISONS, Known, Ranges, always_traps
+from assay.lower.c.tables import STORAGE, integer_literal
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import (

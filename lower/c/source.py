@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.lower.c_header import ARGUMENT, Argument
-from assay.lower.c_names import Names, identifier, unquote
-from assay.lower.c_tables import STORAGE, Array, Blob
+from assay.lower.c.header import ARGUMENT, Argument
+from assay.lower.c.names import Names, identifier, unquote
+from assay.lower.c.tables import STORAGE, Array, Blob
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.types import TensorType

@@ -14,13 +14,14 @@ from functools import partial
 from math import prod
 from typing import Literal
 
-from assay.lower import c_math
-from assay.lower.c_expr import ExprWriter, Place
-from assay.lower.c_helpers import Library
-from assay.lower.c_names import comment
-from assay.lower.c_ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
-from assay.lower.c_range import Known, Ranges
-from assay.lower.c_tables import needs_math, static_table, storage
+from assay.lower.c import math as c_math
+from assay.lower.c.expr import ExprWriter, Place
+from assay.lower.c.helpers import Library
+from assay.lower.c.names import comment
+from assay.lower.c.ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
+from assay.lower.c.range import Known, Ranges
+from assay.lower.c.tables import needs_math, static_table, storage
+from assay.semantics.blocks import without_blocks
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.scalar import Const, Load, Var
@@ -105,8 +106,11 @@ class _Writer:
     stack: list[Callable[[], None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        # the plan numbers what the function allocates itself; cells that stand for its choices have one element
+        number = {b: i for i, b in reversed(list(enumerate(self.kernel.allocations)))}
+        self.kernel = without_blocks(self.kernel)
         allocations = [s for s in program_order(self.kernel.body) if isinstance(s, Allocate)]
-        self.scratch = {id(s): i for i, s in reversed(list(enumerate(allocations)))}
+        self.scratch = {id(s): number[s.buffer] for s in allocations if s.buffer in number}
         self.names = self.library.locals()
         self.ranges = Ranges()
         ops = Ops(self.library, partial(c_math.function, self.library))
@@ -377,6 +381,8 @@ class _Writer:
 
 def write_kernel(kernel: PrimFunc, name: str, macro: str, library: Library) -> CKernel:
     """The C of `kernel` as a function called `name`; statuses start with `macro`."""
+    if kernel.scalars:
+        raise Unsupported(f"{kernel.name} has scalar parameters, for which no C is generated", label="c.C15")
     try:
         return _Writer(kernel, name, macro, library).run()
     except Invalid as wrong:

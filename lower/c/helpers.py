@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from assay.lower.c_names import Names
+from assay.lower.c.names import Names
 from assay.semantics.errors import Crash
 
 _SIGNED = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from assay.lower.c_kernel import TRAPS, CKernel
-from assay.lower.c_names import comment, quote
-from assay.lower.c_tables import Blob
+from assay.lower.c.kernel import TRAPS, CKernel
+from assay.lower.c.names import comment, quote
+from assay.lower.c.tables import Blob
 from assay.semantics.module import Module, Program
 from assay.semantics.types import TensorType
 
