@@ -104,7 +104,7 @@ def dtype(of: str | DType | np.dtype[Any] | type) -> DType:
         return DTYPES[of]
     try:
         return _BY_NUMPY[np.dtype(of)]
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError, SyntaxError):  # NumPy reads some strings as records
         raise Invalid(
             f"unsupported dtype {of}; supported are {', '.join(DTYPES)}", label="dtype.C1"
         ) from None

@@ -1,206 +1,127 @@
 """The graph IR: expressions over tensors, with sharing by identity (rule M2; specs/semantics.md, "Graph IR").
 
-Nodes are immutable. Each carries its type, which the constructors (`call`, `let`, ...) derive from the parts, a
-virtual device and a source span. A node with two parents is one evaluation.
+The nodes are in `assay.semantics.nodes`; here are the constructors that derive a node's type from its parts and check
+them. A node with two parents is one evaluation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid, Span
+from assay.semantics.matching import compatible, instantiate, join, match_types
+from assay.semantics.nodes import (
+    AssertOp,
+    Bind,
+    Call,
+    CallTIR,
+    Clause,
+    Constant,
+    Constructor,
+    Dataflow,
+    Expr,
+    ExternFunc,
+    Fields,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Made,
+    Match,
+    MatchCast,
+    Pattern,
+    Print,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    ShapeExpr,
+    ShapeOf,
+    Tuple,
+    TupleGetItem,
+    Var,
+    Wildcard,
+)
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
-from assay.semantics.scalar import (
-    Dim,
-    Expr as Scalar,
-    Var as Symbol,
-    evaluate_dim,
-    provably_equal,
-    show,
-    simplify,
-    substitute as substitute_scalar,
-)
+from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, evaluate_dim, show
 from assay.semantics.types import (
-    ANYWHERE,
+    UNIT,
+    DataDef,
+    DataType,
     FuncType,
+    RefType,
+    ShapeType,
     TensorType,
     TupleType,
     Type,
-    VirtualDevice,
+    TypeVar,
     flatten,
-    replaced,
     same_type,
+    with_dims,
 )
 from assay.semantics.walk import post_order
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Expr:
-    """Base of graph expressions; compared by identity."""
-
-    type: Type
-    device: VirtualDevice = field(default=ANYWHERE, kw_only=True)
-    span: Span | None = field(default=None, kw_only=True)
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return ()
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        return self
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.type}>"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Var(Expr):
-    """A parameter or a let-bound variable. Two Vars are equal if they are one; names are for people."""
-
-    name: str
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Constant(Expr):
-    """A tensor literal; `data` is never written."""
-
-    data: np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class GlobalVar(Expr):
-    """A name of the module: a function, or a constant of its table."""
-
-    name: str
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Call(Expr):
-    """An operator, or an expression of function type, applied to arguments."""
-
-    op: Operator | Expr
-    args: tuple[Expr, ...]
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return (self.op, *self.args) if isinstance(self.op, Expr) else self.args
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        if _same_parts(children, self.children):
-            return self
-        if isinstance(self.op, Expr):
-            return replace(self, op=children[0], args=tuple(children[1:]))
-        return replace(self, args=tuple(children))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CallTIR(Expr):
-    """A tensor function of the module, by name, applied to arguments; it fills fresh tensors of the result's type."""
-
-    func: str
-    args: tuple[Expr, ...]
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return self.args
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        return self if _same_parts(children, self.args) else replace(self, args=tuple(children))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Tuple(Expr):
-    fields: tuple[Expr, ...]
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return self.fields
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        return self if _same_parts(children, self.fields) else replace(self, fields=tuple(children))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TupleGetItem(Expr):
-    value: Expr
-    index: int
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return (self.value,)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        return self if children[0] is self.value else replace(self, value=children[0])
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Let(Expr):
-    """`var` names the value of `value` in `body`; the value comes first (rule M3)."""
-
-    var: Var
-    value: Expr
-    body: Expr
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return (self.value, self.body)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        if _same_parts(children, self.children):
-            return self
-        return replace(self, value=children[0], body=children[1])
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class If(Expr):
-    """`then` where the bool scalar `condition` holds, else `otherwise`; only the taken branch is demanded."""
-
-    condition: Expr
-    then: Expr
-    otherwise: Expr
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return (self.condition, self.then, self.otherwise)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        if _same_parts(children, self.children):
-            return self
-        condition, then, otherwise = children
-        return replace(self, condition=condition, then=then, otherwise=otherwise)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Function(Expr):
-    """A function of the graph language; a closure over the variables that it does not bind."""
-
-    params: tuple[Var, ...]
-    body: Expr
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return (self.body,)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        return self if children[0] is self.body else replace(self, body=children[0])
-
-    @property
-    def result_type(self) -> Type:
-        assert isinstance(self.type, FuncType)
-        return self.type.result
-
-
-def _same_parts(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-
+__all__ = [
+    "AssertOp",
+    "Bind",
+    "Call",
+    "CallTIR",
+    "Clause",
+    "Constant",
+    "Constructor",
+    "Dataflow",
+    "Expr",
+    "ExternFunc",
+    "Fields",
+    "Function",
+    "GlobalVar",
+    "If",
+    "Let",
+    "Made",
+    "Match",
+    "MatchCast",
+    "Pattern",
+    "Print",
+    "RefCreate",
+    "RefRead",
+    "RefWrite",
+    "ShapeExpr",
+    "ShapeOf",
+    "Tuple",
+    "TupleGetItem",
+    "Var",
+    "Wildcard",
+    "acts",
+    "assert_op",
+    "bind_pattern",
+    "call",
+    "call_tir",
+    "constant",
+    "constructor",
+    "dims_at",
+    "extern",
+    "free_variables",
+    "function",
+    "get",
+    "if_",
+    "instantiate",
+    "let",
+    "match",
+    "match_cast",
+    "print_",
+    "read",
+    "ref",
+    "shape",
+    "shape_of",
+    "show_head",
+    "tuple_of",
+    "var",
+    "write",
+]
 
 # --- construction, with types ------------------------------------------------------------------------------------
 
@@ -217,8 +138,13 @@ def constant(data: Any, of: str | None = None, span: Span | None = None) -> Cons
     return Constant(TensorType(array.shape, dtype(array.dtype)), array, span=span)
 
 
-def call(op: Operator | str | Expr, *args: Expr, span: Span | None = None, **attrs: Any) -> Call:
-    """`op` applied to `args`, typed. `op` is an operator, its name, or an expression of function type."""
+def call(
+    op: Operator | str | Expr, *args: Expr, type_args: Sequence[Type] = (), span: Span | None = None, **attrs: Any
+) -> Call:
+    """`op` applied to `args`, typed. `op` is an operator, its name, or an expression of function type.
+
+    `type_args` say what the callee's type parameters stand for; without them the arguments say it.
+    """
     if isinstance(op, str):
         op = operator(op)
     try:
@@ -228,7 +154,8 @@ def call(op: Operator | str | Expr, *args: Expr, span: Span | None = None, **att
             return Call(op.type_rule(filled, _tensors(op, args)), op, args, filled, span=span)
         if attrs:
             raise Invalid("a call of a function takes no attributes", label="call.C2")
-        return Call(_applied(op.type, [a.type for a in args]), op, args, span=span)
+        result = _applied(op.type, [a.type for a in args], type_args)
+        return Call(result, op, args, {}, tuple(type_args), span=span)
     except Invalid as e:
         raise e.at(span) from None
 
@@ -242,54 +169,42 @@ def _tensors(op: Operator, args: Sequence[Expr]) -> tuple[TensorType, ...]:
     return tuple(types)
 
 
-def _applied(func: Type, args: Sequence[Type]) -> Type:
+def _applied(func: Type, args: Sequence[Type], type_args: Sequence[Type]) -> Type:
     """The result type of a call: parameters' symbols take the arguments' dims (rule M4)."""
     if not isinstance(func, FuncType):
         raise Invalid(f"called expression is {func}, not a function", label="call.C5")
     if len(func.params) != len(args):
         raise Invalid(f"function takes {len(func.params)} arguments, {len(args)} given", label="call.C6")
-    bound: dict[Symbol, Dim] = {}
-    for i, (want, got) in enumerate(zip(func.params, args, strict=True)):
-        match_type(want, got, bound, f"argument {i}")
-    return instantiate(func.result, bound)
+    if type_args and len(type_args) != len(func.type_params):
+        raise Invalid(
+            f"function takes {len(func.type_params)} type arguments, {len(type_args)} given", label="call.C9"
+        )
+    bound: dict[Symbol | TypeVar, Dim | Type] = dict(zip(func.type_params, type_args, strict=False))
+    match_types(func.params, args, bound, func.type_params)
+    for t in func.type_params:
+        if t not in bound:
+            raise Invalid(f"no argument says what {t} is: give type_args", label="call.C10")
+    return instantiate(func.result, bound, fresh=True)
 
 
-def match_type(want: Type, got: Type, bound: dict[Symbol, Dim], what: str) -> None:
-    """Bind the symbols of `want` so that it becomes `got`; Invalid, with both, where that cannot be."""
-    rest = [(want, got, what)]
-    while rest:
-        want, got, what = rest.pop()
-        match want, got:
-            case TensorType(), TensorType():
-                ok = want.dtype is got.dtype and want.ndim == got.ndim
-                for w, g in zip(want.shape, got.shape, strict=False) if ok else ():
-                    if isinstance(w, Symbol) and w not in bound:
-                        bound[w] = g
-                    else:
-                        ok = ok and provably_equal(instantiate_dim(w, bound), g)
-            case TupleType(), TupleType():
-                ok = len(want.fields) == len(got.fields)
-                parts = [(w, g, f"{what}.{i}") for i, (w, g) in enumerate(zip(want.fields, got.fields, strict=False))]
-                rest += reversed(parts)
-            case _:
-                ok = same_type(want, got)
-        if not ok:
-            raise Invalid(f"{what} is {got}, expected {instantiate(want, bound)}", label="call.C7")
+def call_tir(
+    func: str, args: Sequence[Expr], result: Type, span: Span | None = None, scalars: Sequence[Dim] = ()
+) -> CallTIR:
+    return CallTIR(result, func, tuple(args), tuple(scalars), span=span)
 
 
-def instantiate_dim(dim: Dim, bound: Mapping[Symbol, Dim]) -> Dim:
-    return simplify(substitute_scalar(dim, bound)) if isinstance(dim, Scalar) else dim
+def extern(name: str, params: Sequence[Type], result: Type, pure: bool = False) -> ExternFunc:
+    """A function outside the language. Calls of one that is not `pure` are in the trace of effects (rule M1)."""
+    return ExternFunc(FuncType(tuple(params), result, pure=pure), name)
 
 
-def instantiate(of: Type, bound: Mapping[Symbol, Dim]) -> Type:
-    """`of` with symbols replaced by dims."""
-    if not bound:
-        return of
-    return replaced(of, lambda t: TensorType(tuple(instantiate_dim(d, bound) for d in t.shape), t.dtype))
-
-
-def call_tir(func: str, args: Sequence[Expr], result: Type, span: Span | None = None) -> CallTIR:
-    return CallTIR(result, func, tuple(args), span=span)
+def constructor(data: DataDef, name: str) -> Constructor:
+    """The constructor `name` of a data type, as a function of its fields."""
+    if name not in data.constructors:
+        known = ", ".join(data.constructors)
+        raise Invalid(f"{data.name} has no constructor {name}; it has {known}", label="data.C1")
+    type_ = FuncType(data.constructors[name], data.type, type_params=data.type_params)
+    return Constructor(type_, data.name, name)
 
 
 def tuple_of(*fields: Expr, span: Span | None = None) -> Tuple:
@@ -302,36 +217,167 @@ def get(value: Expr, index: int, span: Span | None = None) -> TupleGetItem:
     return TupleGetItem(value.type.fields[index], value, index, span=span)
 
 
-def let(var: Var, value: Expr, body: Expr, span: Span | None = None) -> Let:
+def let(var: Var, value: Expr, body: Expr, span: Span | None = None, dataflow: Dataflow | None = None) -> Let:
     if not same_type(var.type, value.type):
-        raise Invalid(
-            f"{var.name} is {var.type}, but its value is {value.type}", where=span, label="let.C1"
-        )
-    return Let(body.type, var, value, body, span=span)
+        raise Invalid(f"{var.name} is {var.type}, but its value is {value.type}", where=span, label="let.C1")
+    return Let(body.type, var, value, body, span=span, dataflow=dataflow)
 
 
 def if_(condition: Expr, then: Expr, otherwise: Expr, span: Span | None = None) -> If:
+    """Dims in which the branches may differ are unknown in the result: fresh symbols."""
+    _condition(condition, span)
+    try:
+        return If(join([then.type, otherwise.type]), condition, then, otherwise, span=span)
+    except Invalid:
+        raise Invalid(f"branches are {then.type} and {otherwise.type}", where=span, label="if.C2") from None
+
+
+def _condition(condition: Expr, span: Span | None) -> None:
     t = condition.type
     if not (isinstance(t, TensorType) and t.shape == () and t.dtype is BOOL):
         raise Invalid(f"the condition is {t}, not a bool scalar", where=span, label="if.C1")
-    if not same_type(then.type, otherwise.type):
-        raise Invalid(
-            f"branches are {then.type} and {otherwise.type}", where=span, label="if.C2"
-        )
-    return If(then.type, condition, then, otherwise, span=span)
 
 
 def function(
-    params: Sequence[Var], body: Expr, result: Type | None = None, **attrs: Any
+    params: Sequence[Var],
+    body: Expr,
+    result: Type | None = None,
+    *,
+    type_params: Sequence[TypeVar] = (),
+    pure: bool | None = None,
+    span: Span | None = None,
+    **attrs: Any,
 ) -> Function:
-    """A function. A declared `result` is checked against the body's type, never silently replaced (rule M4)."""
-    if result is not None and not same_type(result, body.type):
-        raise Invalid(f"declared result {result}, but the body is {body.type}", label="func.C1")
-    type_ = FuncType(tuple(p.type for p in params), result or body.type)
-    return Function(type_, tuple(params), body, attrs)
+    """A function. A declared `result` is checked against the body's type, never silently replaced (rule M4).
+
+    `pure` is found from the body where it is not given; a function declared pure must not act.
+    """
+    if result is not None and not compatible(result, body.type, [p.type for p in params], type_params):
+        raise Invalid(f"declared result {result}, but the body is {body.type}", where=span, label="func.C1")
+    inert = not any(acts(n) for n in post_order(body, lambda n: () if isinstance(n, Function) else n.children))
+    if pure and not inert:
+        raise Invalid("a function that is declared pure acts", where=span, label="func.C2")
+    types = tuple(p.type for p in params)
+    type_ = FuncType(
+        types, result or body.type, type_params=tuple(type_params), pure=inert if pure is None else pure
+    )
+    return Function(type_, tuple(params), body, attrs, span=span)
+
+
+def ref(value: Expr, span: Span | None = None) -> RefCreate:
+    return RefCreate(RefType(value.type), value, span=span)
+
+
+def read(ref: Expr, span: Span | None = None) -> RefRead:
+    return RefRead(_cell(ref, span), ref, span=span)
+
+
+def write(ref: Expr, value: Expr, span: Span | None = None) -> RefWrite:
+    if not same_type(_cell(ref, span), value.type):
+        raise Invalid(f"{value.type} is written to {ref.type}", where=span, label="ref.C2")
+    return RefWrite(UNIT, ref, value, span=span)
+
+
+def _cell(ref: Expr, span: Span | None) -> Type:
+    if not isinstance(ref.type, RefType):
+        raise Invalid(f"{ref.type} is not a reference", where=span, label="ref.C1")
+    return ref.type.value
+
+
+def print_(*values: Expr, format: str = "", span: Span | None = None) -> Print:
+    return Print(UNIT, values, format, span=span)
+
+
+def assert_op(condition: Expr, *values: Expr, format: str = "", span: Span | None = None) -> AssertOp:
+    _condition(condition, span)
+    return AssertOp(UNIT, condition, values, format, span=span)
+
+
+def match_cast(value: Expr, type: Type, span: Span | None = None) -> MatchCast:
+    """`value` as `type`: the same ranks and dtypes, with dims that a run compares. New symbols are bound by it."""
+    if not compatible(type, value.type):
+        raise Invalid(f"{value.type} cannot be {type}", where=span, label="match_cast.C1")
+    return MatchCast(type, value, span=span)
+
+
+def shape(*dims: Dim, span: Span | None = None) -> ShapeExpr:
+    return ShapeExpr(ShapeType(dims), dims, span=span)
+
+
+def shape_of(value: Expr, span: Span | None = None) -> ShapeOf:
+    if not isinstance(value.type, TensorType):
+        raise Invalid(f"{value.type} has no shape", where=span, label="shape_of.C1")
+    return ShapeOf(ShapeType(value.type.shape), value, span=span)
+
+
+def match(value: Expr, *clauses: tuple[Pattern, Expr], partial: bool = False, span: Span | None = None) -> Match:
+    """The clauses in order. A match that is not `partial` must cover every value: `assay.semantics.rules` checks it."""
+    if not clauses:
+        raise Invalid("a match has no clause", where=span, label="match.C1")
+    for pattern, _ in clauses:
+        _check_pattern(pattern, value.type, span)
+    try:
+        result = join([body.type for _, body in clauses])
+    except Invalid:
+        got = ", ".join(str(body.type) for _, body in clauses)
+        raise Invalid(f"the clauses are {got}", where=span, label="match.C2") from None
+    return Match(result, value, tuple(Clause(p, b) for p, b in clauses), partial, span=span)
+
+
+def bind_pattern(var: Var) -> Bind:
+    return Bind(var)
+
+
+def _check_pattern(pattern: Pattern, of: Type, span: Span | None) -> None:
+    work = [(pattern, of)]
+    while work:
+        pattern, of = work.pop()
+        types: Sequence[Type]
+        match pattern:
+            case Wildcard():
+                continue
+            case Bind():
+                types = (pattern.var.type,)
+                if not same_type(pattern.var.type, of):
+                    raise Invalid(f"{pattern.var.name} is {pattern.var.type}, matched with {of}", where=span, label="match.C3")
+                continue
+            case Fields():
+                if not isinstance(of, TupleType):
+                    raise Invalid(f"a tuple pattern is matched with {of}", where=span, label="match.C3")
+                types = of.fields
+            case Made():
+                made = pattern.constructor
+                if not isinstance(of, DataType) or of.name != made.data:
+                    raise Invalid(f"{made.name} of {made.data} is matched with {of}", where=span, label="match.C3")
+                types = field_types(made, of)
+        if len(types) != len(pattern.fields):
+            raise Invalid(
+                f"a pattern has {len(pattern.fields)} fields for {len(types)}", where=span, label="match.C4"
+            )
+        work += zip(pattern.fields, types, strict=True)
+
+
+def field_types(made: Constructor, of: DataType) -> tuple[Type, ...]:
+    """The fields of a constructor at the type arguments of `of`."""
+    assert isinstance(made.type, FuncType)
+    if len(made.type.type_params) != len(of.args):
+        raise Invalid(f"{of.name} takes {len(made.type.type_params)} type arguments, {len(of.args)} given", label="data.C2")
+    bound: dict[Symbol | TypeVar, Dim | Type] = dict(zip(made.type.type_params, of.args, strict=True))
+    return tuple(instantiate(t, bound) for t in made.type.params)
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
+
+
+def acts(node: Expr) -> bool:
+    """Whether evaluating the node itself is an action: its place in the order can be observed (rule M1)."""
+    match node:
+        case RefCreate() | RefRead() | RefWrite() | Print() | AssertOp():
+            return True
+        case Call() if isinstance(node.op, Expr):
+            return isinstance(node.op.type, FuncType) and not node.op.type.pure
+        case _:
+            return False
 
 
 def free_variables(expr: Expr) -> list[Var]:
@@ -346,22 +392,26 @@ def free_variables(expr: Expr) -> list[Var]:
                 bound.add(node.var)
             case Function():
                 bound.update(node.params)
+            case Match():
+                bound.update(v for c in node.clauses for v in c.vars)
     return [v for v in used if v not in bound]
 
 
 def dims_at(of: Type, env: Mapping[Symbol, int]) -> Type:
-    """`of` with every dim a number; Invalid for a function, which is not data."""
+    """`of` with every dim a number; Invalid for what is not tensors and tuples of them."""
     flatten(of)
-    return replaced(of, lambda t: TensorType(tuple(evaluate_dim(d, env) for d in t.shape), t.dtype))
+    return with_dims(of, lambda d: evaluate_dim(d, env))
 
 
 def show_head(node: Expr) -> str:
     """One line that names a node: what it does, and its type."""
     match node:
-        case Var() | GlobalVar():
+        case Var() | GlobalVar() | ExternFunc() | Constructor():
             return f"{node.name}: {node.type}"
         case Call():
-            name = node.op.name if isinstance(node.op, (Operator, Var, GlobalVar)) else type(node.op).__name__.lower()
+            op = node.op
+            named = (Operator, Var, GlobalVar, ExternFunc, Constructor)
+            name = op.name if isinstance(op, named) else type(op).__name__.lower()
             attrs = ", ".join(f"{k}={_show_attr(v)}" for k, v in node.attrs.items())
             return f"{name}({attrs}): {node.type}"
         case CallTIR():

@@ -1,7 +1,7 @@
 """Modules: what every pass takes and gives; and the planned program, the last form before C (specs/semantics.md).
 
-A module maps names to graph functions, tensor functions and planned programs, and has a table of constants that they
-share. Modules are values: a pass returns a new one.
+A module maps names to graph functions, tensor functions, data types and planned programs, and has a table of constants
+that they share. Modules are values: a pass returns a new one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Function
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import TensorType
+from assay.semantics.types import DataDef, TensorType
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Program:
         return [s for s in self.slots.values() if s.place == place]
 
 
-Definition: TypeAlias = Function | PrimFunc | Program
+Definition: TypeAlias = Function | PrimFunc | Program | DataDef
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,12 @@ class Module:
     @property
     def kernels(self) -> dict[str, PrimFunc]:
         return {n: d for n, d in self.definitions.items() if isinstance(d, PrimFunc)}
+
+    def data(self, name: str) -> DataDef:
+        found = self.definitions.get(name)
+        if not isinstance(found, DataDef):
+            raise Invalid(f"the module has no data type {name}", label="module.C4")
+        return found
 
     def kernel(self, name: str) -> PrimFunc:
         found = self.definitions.get(name)

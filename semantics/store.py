@@ -33,15 +33,23 @@ ALIGNMENT = 64
 
 _CLASSES: dict[str, type] = {
     **{f"graph.{c.__name__}": c for c in (
-        graph.Var, graph.Constant, graph.GlobalVar, graph.Call, graph.CallTIR, graph.Tuple, graph.TupleGetItem,
-        graph.Let, graph.If, graph.Function,
+        graph.Var, graph.Constant, graph.GlobalVar, graph.ExternFunc, graph.Constructor, graph.Call, graph.CallTIR,
+        graph.Tuple, graph.TupleGetItem, graph.Let, graph.If, graph.Function, graph.Match, graph.Clause, graph.Wildcard,
+        graph.Bind, graph.Made, graph.Fields, graph.MatchCast, graph.ShapeExpr, graph.ShapeOf, graph.RefCreate,
+        graph.RefRead, graph.RefWrite, graph.Print, graph.AssertOp, graph.Dataflow,
     )},
-    **{f"scalar.{c.__name__}": c for c in (scalar.Var, scalar.Const, scalar.Apply, scalar.Cast, scalar.Load)},
+    **{f"scalar.{c.__name__}": c for c in (
+        scalar.Var, scalar.Const, scalar.Apply, scalar.Cast, scalar.Load, scalar.Choice,
+    )},
     **{f"tensor.{c.__name__}": c for c in (
         tensor.Buffer, tensor.For, tensor.While, tensor.Seq, tensor.If, tensor.LetStmt, tensor.Allocate,
-        tensor.AllocateConst, tensor.Store, tensor.Assert, tensor.Evaluate, tensor.PrimFunc,
+        tensor.AllocateConst, tensor.Store, tensor.Assert, tensor.Evaluate, tensor.PrimFunc, tensor.Block, tensor.IterVar,
+        tensor.Region, tensor.View, tensor.Alias, tensor.Pragma,
     )},
-    **{f"types.{c.__name__}": c for c in (types.TensorType, types.TupleType, types.FuncType, types.VirtualDevice)},
+    **{f"types.{c.__name__}": c for c in (
+        types.TensorType, types.TupleType, types.FuncType, types.RefType, types.DataType, types.ShapeType,
+        types.TypeVar, types.ObjectType, types.DataDef, types.VirtualDevice,
+    )},
     **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step)},
     "errors.Span": Span,
 }  # fmt: skip

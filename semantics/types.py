@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from assay.semantics.dtypes import DType, size_in_bytes
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import Dim, Var, provably_equal, show, variables
-from assay.semantics.walk import post_order
+from assay.semantics.scalar import (
+    Dim,
+    Expr,
+    Var,
+    provably_equal,
+    show,
+    substitute,
+    variables,
+)
+from assay.semantics.walk import post_order, rewrite
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +51,9 @@ class TensorType:
     def children(self) -> Sequence[Type]:
         return ()
 
+    def with_children(self, children: Sequence[Type]) -> Type:
+        return self
+
     def __str__(self) -> str:
         return f"Tensor(({', '.join(map(show, self.shape))}), {self.dtype})"
 
@@ -59,6 +70,9 @@ class TupleType:
     def children(self) -> Sequence[Type]:
         return self.fields
 
+    def with_children(self, children: Sequence[Type]) -> Type:
+        return TupleType(tuple(children))
+
     def __str__(self) -> str:
         return show_type(self)
 
@@ -67,14 +81,23 @@ class TupleType:
 
 @dataclass(frozen=True, eq=False)
 class FuncType:
-    """A function of the graph language; symbols of its parameters are bound at each call."""
+    """A function of the graph language. Symbols of its parameters, and `type_params`, are bound at each call.
+
+    A function that is not `pure` may act (rule M1): print, call outside, or use a reference. Symbols that stand in the
+    result alone are sizes that only a run can tell.
+    """
 
     params: tuple[Type, ...]
     result: Type
+    type_params: tuple[TypeVar, ...] = field(default=(), kw_only=True)
+    pure: bool = field(default=True, kw_only=True)
 
     @property
     def children(self) -> Sequence[Type]:
         return (*self.params, self.result)
+
+    def with_children(self, children: Sequence[Type]) -> Type:
+        return replace(self, params=tuple(children[:-1]), result=children[-1])
 
     def __str__(self) -> str:
         return show_type(self)
@@ -82,7 +105,116 @@ class FuncType:
     __repr__ = __str__
 
 
-Type: TypeAlias = TensorType | TupleType | FuncType
+@dataclass(frozen=True, eq=False)
+class RefType:
+    """A reference to a mutable cell that holds a value."""
+
+    value: Type
+
+    @property
+    def children(self) -> Sequence[Type]:
+        return (self.value,)
+
+    def with_children(self, children: Sequence[Type]) -> Type:
+        return RefType(children[0])
+
+    def __str__(self) -> str:
+        return show_type(self)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class DataType:
+    """An algebraic data type of the module, by name, at type arguments."""
+
+    name: str
+    args: tuple[Type, ...] = ()
+
+    @property
+    def children(self) -> Sequence[Type]:
+        return self.args
+
+    def with_children(self, children: Sequence[Type]) -> Type:
+        return replace(self, args=tuple(children))
+
+    def __str__(self) -> str:
+        return show_type(self)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeType:
+    """A shape as a value: a list of sizes, of known length."""
+
+    dims: tuple[Dim, ...]
+
+    @property
+    def children(self) -> Sequence[Type]:
+        return ()
+
+    def with_children(self, children: Sequence[Type]) -> Type:
+        return self
+
+    def __str__(self) -> str:
+        return f"Shape(({', '.join(map(show, self.dims))}))"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class TypeVar:
+    """A type parameter of a function or a data type; compared by identity."""
+
+    name: str
+
+    @property
+    def children(self) -> Sequence[Type]:
+        return ()
+
+    def with_children(self, children: Sequence[Type]) -> Type:
+        return self
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectType:
+    """Something that only extern functions look into."""
+
+    @property
+    def children(self) -> Sequence[Type]:
+        return ()
+
+    def with_children(self, children: Sequence[Type]) -> Type:
+        return self
+
+    def __str__(self) -> str:
+        return "Object"
+
+    __repr__ = __str__
+
+
+Type: TypeAlias = TensorType | TupleType | FuncType | RefType | DataType | ShapeType | TypeVar | ObjectType
+UNIT = TupleType(())
+"""The type of what has no result: print, assert_op, a write to a reference."""
+
+
+@dataclass(frozen=True)
+class DataDef:
+    """The definition of an algebraic data type: its type parameters, and the fields of each constructor."""
+
+    name: str
+    type_params: tuple[TypeVar, ...]
+    constructors: Mapping[str, tuple[Type, ...]]
+
+    @property
+    def type(self) -> DataType:
+        return DataType(self.name, self.type_params)
 
 
 @dataclass(frozen=True)
@@ -98,24 +230,68 @@ class VirtualDevice:
 ANYWHERE = VirtualDevice()
 
 
+Names: TypeAlias = Mapping[Var | TypeVar, Var | TypeVar]
+
+
 def same_type(a: Type, b: Type) -> bool:
-    """Whether two types are equal, dims compared by linear arithmetic."""
-    pairs = [(a, b)]
+    """Whether two types are equal: dims by linear arithmetic, what a function type binds up to its names."""
+    if a is b:
+        return True
+    none: Names = {}
+    seen: set[tuple[int, int]] = set()
+    pairs = [(a, b, none)]
     while pairs:
-        x, y = pairs.pop()
-        if x is y:
-            continue
+        x, y, names = pairs.pop()
+        if not names:
+            if x is y or (id(x), id(y)) in seen:
+                continue
+            seen.add((id(x), id(y)))
         match x, y:
             case TensorType(), TensorType():
-                if x.dtype is not y.dtype or x.ndim != y.ndim or not all(map(provably_equal, x.shape, y.shape)):
+                if x.dtype is not y.dtype or x.ndim != y.ndim or not _same_dims(x.shape, y.shape, names):
                     return False
-            case (TupleType(), TupleType()) | (FuncType(), FuncType()):
-                if len(x.children) != len(y.children):
+                continue
+            case ShapeType(), ShapeType():
+                if len(x.dims) != len(y.dims) or not _same_dims(x.dims, y.dims, names):
                     return False
-                pairs += zip(x.children, y.children, strict=True)
+                continue
+            case TypeVar(), TypeVar():
+                if names.get(x, x) is not y:
+                    return False
+                continue
+            case FuncType(), FuncType():
+                if x.pure != y.pure or len(x.type_params) != len(y.type_params):
+                    return False
+                if x.type_params or symbols(x):
+                    params = zip(x.type_params, y.type_params, strict=True)
+                    names = {**names, **dict(params), **dict(zip(symbols(x), symbols(y), strict=False))}
+            case (TupleType(), TupleType()) | (RefType(), RefType()) | (ObjectType(), ObjectType()):
+                pass
+            case DataType(), DataType():
+                if x.name != y.name:
+                    return False
             case _:
                 return False
+        if len(x.children) != len(y.children):
+            return False
+        pairs += [(p, q, names) for p, q in zip(x.children, y.children, strict=True)]
     return True
+
+
+def _same_dims(x: Sequence[Dim], y: Sequence[Dim], names: Names) -> bool:
+    known = {v: w for v, w in names.items() if isinstance(v, Var) and isinstance(w, Var)}
+    return all(provably_equal(substitute(d, known) if known and isinstance(d, Expr) else d, e) for d, e in zip(x, y, strict=True))
+
+
+def dims(of: Type) -> tuple[Dim, ...]:
+    """The dims that stand in a type itself, not in its parts."""
+    match of:
+        case TensorType():
+            return of.shape
+        case ShapeType():
+            return of.dims
+        case _:
+            return ()
 
 
 def show_type(of: Type) -> str:
@@ -128,7 +304,13 @@ def show_type(of: Type) -> str:
             case TupleType():
                 rest += [")", *_commas(t.fields), "Tuple("]
             case FuncType():
-                rest += [")", t.result, "), ", *_commas(t.params), "Callable(("]
+                rest += [")" if t.pure else ", impure)", t.result, "), ", *_commas(t.params), "Callable(("]
+            case RefType():
+                rest += [")", t.value, "Ref("]
+            case DataType() if t.args:
+                rest += ["]", *_commas(t.args), f"{t.name}["]
+            case DataType():
+                text.append(t.name)
             case _:
                 text.append(str(t))
     return "".join(text)
@@ -139,22 +321,26 @@ def _commas(types: Sequence[Type]) -> list[Type | str]:
     return [piece for i, t in enumerate(reversed(types)) for piece in ((", ", t) if i else (t,))]
 
 
-def replaced(of: Type, leaf: Callable[[TensorType], TensorType]) -> Type:
-    """`of` with `leaf` applied to every tensor type in it."""
-    new: dict[int, Type] = {}
-    for t in post_order(of):
+def with_dims(of: Type, change: Callable[[Dim], Dim]) -> Type:
+    """`of` with `change` applied to every dim in it."""
+
+    def leaf(t: Type) -> Type:
         match t:
             case TensorType():
-                new[id(t)] = leaf(t)
-            case TupleType():
-                new[id(t)] = TupleType(tuple(new[id(f)] for f in t.fields))
-            case FuncType():
-                new[id(t)] = FuncType(tuple(new[id(p)] for p in t.params), new[id(t.result)])
-    return new[id(of)]
+                return TensorType(tuple(map(change, t.shape)), t.dtype)
+            case ShapeType():
+                return ShapeType(tuple(map(change, t.dims)))
+            case _:
+                return t
+
+    if isinstance(of, TensorType):
+        return leaf(of)
+    root: Type = of
+    return rewrite(root, leaf)
 
 
 def flatten(of: Type) -> list[TensorType]:
-    """The tensors inside a type, left to right."""
+    """The tensors inside a type, left to right; Invalid for what is not tensors and tuples of them."""
     out: list[TensorType] = []
     stack: list[Type] = [of]
     while stack:
@@ -164,15 +350,53 @@ def flatten(of: Type) -> list[TensorType]:
                 out.append(t)
             case TupleType():
                 stack.extend(reversed(t.fields))
-            case FuncType():
-                raise Invalid("a function is not data", label="type.C2")
+            case _:
+                raise Invalid(f"{t} is not data: tensors and tuples of them are", label="type.C2")
     return out
 
 
-def symbols(of: Type) -> list[Var]:
-    """The symbolic dims in a type of data, in order of first occurrence."""
-    seen: dict[Var, None] = {}
-    for t in flatten(of):
-        for d in t.shape:
-            seen.update(dict.fromkeys(variables(d)))
-    return list(seen)
+def symbols(of: Type) -> tuple[Var, ...]:
+    """The symbolic dims in a type, in order of first occurrence; a type remembers them."""
+    if isinstance(of, TensorType) and of.is_static:
+        return ()
+    for t in post_order(of, lambda t: () if "symbols" in t.__dict__ else t.children):
+        if "symbols" not in t.__dict__:
+            found = dict.fromkeys(v for d in dims(t) if isinstance(d, Expr) for v in variables(d))
+            for part in t.children:
+                found.update(dict.fromkeys(part.__dict__["symbols"]))
+            t.__dict__["symbols"] = tuple(found)
+    known: tuple[Var, ...] = of.__dict__["symbols"]
+    return known
+
+
+def open_symbols(of: Type) -> list[Var]:
+    """The symbols that a value of this type gives a number: whole dims of tensors and shapes, in tuples or not. What is
+    inside a reference, a data type or a function cannot be asked."""
+    found: dict[Var, None] = {}
+    work = [of]
+    seen: set[int] = set()
+    while work:
+        t = work.pop()
+        if id(t) in seen:
+            continue
+        seen.add(id(t))
+        if isinstance(t, TupleType):
+            work += reversed(t.fields)
+        found.update((d, None) for d in dims(t) if isinstance(d, Var))
+    return list(found)
+
+
+def free_type_vars(of: Type) -> tuple[TypeVar, ...]:
+    """The type parameters that a type mentions and no function type in it binds; a type remembers them."""
+    if isinstance(of, (TensorType, ShapeType)):
+        return ()
+    root: Type = of
+    for t in post_order(root, lambda t: () if "type_vars" in t.__dict__ else t.children):
+        if "type_vars" not in t.__dict__:
+            own = {t: None} if isinstance(t, TypeVar) else {}
+            for part in t.children:
+                own.update(dict.fromkeys(part.__dict__["type_vars"]))
+            bound = t.type_params if isinstance(t, FuncType) else ()
+            t.__dict__["type_vars"] = tuple(v for v in own if v not in bound)
+    known: tuple[TypeVar, ...] = of.__dict__["type_vars"]
+    return known

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from assay.lower.kernels import build
+from assay.semantics import graph, nodes
 from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Expr, call, constant, function, if_, let, show_head, tuple_of, var
@@ -17,7 +18,7 @@ from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
-from assay.semantics.types import TensorType
+from assay.semantics.types import UNIT, DataDef, DataType, RefType, TensorType, TypeVar
 from assay.semantics.walk import post_order
 
 
@@ -57,6 +58,41 @@ def test_same_structure_and_bytes(tmp_path: Path) -> None:
     assert repr(again.kernel("k")) == repr(module.kernel("k"))
     assert str(again.definitions["planned"]) == str(module.definitions["planned"])
     assert again.constants["w"].tolist() == [0, 1, 2, 3, 4] and again.constants["empty"].shape == (0, 3)
+
+
+def whole_language() -> Module:
+    """Every kind of node that `sample` lacks."""
+    n, a = Symbol("n"), TypeVar("A")
+    data = DataDef("List", (a,), {"nil": (), "cons": (a, DataType("List", (a,)))})
+    t, k = TensorType((n,), FLOAT32), Symbol("k")
+    x, c, h, r = var("x", t), var("c", TensorType((), BOOL)), var("h", t), var("r", RefType(t))
+    nil, cons = graph.constructor(data, "nil"), graph.constructor(data, "cons")
+    made = call(cons, x, call(nil, type_args=[t]))
+    clause = graph.Made(cons, (graph.Bind(h), graph.Wildcard()))
+    matched = graph.match(made, (clause, h), (graph.Wildcard(), x))
+    found = call(graph.extern("find", [t], TensorType((k,), FLOAT32)), matched)
+    v, w, s = var("v", found.type), var("w", TensorType((n,), FLOAT32)), var("s", UNIT)
+    p, q, block = var("p", t), var("q", a), graph.Dataflow()
+    pair = graph.match(tuple_of(p, p), (graph.Fields((graph.Wildcard(), graph.Bind(w))), w))
+    identity = function([q], q, type_params=[a])
+    body: Expr = tuple_of(graph.shape(n, 2 * n), graph.shape_of(v), call(identity, p), pair, graph.read(r))
+    body = let(p, graph.match_cast(v, t), body, dataflow=block)
+    body = let(s, graph.write(r, x), let(v, found, body))
+    body = let(r, graph.ref(x), let(var("t", UNIT), graph.print_(x, r, format="{}"), body))
+    body = let(var("u", UNIT), graph.assert_op(c, x, format="bad {}"), body)
+    return Module({"List": data, "main": function([x, c], body)})
+
+
+def test_the_whole_language_comes_back(tmp_path: Path) -> None:
+    module = whole_language()
+    check(module)
+    again = round_trip(module, tmp_path)
+    check(again)
+    with (tmp_path / "again").open("wb") as file:
+        assert encode(again, ArrayWriter(file)) == encode(module, ArrayWriter(file))
+    missing = {c for c in vars(nodes).values() if isinstance(c, type) and issubclass(c, Expr) and c is not Expr}
+    seen = {type(x) for m in (module, sample()) for x in post_order(m.main)} | {graph.TupleGetItem, graph.CallTIR, graph.GlobalVar}
+    assert missing == seen, "a kind of node that no test stores"
 
 
 def test_storing_twice_gives_one_text(tmp_path: Path) -> None:

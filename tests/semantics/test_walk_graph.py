@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from assay.semantics import dtypes, graph, operator as operator_module, tensor, types
+from assay.semantics import dtypes, graph, matching, operator as operator_module, statements, tensor, types
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, dtype, size_in_bytes
 from assay.semantics.errors import AssayError, Crash, Invalid, Span, Trap, Unsupported
 from assay.semantics.graph import (
@@ -28,11 +28,11 @@ from assay.semantics.graph import (
     get,
     if_,
     let,
-    match_type,
     show_head,
     tuple_of,
     var,
 )
+from assay.semantics.matching import match_types
 from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Var as Symbol, const, show
 from assay.semantics.tensor import (
@@ -47,7 +47,19 @@ from assay.semantics.tensor import (
     store,
     when,
 )
-from assay.semantics.types import FuncType, TensorType, TupleType, Type, flatten, replaced, same_type, symbols
+from assay.semantics.types import (
+    DataDef,
+    DataType,
+    FuncType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVar,
+    flatten,
+    same_type,
+    symbols,
+    with_dims,
+)
 from assay.semantics.walk import post_order, rewrite
 
 DEEP = 100_000
@@ -169,11 +181,11 @@ def test_deep_tuples() -> None:
     for _ in range(DEEP):
         again = TupleType((again,))
     assert same_type(e.type, again) and not same_type(e.type, TupleType((again,)))
-    assert flatten(e.type) == [x.type] and symbols(e.type) == [n]
+    assert flatten(e.type) == [x.type] and symbols(e.type) == (n,)
     small = dims_at(e.type, {n: 3})
     assert flatten(small)[0].shape == (3,)
     bound: dict[Symbol, Any] = {}
-    match_type(e.type, small, bound, "argument 0")
+    match_types([e.type], [small], bound)
     assert bound == {n: 3}
     assert let(var("v", again), e, x).type is x.type
 
@@ -205,6 +217,9 @@ X = var("x", tensor_type(2, 3))
 F = var("f", FuncType((tensor_type(n, 3), tensor_type(n)), tensor_type(n, n)))
 YES = var("yes", tensor_type(of="bool"))
 B = Buffer("b", (2, n), FLOAT32)
+T = TypeVar("T")
+ID = var("identity", FuncType((T,), T, type_params=(T,)))
+OPTION = DataDef("Option", (T,), {"some": (T,), "none": ()})
 
 INVALID: list[tuple[str, Callable[[], Any]]] = [
     ("dtype.C1", lambda: dtype("float31")),
@@ -229,6 +244,22 @@ INVALID: list[tuple[str, Callable[[], Any]]] = [
     ("call.C7", lambda: call(F, X, var("y", tensor_type(2, 2)))),
     ("call.C7", lambda: call(F, X, tuple_of(X))),
     ("call.C8", lambda: call("nn.frobnicate", X)),
+    ("call.C9", lambda: call(ID, X, type_args=[X.type, X.type])),
+    ("call.C10", lambda: call(graph.constructor(OPTION, "none"))),
+    ("data.C1", lambda: graph.constructor(OPTION, "neither")),
+    ("data.C2", lambda: graph.match(var("o", DataType("Option")), (graph.Made(graph.constructor(OPTION, "none"), ()), X))),
+    ("ref.C1", lambda: graph.read(X)),
+    ("ref.C2", lambda: graph.write(graph.ref(X), YES)),
+    ("match_cast.C1", lambda: graph.match_cast(X, tensor_type(2, 4))),
+    ("match_cast.C1", lambda: graph.match_cast(X, tensor_type(n))),
+    ("shape_of.C1", lambda: graph.shape_of(tuple_of(X))),
+    ("match.C1", lambda: graph.match(X)),
+    ("match.C2", lambda: graph.match(X, (graph.Wildcard(), X), (graph.Wildcard(), YES))),
+    ("match.C3", lambda: graph.match(X, (graph.bind_pattern(YES), X))),
+    ("match.C3", lambda: graph.match(X, (graph.Fields(()), X))),
+    ("match.C3", lambda: graph.match(X, (graph.Made(graph.constructor(OPTION, "none"), ()), X))),
+    ("match.C4", lambda: graph.match(tuple_of(X), (graph.Fields(()), X))),
+    ("func.C2", lambda: function([X], graph.print_(X), pure=True)),
     ("tuple.C1", lambda: get(tuple_of(X), 1)),
     ("tuple.C1", lambda: get(tuple_of(X), -1)),
     ("tuple.C1", lambda: get(X, 0)),
@@ -237,7 +268,7 @@ INVALID: list[tuple[str, Callable[[], Any]]] = [
     ("if.C1", lambda: if_(var("c", tensor_type(1, of="bool")), X, X)),
     ("if.C1", lambda: if_(tuple_of(YES), X, X)),
     ("if.C2", lambda: if_(YES, X, tuple_of(X))),
-    ("if.C2", lambda: if_(YES, X, var("z", tensor_type(2, n)))),
+    ("if.C2", lambda: if_(YES, X, var("z", tensor_type(2, 4)))),
     ("func.C1", lambda: function([X], X, tensor_type(3, 2))),
     ("tensor.C1", lambda: B.static_shape),
     ("tensor.C1", lambda: B.nbytes),
@@ -259,7 +290,8 @@ def test_what_is_refused(label: str, make: Callable[[], Any]) -> None:
 
 def test_every_label_has_a_negative_test() -> None:
     room = Path(graph.__file__).parent
-    files = [*(Path(module.__file__ or "") for module in (graph, types, tensor, dtypes, operator_module))]
+    modules = (graph, matching, types, statements, tensor, dtypes, operator_module)
+    files = [Path(module.__file__ or "") for module in modules]
     text = "".join(p.read_text() for p in (*files, room / "ops" / "__init__.py"))
     assert {label for label, _ in INVALID} == set(re.findall(r'label="([\w.]+C\d+)"', text))
 
@@ -392,10 +424,10 @@ def test_parts_of_types() -> None:
     assert [str(f) for f in flatten(t)] == [
         "Tensor((n, m), float32)", "Tensor((m), float32)", "Tensor((2), float32)"
     ]  # fmt: skip
-    assert symbols(t) == [n, m]
-    doubled = replaced(t, lambda x: TensorType((*x.shape, 2), x.dtype))
+    assert symbols(t) == (n, m)
+    doubled = with_dims(t, lambda d: d * 2)
     assert str(doubled) == (
-        "Tuple(Tensor((n, m, 2), float32), Tuple(Tensor((m, 2), float32)), Tensor((2, 2), float32))"
+        "Tuple(Tensor(((n * 2), (m * 2)), float32), Tuple(Tensor(((m * 2)), float32)), Tensor((4), float32))"
     )
     assert str(dims_at(t, {n: 3, m: 0})) == (
         "Tuple(Tensor((3, 0), float32), Tuple(Tensor((0), float32)), Tensor((2), float32))"

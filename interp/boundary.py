@@ -1,0 +1,135 @@
+"""Values against types where they meet: at entry, on return, and where a size becomes known (rule M4; specs/interp.md,
+"Graph").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.interp.values import Cell, Closure, Data, External, Maker, Shape, Value
+from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Invalid
+from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim, show, variables
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.types import (
+    DataType,
+    FuncType,
+    ObjectType,
+    RefType,
+    ShapeType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVar,
+)
+
+
+def given(value: Any, of: Type, what: str, lift: Callable[[Value], Value] = lambda v: v) -> Value:
+    """What a caller gives for a value of type `of`, in the form that evaluation uses: arrays, tuples, shapes.
+
+    Invalid, naming it by `what`, where it is nothing of the kind. `lift` is applied to every array.
+    """
+    return run_task(_given(value, of, what, lift))
+
+
+def _given(value: Any, of: Type, what: str, lift: Callable[[Value], Value]) -> Task[Value]:
+    match of:
+        case TensorType() if isinstance(value, Bounded):
+            return value
+        case TensorType():
+            try:
+                array = np.asarray(value)
+                dtype(array.dtype)
+            except (ValueError, Invalid):
+                raise Invalid(f"{what} is no array of numbers, expected {of}", label="input.C3") from None
+            return lift(array)
+        case ShapeType() if isinstance(value, Shape):
+            return value
+        case ShapeType():
+            sizes = value if isinstance(value, (tuple, list)) else ()
+            whole = [isinstance(d, (int, np.integer)) and not isinstance(d, bool) and 0 <= int(d) < 2**63 for d in sizes]
+            if not isinstance(value, (tuple, list)) or not all(whole):
+                raise Invalid(f"{what} is {value!r}, expected sizes: {of}", label="input.C3")
+            return Shape(tuple(int(d) for d in sizes))
+        case TupleType() if isinstance(value, (tuple, list)) and len(value) == len(of.fields):
+            fields: list[Value] = []
+            for i, (v, t) in enumerate(zip(value, of.fields, strict=True)):
+                fields.append((yield _given(v, t, f"{what}.{i}", lift)))
+            return tuple(fields)
+        case _:
+            return value
+
+
+Meeting: TypeAlias = tuple[Type, Value, str]
+"""A wanted type, the value given for it, and what that value is, for messages."""
+
+
+def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[Symbol, str]) -> None:
+    """Bind the symbols of the wanted types to the dims of the values; Invalid, with both values and both places, where
+    they do not agree.
+
+    A symbol takes its value from the first dim that is the symbol alone; all other dims are compared afterwards, so a
+    dim may use a symbol that stands further on.
+    """
+    later: list[tuple[Dim, int, str]] = []
+    seen: set[tuple[int, int]] = set()
+    work = list(reversed(meetings))
+    while work:
+        want, value, what = work.pop()
+        if (id(want), id(value)) in seen:
+            continue
+        seen.add((id(want), id(value)))
+        match want:
+            case TensorType():
+                if not hasattr(value, "shape") or dtype(value.dtype) is not want.dtype or value.ndim != want.ndim:
+                    raise Invalid(f"{what} is {described(value)}, expected {want}", label="input.C3")
+                sizes = zip(want.shape, value.shape, strict=True)
+            case ShapeType():
+                if not isinstance(value, Shape) or len(value.dims) != len(want.dims):
+                    raise Invalid(f"{what} is {described(value)}, expected {want}", label="input.C3")
+                sizes = zip(want.dims, value.dims, strict=True)
+            case TupleType():
+                if not isinstance(value, tuple) or len(value) != len(want.fields):
+                    raise Invalid(f"{what} is not {want}", label="input.C3")
+                fields = zip(want.fields, value, strict=True)
+                work += reversed([(t, v, f"{what}.{i}") for i, (t, v) in enumerate(fields)])
+                continue
+            case RefType() if isinstance(value, Cell):
+                continue
+            case FuncType() if isinstance(value, (Closure, External, Maker)):
+                continue
+            case DataType() if isinstance(value, Data) and value.type == want.name:
+                continue
+            case ObjectType() | TypeVar():
+                continue
+            case _:
+                raise Invalid(f"{what} is {described(value)}, expected {want}", label="input.C3")
+        for axis, (d, n) in enumerate(sizes):
+            if isinstance(d, Symbol) and d not in symbols:
+                symbols[d], places[d] = int(n), f"axis {axis} of {what}"
+            elif d is not n:
+                later.append((d, int(n), f"axis {axis} of {what}"))
+    for d, n, where in later:
+        unknown = [v.name for v in ([] if isinstance(d, int) else variables(d)) if v not in symbols]
+        if unknown:
+            raise Invalid(f"{where} is {show(d)}, but {unknown[0]} has no value", label="input.C6")
+        if evaluate_dim(d, symbols) != n:
+            raise Invalid(f"{where} is {n}, expected {_expected(d, symbols, places)}", label="input.C4")
+
+
+def described(value: Any) -> str:
+    """A value's type, for messages."""
+    if hasattr(value, "dtype"):
+        return f"Tensor({tuple(value.shape)}, {value.dtype})"
+    return f"a {type(value).__name__.lower()}"
+
+
+def _expected(d: Dim, symbols: Mapping[Symbol, int], places: Mapping[Symbol, str]) -> str:
+    number = evaluate_dim(d, symbols)
+    if isinstance(d, Symbol):
+        return f"{number}, the value of {d.name} by {places[d]}"
+    return str(number) if isinstance(d, int) else f"{number} = {show(d)}"

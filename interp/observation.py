@@ -1,0 +1,55 @@
+"""What can be told about a run: results, effects, and how it failed (rule M1; specs/interp.md, "Graph")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assay.interp.graph import run
+from assay.interp.values import Event, Externs, Value, copied, described, same_value
+from assay.semantics.errors import Trap
+from assay.semantics.module import Module
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """A run from outside: the results, or the trap; before either, the trace of effects."""
+
+    values: Mapping[str, Value] | None
+    trace: tuple[Event, ...]
+    trap: Trap | None = None
+
+    def difference(self, other: Observation) -> str | None:
+        """The first thing that tells two runs apart, if anything does."""
+        for i, (a, b) in enumerate(zip(self.trace, other.trace, strict=False)):
+            if (a.kind, a.name) != (b.kind, b.name) or not same_value(a.values, b.values):
+                return f"effect {i} is {a.kind} {a.name!r} {described(a.values)} against {b.kind} {b.name!r} {described(b.values)}"
+        if len(self.trace) != len(other.trace):
+            return f"{len(self.trace)} effects against {len(other.trace)}"
+        if _trap_key(self.trap) != _trap_key(other.trap):
+            return f"trap {self.trap} against {other.trap}"
+        if self.values is None or other.values is None:
+            return None
+        if self.values.keys() != other.values.keys():
+            return f"results {list(self.values)} against {list(other.values)}"
+        for name, value in self.values.items():
+            if not same_value(value, other.values[name]):
+                return f"result {name} is {described(value)} against {described(other.values[name])}"
+        together = tuple(self.values.values()), tuple(other.values[name] for name in self.values)
+        return None if same_value(*together) else "the results share references in another way"
+
+
+def _trap_key(trap: Trap | None) -> tuple[str, str, str] | None:
+    """Kind, rule and place: the words may name what a pass has renamed."""
+    return None if trap is None else (trap.kind, trap.label, str(trap.where))
+
+
+def observe(module: Module, inputs: Mapping[str, Any], externs: Externs | None = None) -> Observation:
+    """Run `main` and say what can be told about the run. Invalid inputs are raised: nothing has run."""
+    trace: list[Event] = []
+    try:
+        values = run(module, inputs, externs=externs, trace=trace)
+    except Trap as trap:
+        return Observation(None, tuple(trace), trap)
+    return Observation(dict(zip(values, copied(tuple(values.values())), strict=True)), tuple(trace))

@@ -1,0 +1,211 @@
+"""What graph expressions evaluate to, and what a run shows (rule M1; specs/interp.md, "Graph")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.semantics.graph import Constructor, ExternFunc, Function
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.scopes import Scopes
+from assay.semantics.walk import post_order
+
+Value: TypeAlias = Any
+"""A NumPy array (or `Bounded`), a tuple of values, or one of the classes below."""
+
+
+@dataclass(eq=False)
+class Frame:
+    """One activation of a function: what its nodes and variables have evaluated to, by identity."""
+
+    function: Function
+    parent: Frame | None
+    symbols: dict[Symbol, int]
+    places: dict[Symbol, str]
+    scopes: Scopes
+    values: dict[int, Value] = field(default_factory=dict)
+    calls: dict[int, Frame] = field(default_factory=dict)
+    progress: dict[int, int] = field(default_factory=dict)
+    """For a node that waits: how many of its operands have values; for a let, that its variable has one."""
+    pending: dict[int, int] = field(default_factory=dict)
+    """How many uses of a value are still to come, where that is known: it is dropped after the last."""
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """A function and the activation in which its free variables have their values."""
+
+    function: Function
+    frame: Frame | None
+
+
+@dataclass(frozen=True, eq=False)
+class External:
+    """A function outside the language: its node, and what the run was given for it."""
+
+    node: ExternFunc
+    act: Callable[..., Value]
+
+
+@dataclass(frozen=True, eq=False)
+class Maker:
+    """A constructor as a value."""
+
+    node: Constructor
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """A value of an algebraic data type: what `constructor` of `type` made of `fields`."""
+
+    type: str
+    constructor: str
+    fields: tuple[Value, ...]
+
+
+@dataclass(eq=False)
+class Cell:
+    """A reference: a cell that can be written."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A shape as a value."""
+
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One effect of a run: a print (`name` is its format), or a call of the extern function `name`."""
+
+    kind: str
+    name: str
+    values: tuple[Value, ...]
+
+
+Externs: TypeAlias = Mapping[str, Callable[..., Value]]
+
+
+def render(format: str, values: Sequence[Value]) -> str:
+    """The text of a print or of a failed assert_op: each {} in turn is a value; values left over follow."""
+    pieces = format.split("{}")
+    shown = [described(v) for v in values]
+    text = pieces[0] + "".join(v + p for v, p in zip(shown, pieces[1:], strict=False))
+    left = shown[len(pieces) - 1 :]
+    return " ".join([text, *left] if text else left)
+
+
+def described(value: Value) -> str:
+    """A value in one line: numbers for small arrays, else the kind."""
+    match value:
+        case np.ndarray() | np.generic() if value.size <= 16:
+            return np.array2string(np.asarray(value), separator=", ").replace("\n", "")
+        case np.ndarray():
+            return f"Tensor({tuple(value.shape)}, {value.dtype})"
+        case Shape():
+            return str(value.dims)
+        case Data():
+            return f"{value.constructor}({', '.join(_kind(f) for f in value.fields)})"
+        case tuple():
+            return f"({', '.join(_kind(f) for f in value)})"
+        case _:
+            return _kind(value)
+
+
+def _kind(value: Value) -> str:
+    return described(value) if isinstance(value, (np.ndarray, np.generic)) else f"a {type(value).__name__.lower()}"
+
+
+def parts(value: Value) -> Sequence[Value]:
+    """The values directly inside a tuple or a data value; a cell is a leaf."""
+    match value:
+        case tuple():
+            return value
+        case Data():
+            return value.fields
+        case _:
+            return ()
+
+
+def copied(root: Value) -> Value:
+    """A copy of a value with its own cells, as they are now: later writes are not seen in it."""
+    cells: dict[int, tuple[Cell, Cell]] = {}
+    work = [root]
+    while work:
+        for value in post_order(work.pop(), parts):
+            if isinstance(value, Cell) and id(value) not in cells:
+                cells[id(value)] = (value, Cell(None))
+                work.append(value.value)
+
+    def rebuilt(of: Value) -> Value:
+        made: dict[int, Value] = {}
+        for value in post_order(of, parts):
+            match value:
+                case tuple():
+                    made[id(value)] = tuple(made[id(p)] for p in value)
+                case Data():
+                    made[id(value)] = Data(value.type, value.constructor, tuple(made[id(p)] for p in value.fields))
+                case Cell():
+                    made[id(value)] = cells[id(value)][1]
+                case np.ndarray():
+                    made[id(value)] = view = value.view()
+                    view.flags.writeable = False  # nobody who is shown it can change what it shows
+                case _:
+                    made[id(value)] = value
+        return made[id(of)]
+
+    for old, new in cells.values():
+        new.value = rebuilt(old.value)
+    return rebuilt(root)
+
+
+def same_value(a: Value, b: Value) -> bool:
+    """Whether nothing tells two values apart: arrays bit for bit (all NaNs are one), cells by content and identity.
+
+    Functions are not looked into: any two are the same here.
+    """
+    cells: dict[int, int] = {}
+    seen: set[tuple[int, int]] = set()
+    work = [(a, b)]
+    while work:
+        x, y = work.pop()
+        if (id(x), id(y)) in seen:
+            continue
+        seen.add((id(x), id(y)))
+        match x, y:
+            case Cell(), Cell():
+                if cells.setdefault(id(x), id(y)) != id(y):
+                    return False
+                work.append((x.value, y.value))
+            case (tuple(), tuple()) | (Data(), Data()):
+                if isinstance(x, Data) and (x.type, x.constructor) != (y.type, y.constructor):
+                    return False
+                if len(parts(x)) != len(parts(y)):
+                    return False
+                work += zip(parts(x), parts(y), strict=True)
+            case Shape(), Shape():
+                if x != y:
+                    return False
+            case (Closure() | External() | Maker(), Closure() | External() | Maker()):
+                continue
+            case _:
+                if type(x) is not type(y) or not same_bits(x, y):
+                    return False
+    return len(set(cells.values())) == len(cells)
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two arrays have the same dtype, shape and bits; all NaNs are one (rule M5)."""
+    x, y = np.asarray(a), np.asarray(b)
+    if x.dtype != y.dtype or x.shape != y.shape:
+        return False
+    with np.errstate(all="ignore"):
+        bits = f"u{x.dtype.itemsize}"
+        equal = np.ascontiguousarray(x).view(bits) == np.ascontiguousarray(y).view(bits)
+        return bool(np.all(equal.reshape(-1) | ((x != x) & (y != y)).reshape(-1)))

@@ -1,0 +1,66 @@
+"""What a step of evaluation may do besides give a value: fail, or act (rules M1 and M3; specs/semantics.md, "Order").
+
+A node that fails or acts keeps its place in the order of evaluation, and is never moved to a path that did not demand
+it. All others are pure and total: when they are evaluated cannot be observed.
+"""
+
+from __future__ import annotations
+
+from assay.semantics.graph import Call, CallTIR, Constructor, Expr, Match, MatchCast, ShapeExpr, acts
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.ops import operator
+from assay.semantics.scalar import Expr as Scalar, Var as Symbol
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import TensorType, same_type
+
+__all__ = ["acts", "can_fail", "kernel_can_trap", "operator_can_trap"]
+
+
+def can_fail(node: Expr, module: Module) -> bool:
+    """Whether evaluating the node itself, its operands done, may trap or not end. What acts is not asked."""
+    match node:
+        case Call():
+            if isinstance(node.op, Operator):
+                if any(_computed(a) for a in node.attrs.values()):
+                    return True
+                static = all(isinstance(a.type, TensorType) and a.type.is_static for a in node.args)
+                return operator_can_trap(node.op, static)
+            return not isinstance(node.op, Constructor)
+        case CallTIR():
+            return kernel_can_trap(module.kernel(node.func))
+        case MatchCast():
+            return not same_type(node.type, node.value.type)
+        case ShapeExpr():
+            return any(_computed(d) for d in node.dims)
+        case Match():
+            return node.partial
+        case _:
+            return False
+
+
+def _computed(value: object) -> bool:
+    """Whether a size is computed: it may turn out negative, or divide by zero."""
+    if isinstance(value, (tuple, list)):
+        return any(map(_computed, value))
+    return isinstance(value, Scalar) and not isinstance(value, Symbol)
+
+
+BY_SIZE = ("contraction", "pooling", "reduction")
+"""Families whose operators trap for sizes alone: a window that does not fit, an axis of size 0. Where all sizes are
+numbers, the type rule has refused those."""
+
+
+def operator_can_trap(op: Operator, static: bool) -> bool:
+    """Whether a well-typed use may trap; `static` says that all dims of its operands are numbers."""
+    return op.can_trap and not (static and op.family in BY_SIZE)
+
+
+def kernel_can_trap(kernel: PrimFunc) -> bool:
+    """Whether a tensor function may trap: not if it claims to be an operator that cannot (legalize's check holds it to
+    that), or a copy."""
+    claim = kernel.attrs.get("operator")
+    if claim == "astype" and kernel.params[0].dtype is kernel.params[1].dtype:
+        return False
+    static = all(isinstance(d, int) for b in kernel.inputs for d in b.shape)
+    return claim is None or operator_can_trap(operator(claim), static)

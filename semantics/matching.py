@@ -1,0 +1,246 @@
+"""How a type that is wanted meets the type that is given: calls, casts, declared results (rule M4; specs/semantics.md,
+"Types").
+
+A plain symbol of the wanted type takes the given dim; every other dim must not be provably different. What cannot be
+shown is checked by the run, at entry and on return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from assay.semantics.errors import Invalid
+from assay.semantics.scalar import Dim, Expr, Var, apply, const, provably_equal, simplify, substitute, variables
+from assay.semantics.types import (
+    DataType,
+    FuncType,
+    ObjectType,
+    RefType,
+    ShapeType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVar,
+    dims,
+    same_type,
+    symbols,
+    with_dims,
+)
+from assay.semantics.walk import rewrite
+
+Bound: TypeAlias = dict[Var | TypeVar, Dim | Type]
+"""What symbols and type parameters stand for."""
+
+
+def match_types(want: Sequence[Type], got: Sequence[Type], bound: Bound, type_params: Sequence[TypeVar] = ()) -> None:
+    """Bind the symbols and `type_params` of `want` so that it becomes `got`; Invalid, with both, where it cannot.
+
+    A tensor's dims must not be provably different. What is inside a reference or a data type must be equal, for no run
+    looks there; a function must serve where the wanted one would.
+    """
+    later: list[tuple[Dim, Dim, Type, Type, str]] = []
+    closed: list[tuple[Type, Type, str]] = []
+    seen: set[tuple[int, int]] = set()
+    rest = [(w, g, f"argument {i}", True) for i, (w, g) in enumerate(zip(want, got, strict=True))]
+    rest.reverse()
+    while rest:
+        w, g, what, is_open = rest.pop()
+        if (id(w), id(g)) in seen and is_open:
+            continue
+        seen.add((id(w), id(g)))
+        inside = is_open
+        match w, g:
+            case TypeVar(), _ if w in type_params:
+                found = bound.setdefault(w, g)
+                assert not isinstance(found, (Expr, int))
+                if not same_type(found, g):
+                    raise _mismatch(what, g, instantiate(w, bound))
+                continue
+            case (TensorType(), TensorType()) | (ShapeType(), ShapeType()):
+                wanted, given = dims(w), dims(g)
+                same = not isinstance(w, TensorType) or not isinstance(g, TensorType) or w.dtype is g.dtype
+                if not same or len(wanted) != len(given):
+                    raise _mismatch(what, g, instantiate(w, bound))
+                for a, b in zip(wanted, given, strict=True):
+                    if isinstance(a, Var) and a not in bound:
+                        bound[a] = b
+                    elif is_open:
+                        later.append((a, b, w, g, what))
+                continue
+            case TupleType(), TupleType():
+                pass
+            case FuncType(), FuncType():
+                if is_open:
+                    closed.append((w, g, what))
+                if not (type_params and set(type_params) & set(_type_vars(w))):
+                    continue  # its dims are its own
+                inside = False
+            case (RefType(), RefType()) | (DataType(), DataType()):
+                if is_open:
+                    closed.append((w, g, what))
+                inside = False
+            case (ObjectType(), ObjectType()):
+                continue
+            case _:
+                if w is g:
+                    continue
+                raise _mismatch(what, g, instantiate(w, bound))
+        if type(w) is not type(g) or len(w.children) != len(g.children):
+            raise _mismatch(what, g, instantiate(w, bound))
+        parts = [(a, b, f"{what}.{i}", inside) for i, (a, b) in enumerate(zip(w.children, g.children, strict=True))]
+        rest += reversed(parts)
+    for a, b, w, g, what in later:  # when every plain symbol is bound
+        if provably_different(instantiate_dim(a, bound), b):
+            raise _mismatch(what, g, instantiate(w, bound))
+    for w, g, what in closed:
+        of = instantiate(w, bound)
+        if not (_serves(g, of) if isinstance(g, FuncType) else same_type(of, g)):
+            raise _mismatch(what, g, of)
+
+
+def _mismatch(what: str, got: Type, want: Type) -> Invalid:
+    return Invalid(f"{what} is {got}, expected {want}", label="call.C7")
+
+
+def _serves(given: FuncType, want: Type) -> bool:
+    """Whether a function of type `given` can be called wherever one of type `want` is."""
+    assert isinstance(want, FuncType)
+    if len(given.params) != len(want.params) or (want.pure and not given.pure):
+        return False
+    if same_type(FuncType(want.params, want.result, type_params=want.type_params, pure=given.pure), given):
+        return True
+    bound: Bound = {}
+    try:
+        match_types(given.params, want.params, bound, given.type_params)
+    except Invalid:
+        return False
+    return compatible(want.result, instantiate(given.result, bound), want.params, want.type_params)
+
+
+def _type_vars(of: Type) -> list[TypeVar]:
+    found: list[TypeVar] = []
+    work = [of]
+    while work:
+        t = work.pop()
+        if isinstance(t, TypeVar):
+            found.append(t)
+        work += t.children
+    return found
+
+
+def compatible(
+    want: Type, got: Type, scope: Sequence[Type] = (), type_params: Sequence[TypeVar] = ()
+) -> bool:
+    """Whether a value of type `got` may be one of type `want`: no dim is provably different.
+
+    Symbols of `scope` have values already; other plain symbols of `want` take what they meet.
+    """
+    bound: Bound = {s: s for t in scope for s in symbols(t)}
+    bound.update((t, t) for t in type_params)
+    try:
+        match_types([want], [got], bound)
+    except Invalid:
+        return False
+    return True
+
+
+def provably_different(a: Dim, b: Dim) -> bool:
+    """Whether two dims differ for all values of their symbols, as far as linear arithmetic shows."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a != b
+    left: Expr = a if isinstance(a, Expr) else const(a)
+    difference = simplify(apply("sub", left, b))
+    return isinstance(difference, int) and difference != 0
+
+
+def instantiate_dim(dim: Dim, bound: Mapping[Var | TypeVar, Dim | Type]) -> Dim:
+    if not isinstance(dim, Expr):
+        return dim
+    known: dict[Var, Dim] = {}
+    for v in variables(dim):
+        to = bound.get(v, v)
+        assert isinstance(to, (int, Expr))
+        known[v] = to
+    return simplify(substitute(dim, known))
+
+
+def instantiate(of: Type, bound: Mapping[Var | TypeVar, Dim | Type], fresh: bool = False) -> Type:
+    """`of` with symbols and type parameters replaced. With `fresh`, symbols that have no value get new names."""
+    if fresh:
+        bound = {**{s: Var(s.name) for s in symbols(of) if s not in bound}, **bound}
+    if not bound:
+        return of
+    if any(isinstance(v, TypeVar) for v in bound):
+
+        def leaf(t: Type) -> Type:
+            to = bound.get(t, t) if isinstance(t, TypeVar) else t
+            assert not isinstance(to, (int, Expr))
+            return to
+
+        # types are replaced first: what they stand for is in the caller's symbols, which have no entry in `bound`
+        of = rewrite(of, lambda t: _dims_replaced(t, bound))
+        return rewrite(of, leaf)
+    return with_dims(of, lambda d: instantiate_dim(d, bound))
+
+
+def _dims_replaced(t: Type, bound: Mapping[Var | TypeVar, Dim | Type]) -> Type:
+    match t:
+        case TensorType():
+            return TensorType(tuple(instantiate_dim(d, bound) for d in t.shape), t.dtype)
+        case ShapeType():
+            return ShapeType(tuple(instantiate_dim(d, bound) for d in t.dims))
+        case _:
+            return t
+
+
+def join(types: Sequence[Type]) -> Type:
+    """The one type of values that come from several places: a dim in which they may differ is a fresh symbol.
+
+    Invalid where ranks, dtypes or kinds differ, or a dim certainly does.
+    """
+    first, *rest = types
+    for other in rest:
+        first = _join(first, other)
+    return first
+
+
+def _join(a: Type, b: Type) -> Type:
+    if same_type(a, b):
+        return a
+    known: dict[tuple[int, int], Dim] = {}
+    made: dict[tuple[int, int], Type] = {}
+    work = [(a, b)]
+    order: list[tuple[Type, Type]] = []
+    seen: set[tuple[int, int]] = set()
+    while work:
+        x, y = work.pop()
+        order.append((x, y))
+        if isinstance(x, TupleType) and isinstance(y, TupleType) and len(x.fields) == len(y.fields):
+            work += [pair for pair in zip(x.fields, y.fields, strict=True) if (id(pair[0]), id(pair[1])) not in seen]
+            seen.update((id(p), id(q)) for p, q in zip(x.fields, y.fields, strict=True))
+
+    def meet(p: Dim, q: Dim) -> Dim:
+        if provably_equal(p, q):
+            return p
+        if provably_different(p, q):
+            raise Invalid(f"{a} and {b}")
+        return known.setdefault((id(p), id(q)), Var(p.name if isinstance(p, Var) else "d"))
+
+    for x, y in reversed(order):
+        match x, y:
+            case TensorType(), TensorType() if x.dtype is y.dtype and x.ndim == y.ndim:
+                made[id(x), id(y)] = TensorType(tuple(map(meet, x.shape, y.shape)), x.dtype)
+            case ShapeType(), ShapeType() if len(x.dims) == len(y.dims):
+                made[id(x), id(y)] = ShapeType(tuple(map(meet, x.dims, y.dims)))
+            case FuncType(), FuncType() if same_type(replace(x, pure=y.pure), y):
+                made[id(x), id(y)] = replace(x, pure=x.pure and y.pure)
+            case TupleType(), TupleType() if len(x.fields) == len(y.fields):
+                parts = [made[id(p), id(q)] for p, q in zip(x.children, y.children, strict=True)]
+                made[id(x), id(y)] = x.with_children(parts)
+            case _ if same_type(x, y):
+                made[id(x), id(y)] = x
+            case _:
+                raise Invalid(f"{a} and {b}")
+    return made[id(a), id(b)]

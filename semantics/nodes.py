@@ -1,0 +1,410 @@
+"""The nodes of the graph IR (rule M2; specs/semantics.md, "Graph IR").
+
+Nodes are immutable and compared by identity. Each carries its type, which the constructors in
+`assay.semantics.graph` derive from the parts, a virtual device and a source span.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.semantics.errors import Span
+from assay.semantics.operator import Operator
+from assay.semantics.scalar import Dim
+from assay.semantics.types import ANYWHERE, FuncType, Type, VirtualDevice
+from assay.semantics.walk import post_order
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Expr:
+    """Base of graph expressions; compared by identity."""
+
+    type: Type
+    device: VirtualDevice = field(default=ANYWHERE, kw_only=True)
+    span: Span | None = field(default=None, kw_only=True)
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return ()
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.type}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Var(Expr):
+    """A parameter or a let-bound variable. Two Vars are equal if they are one; names are for people."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Constant(Expr):
+    """A tensor literal; `data` is never written."""
+
+    data: np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GlobalVar(Expr):
+    """A name of the module: a function, or a constant of its table."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExternFunc(Expr):
+    """A function outside the language, by name, of a function type; it is handed to the interpreter."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Constructor(Expr):
+    """A constructor of an algebraic data type of the module: a total function of the fields."""
+
+    data: str
+    name: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Call(Expr):
+    """An operator, or an expression of function type, applied to arguments.
+
+    `type_args` say what the callee's type parameters stand for where the arguments do not.
+    """
+
+    op: Operator | Expr
+    args: tuple[Expr, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    type_args: tuple[Type, ...] = ()
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.op, *self.args) if isinstance(self.op, Expr) else self.args
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        if _same_parts(children, self.children):
+            return self
+        if isinstance(self.op, Expr):
+            return replace(self, op=children[0], args=tuple(children[1:]))
+        return replace(self, args=tuple(children))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CallTIR(Expr):
+    """A tensor function of the module, by name, applied to arguments; it fills fresh tensors of the result's type.
+
+    `scalars` are the values of the tensor function's scalar parameters.
+    """
+
+    func: str
+    args: tuple[Expr, ...]
+    scalars: tuple[Dim, ...] = ()
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return self.args
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if _same_parts(children, self.args) else replace(self, args=tuple(children))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuple(Expr):
+    fields: tuple[Expr, ...]
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return self.fields
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if _same_parts(children, self.fields) else replace(self, fields=tuple(children))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TupleGetItem(Expr):
+    value: Expr
+    index: int
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.value,)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if children[0] is self.value else replace(self, value=children[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Dataflow:
+    """The mark of a dataflow block: lets that follow one another and carry the same mark. Nothing in it acts."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Let(Expr):
+    """`var` names the value of `value` in `body`; the value comes first (rule M3).
+
+    A function may use its own variable inside `value`: that is recursion. The symbols of the value's type that have no
+    value yet are bound in `body` (rule M4).
+    """
+
+    var: Var
+    value: Expr
+    body: Expr
+    dataflow: Dataflow | None = field(default=None, kw_only=True)
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.value, self.body)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        if _same_parts(children, self.children):
+            return self
+        return replace(self, value=children[0], body=children[1])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class If(Expr):
+    """`then` where the bool scalar `condition` holds, else `otherwise`; only the taken branch is demanded."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.condition, self.then, self.otherwise)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        if _same_parts(children, self.children):
+            return self
+        condition, then, otherwise = children
+        return replace(self, condition=condition, then=then, otherwise=otherwise)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RefCreate(Expr):
+    """A fresh mutable cell that holds `value`. An action: two evaluations make two cells."""
+
+    value: Expr
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.value,)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if children[0] is self.value else replace(self, value=children[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RefRead(Expr):
+    """What the cell holds now. An action."""
+
+    ref: Expr
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.ref,)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if children[0] is self.ref else replace(self, ref=children[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RefWrite(Expr):
+    """The cell holds `value` from now on; the result is the empty tuple. An action."""
+
+    ref: Expr
+    value: Expr
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.ref, self.value)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if _same_parts(children, self.children) else replace(self, ref=children[0], value=children[1])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Print(Expr):
+    """`values` are appended to the trace of effects (rule M1), with `format`; the result is the empty tuple."""
+
+    values: tuple[Expr, ...]
+    format: str = ""
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return self.values
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if _same_parts(children, self.values) else replace(self, values=tuple(children))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AssertOp(Expr):
+    """Traps unless the bool scalar `condition` holds, showing `values` by `format`; the result is the empty tuple."""
+
+    condition: Expr
+    values: tuple[Expr, ...]
+    format: str = ""
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.condition, *self.values)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        if _same_parts(children, self.children):
+            return self
+        return replace(self, condition=children[0], values=tuple(children[1:]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatchCast(Expr):
+    """`value`, as a value of the node's type: traps where a dim differs. Rank and dtype agree by the static rules."""
+
+    value: Expr
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.value,)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if children[0] is self.value else replace(self, value=children[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShapeExpr(Expr):
+    """A shape as a value: dims over symbols that have values here."""
+
+    dims: tuple[Dim, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShapeOf(Expr):
+    """The shape of a tensor, as a value."""
+
+    value: Expr
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.value,)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if children[0] is self.value else replace(self, value=children[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Wildcard:
+    """Matches everything."""
+
+    @property
+    def children(self) -> Sequence[Pattern]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Bind:
+    """Matches everything and names it in the clause's body."""
+
+    var: Var
+
+    @property
+    def children(self) -> Sequence[Pattern]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Matches what `constructor` made of fields that match."""
+
+    constructor: Constructor
+    fields: tuple[Pattern, ...]
+
+    @property
+    def children(self) -> Sequence[Pattern]:
+        return self.fields
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """Matches a tuple whose fields match."""
+
+    fields: tuple[Pattern, ...]
+
+    @property
+    def children(self) -> Sequence[Pattern]:
+        return self.fields
+
+
+Pattern: TypeAlias = Wildcard | Bind | Made | Fields
+
+
+@dataclass(frozen=True, eq=False)
+class Clause:
+    """A case of a match: where `pattern` matches and none before it did, `body` is the value."""
+
+    pattern: Pattern
+    body: Expr
+
+    @property
+    def vars(self) -> list[Var]:
+        """The variables that the pattern binds, left to right."""
+        return [p.var for p in post_order(self.pattern) if isinstance(p, Bind)]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Match(Expr):
+    """The body of the first clause whose pattern matches `value`; only that body is demanded.
+
+    A `partial` match traps where no clause matches; the clauses of another cover every value.
+    """
+
+    value: Expr
+    clauses: tuple[Clause, ...]
+    partial: bool = False
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.value, *(c.body for c in self.clauses))
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        if _same_parts(children, self.children):
+            return self
+        clauses = tuple(replace(c, body=b) for c, b in zip(self.clauses, children[1:], strict=True))
+        return replace(self, value=children[0], clauses=clauses)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Function(Expr):
+    """A function of the graph language; a closure over the variables that it does not bind."""
+
+    params: tuple[Var, ...]
+    body: Expr
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def func_type(self) -> FuncType:
+        assert isinstance(self.type, FuncType)
+        return self.type
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.body,)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if children[0] is self.body else replace(self, body=children[0])
+
+    @property
+    def result_type(self) -> Type:
+        return self.func_type.result
+
+
+def _same_parts(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))

@@ -1,0 +1,373 @@
+"""When a graph function is well-formed (rules M2 to M4; specs/semantics.md, "Well-formed").
+
+Every rule is found by one pass over the nodes, users before what they use, or the other way round. What a variable, a
+symbol or an action may be used by is a question of dominance: the lowest scope around all uses must be inside the
+scope that binds it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from assay.semantics import graph
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import (
+    AssertOp,
+    Call,
+    CallTIR,
+    Constant,
+    Constructor,
+    Dataflow,
+    Expr,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Made,
+    Match,
+    MatchCast,
+    Print,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    ShapeExpr,
+    ShapeOf,
+    Tuple,
+    TupleGetItem,
+    Var,
+    acts,
+    show_head,
+)
+from assay.semantics.matching import Bound, instantiate, match_types
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.patterns import covers
+from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
+from assay.semantics.scopes import Forest
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import (
+    UNIT,
+    DataDef,
+    DataType,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVar,
+    dims,
+    flatten,
+    free_type_vars,
+    open_symbols,
+    same_type,
+    symbols,
+)
+from assay.semantics.walk import post_order
+
+
+def broken_rules(function: Function, module: Module) -> Iterator[Invalid]:
+    """What is ill-formed about a top-level function: one Invalid for each place and rule."""
+    root: Expr = function
+    order = list(post_order(root))
+    yield from _types(order, module)
+    yield from _scopes(function, order)
+    yield from _actions(order)
+    names = Counter(p.name for p in function.params)
+    if any(count > 1 for count in names.values()):
+        yield Invalid("two parameters have one name", label="graph.C4")
+
+
+def check_function(function: Function, module: Module) -> None:
+    """Raise the first Invalid, if the function is not well-formed."""
+    for wrong in broken_rules(function, module):
+        raise wrong
+
+
+# --- types -------------------------------------------------------------------------------------------------------
+
+
+def _types(order: list[Expr], module: Module) -> Iterator[Invalid]:
+    for node in order:
+        try:
+            wanted = derive(node, module)
+            if not _agrees(wanted, node):
+                raise Invalid(f"{show_head(node)}: its parts make {wanted}", label="graph.C3")
+            if isinstance(node, Match) and not node.partial:
+                if not covers([c.pattern for c in node.clauses], node.value.type, module):
+                    raise Invalid("the clauses do not cover every value: add one, or make the match partial", label="match.C5")
+        except Invalid as wrong:
+            yield wrong if wrong.where else Invalid(wrong.message, where=node.span, label=wrong.label)
+
+
+def _agrees(derived: Type, node: Expr) -> bool:
+    """Whether the node's type is the derived one, up to the names of sizes that only a run can tell."""
+    if same_type(derived, node.type):
+        return True
+    known = {s for c in node.children for s in symbols(c.type)}
+    bound: Bound = {s: s for s in symbols(derived) if s in known}
+    if len(bound) == len(symbols(derived)):
+        return False
+    try:
+        match_types([derived], [node.type], bound)
+    except Invalid:
+        return False
+    return same_type(instantiate(derived, bound), node.type)
+
+
+def derive(node: Expr, module: Module) -> Type:
+    """The type of a node from its parts."""
+    match node:
+        case Var() | ExternFunc():
+            check_type(node.type, module)
+            return node.type
+        case Constant():
+            return TensorType(node.data.shape, dtype(node.data.dtype))
+        case GlobalVar() if node.name in module.constants:
+            array = module.constants[node.name]
+            return TensorType(array.shape, dtype(array.dtype))
+        case GlobalVar():
+            target = module.definitions.get(node.name)
+            if not isinstance(target, Function):
+                raise Invalid(f"the module has no function or constant {node.name}", label="graph.C2")
+            return target.type
+        case Constructor():
+            return graph.constructor(module.data(node.data), node.name).type
+        case Call() if isinstance(node.op, Operator):
+            return graph.call(node.op, *node.args, **node.attrs).type
+        case Call():
+            return graph.call(node.op, *node.args, type_args=node.type_args).type
+        case CallTIR():
+            _check_call_tir(node, module.kernel(node.func))
+            return node.type
+        case Tuple():
+            return TupleType(tuple(f.type for f in node.fields))
+        case TupleGetItem():
+            return graph.get(node.value, node.index).type
+        case Let():
+            return graph.let(node.var, node.value, node.body).type
+        case If():
+            return graph.if_(node.condition, node.then, node.otherwise).type
+        case Match():
+            clauses = [(c.pattern, c.body) for c in node.clauses]
+            for c in node.clauses:
+                for p in post_order(c.pattern):
+                    if isinstance(p, Made) and not same_type(derive(p.constructor, module), p.constructor.type):
+                        raise Invalid(f"{p.constructor.name} is not of type {p.constructor.type}", label="graph.C3")
+            return graph.match(node.value, *clauses, partial=node.partial).type
+        case MatchCast():
+            check_type(node.type, module)
+            return graph.match_cast(node.value, node.type).type
+        case ShapeExpr():
+            return graph.shape(*node.dims).type
+        case ShapeOf():
+            return graph.shape_of(node.value).type
+        case RefCreate():
+            return RefType(node.value.type)
+        case RefRead():
+            return graph.read(node.ref).type
+        case RefWrite():
+            return graph.write(node.ref, node.value).type
+        case Print():
+            return UNIT
+        case AssertOp():
+            return graph.assert_op(node.condition, *node.values).type
+        case Function():
+            of = node.func_type
+            return graph.function(
+                node.params, node.body, of.result, type_params=of.type_params, pure=of.pure, span=node.span
+            ).type
+        case _:
+            raise Invalid(f"no such expression: {type(node).__name__}", label="graph.C5")
+
+
+def check_type(of: Type, module: Module) -> None:
+    """Invalid where a data type is unknown, or has another number of arguments."""
+    if isinstance(of, TensorType):
+        return
+    for t in post_order(of):
+        if isinstance(t, DataType) and len(module.data(t.name).type_params) != len(t.args):
+            raise Invalid(f"{t.name} takes {len(module.data(t.name).type_params)} type arguments", label="data.C2")
+
+
+def check_data(data: DataDef, module: Module) -> None:
+    """A data type's fields are made of known types and of its own type parameters."""
+    for name, fields in data.constructors.items():
+        for t in fields:
+            check_type(t, module)
+            for v in free_type_vars(t):
+                if v not in data.type_params:
+                    raise Invalid(f"{data.name}.{name}: {v} is no type parameter of it", label="data.C3")
+            for s in open_symbols(t):
+                raise Invalid(f"{data.name}.{name}: the size {s.name} is bound by nothing", label="data.C4")
+
+
+def _check_call_tir(node: CallTIR, kernel: PrimFunc) -> None:
+    operands, made = [t for a in node.args for t in flatten(a.type)], flatten(node.type)
+    types = [*operands, *made]
+    if len(operands) != len(kernel.inputs) or len(made) != len(kernel.outputs):
+        wanted = f"{len(kernel.inputs)} buffers and fills {len(kernel.outputs)}"
+        raise Invalid(f"{kernel.name} takes {wanted}; {len(operands)} and {len(made)} given", label="call_tir.C1")
+    if len(node.scalars) != len(kernel.scalars):
+        raise Invalid(
+            f"{kernel.name} takes {len(kernel.scalars)} scalars, {len(node.scalars)} given", label="call_tir.C3"
+        )
+    bound: Bound = {}
+    for b, t in zip(kernel.params, types, strict=True):
+        try:
+            match_types([TensorType(b.shape, b.dtype)], [t], bound)
+        except Invalid:
+            raise Invalid(f"{kernel.name}: {b} is given {t}", label="call_tir.C2") from None
+
+
+# --- scopes ------------------------------------------------------------------------------------------------------
+
+
+def _scopes(function: Function, order: list[Expr]) -> Iterator[Invalid]:
+    """Variables, and symbols where they are used, stand inside what binds them."""
+    forest = Forest()
+    home: dict[int, int] = {id(function): forest.add()}
+    binder: dict[Var, int] = {}
+    binders: dict[Symbol, list[int]] = {}
+    twice: list[Var | TypeVar] = []
+    type_scope: dict[TypeVar, int] = {}
+
+    def use(node: Expr, scope: int) -> None:
+        known = home.get(id(node))
+        home[id(node)] = scope if known is None else forest.around(known, scope)
+
+    def bind(var: Var, scope: int) -> None:
+        if var in binder:
+            twice.append(var)
+        binder[var] = scope
+        for s in open_symbols(var.type):
+            binders.setdefault(s, []).append(scope)
+
+    for node in reversed(order):
+        scope = home[id(node)]
+        match node:
+            case Function():
+                inside = forest.add(scope)
+                for t in node.func_type.type_params:
+                    if t in type_scope:
+                        twice.append(t)
+                    type_scope[t] = inside
+                for p in node.params:
+                    bind(p, inside)
+                use(node.body, inside)
+            case Let():
+                inside = forest.add(scope)
+                bind(node.var, inside)
+                use(node.value, inside if isinstance(node.value, Function) else scope)
+                use(node.body, inside)
+            case Match():
+                use(node.value, scope)
+                for c in node.clauses:
+                    inside = forest.add(scope)
+                    for v in c.vars:
+                        bind(v, inside)
+                    use(c.body, inside)
+            case _:
+                for child in node.children:
+                    use(child, scope)
+    for again in twice:
+        at = again.span if isinstance(again, Var) else function.span
+        yield Invalid(f"{again.name} is bound twice", where=at, label="graph.C6")
+    for node in order:
+        scope = home[id(node)]
+        if isinstance(node, Var):
+            if node not in binder:
+                yield Invalid(f"variable {node.name} is not bound", where=node.span, label="graph.C1")
+            elif not forest.inside(scope, binder[node]):
+                yield Invalid(
+                    f"variable {node.name} is used where it is not bound: outside its function, let or clause",
+                    where=node.span,
+                    label="graph.C1",
+                )
+        for t in free_type_vars(node.type) if not isinstance(node, (GlobalVar, Constructor)) else ():
+            if t not in type_scope or not forest.inside(scope, type_scope[t]):
+                yield Invalid(
+                    f"{show_head(node)} mentions the type parameter {t.name} outside of the function that has it",
+                    where=node.span,
+                    label="graph.C11",
+                )
+        for s in _used_symbols(node):
+            if not any(forest.inside(scope, b) for b in binders.get(s, ())):
+                yield Invalid(
+                    f"{show_head(node)} uses the size {s.name}, which has no value there: a parameter or a let around it"
+                    " must have a type with that dim",
+                    where=node.span,
+                    label="graph.C8",
+                )
+
+
+def _used_symbols(node: Expr) -> Iterator[Symbol]:
+    """The symbols that must have values when the node is evaluated."""
+    match node:
+        case Call():
+            for value in node.attrs.values():
+                items = [value]
+                while items:
+                    item = items.pop()
+                    if isinstance(item, Scalar):
+                        yield from variables(item)
+                    elif isinstance(item, (tuple, list)):
+                        items.extend(item)
+        case CallTIR():
+            yield from symbols(node.type)
+            for d in node.scalars:
+                yield from variables(d)
+        case ShapeExpr():
+            for d in node.dims:
+                yield from variables(d)
+        case MatchCast():
+            yield from _derived_symbols(node.type)
+        case Function():
+            bound = {d for p in node.params for t in post_order(p.type) for d in dims(t) if isinstance(d, Symbol)}
+            for p in node.params:
+                yield from (s for s in _derived_symbols(p.type) if s not in bound)
+        case _:
+            pass
+
+
+def _derived_symbols(of: Type) -> list[Symbol]:
+    """Symbols that a type uses in larger expressions, and nowhere as a whole dim."""
+    found = [d for t in post_order(of) for d in dims(t)]
+    plain = {d for d in found if isinstance(d, Symbol)}
+    return [v for d in found if isinstance(d, Scalar) for v in variables(d) if v not in plain]
+
+
+# --- actions -----------------------------------------------------------------------------------------------------
+
+
+def _actions(order: list[Expr]) -> Iterator[Invalid]:
+    """What acts is reached by one edge only, and by none inside a dataflow block."""
+    edges: Counter[int] = Counter()
+    active: set[int] = set()
+    for node in order:
+        parts = node.children
+        edges.update(map(id, parts))
+        if acts(node) or (not isinstance(node, Function) and any(id(c) in active for c in parts)):
+            active.add(id(node))
+    for node in order:
+        if id(node) in active and edges[id(node)] > 1:
+            yield Invalid(
+                f"{show_head(node)} acts and is used {edges[id(node)]} times: name it by a let", where=node.span, label="graph.C7"
+            )
+        if isinstance(node, Let) and node.dataflow is not None and id(node.value) in active:
+            yield Invalid(
+                f"{node.var.name} acts inside a dataflow block: {show_head(node.value)}", where=node.span, label="graph.C9"
+            )
+    yield from _blocks(order)
+
+
+def _blocks(order: list[Expr]) -> Iterator[Invalid]:
+    """The lets of a dataflow block follow one another."""
+    after: dict[int, Dataflow] = {id(n.body): n.dataflow for n in order if isinstance(n, Let) and n.dataflow is not None}
+    first: dict[Dataflow, Let] = {}
+    for node in reversed(order):
+        if isinstance(node, Let) and node.dataflow is not None and after.get(id(node)) is not node.dataflow:
+            if node.dataflow in first:
+                yield Invalid(f"{node.var.name} is not next to the rest of its dataflow block", where=node.span, label="graph.C10")
+            first[node.dataflow] = node
