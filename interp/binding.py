@@ -9,20 +9,27 @@ import numpy as np
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import Var, evaluate_dim, show, variables
+from assay.semantics.scalar import Var, const, evaluate_dim, show, variables
 from assay.semantics.tensor import Buffer, PrimFunc
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-def bind_dims(func: PrimFunc, inputs: Sequence[Array]) -> dict[Var, int]:
-    """The values of the symbolic dims of `func`'s parameters.
+def bind_scalars(func: PrimFunc, scalars: Sequence[Any]) -> dict[Var, Any]:
+    """The values of the scalar parameters, each of its dtype; Invalid where they are not as many or do not fit."""
+    if len(scalars) != len(func.scalars):
+        raise Invalid(f"{func.name} takes {len(func.scalars)} scalars, {len(scalars)} given", label="argument.C9")
+    return {v: const(np.asarray(x)[()], v.dtype).value for v, x in zip(func.scalars, scalars, strict=True)}
+
+
+def bind_dims(func: PrimFunc, inputs: Sequence[Array], scalars: Sequence[Any] = ()) -> dict[Var, int]:
+    """The values of the symbolic dims of `func`'s parameters, from the inputs' shapes and from integer `scalars`.
 
     Invalid, naming the parameter, where `inputs` differ from them in number, dtype, rank or shape.
     """
     if len(inputs) != len(func.inputs):
         raise Invalid(f"{func.name} takes {len(func.inputs)} inputs, {len(inputs)} given", label="argument.C1")
-    dims: dict[Var, int] = {}
+    dims: dict[Var, int] = {v: int(n) for v, n in bind_scalars(func, scalars).items() if v.dtype.is_integer}
     for buffer, array in zip(func.inputs, inputs, strict=True):
         if dtype(array.dtype) is not buffer.dtype or array.ndim != len(buffer.shape):
             got = f"{array.dtype} of rank {array.ndim}"

@@ -50,9 +50,9 @@ DEEPEST = 40
 MOST_ITEMS = 20_000
 
 
-def build(func: PrimFunc, dims: Mapping[Var, int]) -> Blocks:
-    """`func` at `dims` as blocks. Raises `Unplanned` for what only the definition can say: ill-scoped or too deep."""
-    builder = _Builder(func, dims)
+def build(func: PrimFunc, dims: Mapping[Var, int], scalars: Mapping[Var, Any] | None = None) -> Blocks:
+    """`func` at `dims` and `scalars` as blocks. Raises `Unplanned` for what only the definition can say: ill-scoped or too deep."""
+    builder = _Builder(func, dims, scalars or {})
     builder.run()
     blocks = builder.blocks
     split_loops(blocks)
@@ -85,9 +85,10 @@ def specialise(expr: Expr, vars: Mapping[Var, Expr], buffers: Mapping[Buffer, Bu
 class _Builder:
     """Puts statements into blocks, with a stack of its own; bindings are undone when their statement has ended."""
 
-    def __init__(self, func: PrimFunc, dims: Mapping[Var, int]) -> None:
+    def __init__(self, func: PrimFunc, dims: Mapping[Var, int], scalars: Mapping[Var, Any]) -> None:
         self.func = func
         self.vars: dict[Var, Expr] = {v: const(n, v.dtype) for v, n in dims.items()}
+        self.vars.update((v, const(x, v.dtype)) for v, x in scalars.items())
         self.buffers: dict[Buffer, Buffer] = {}
         for b in func.params:
             self.buffers[b] = Buffer(b.name, shape_at(b, dims), b.dtype, b.scope)
@@ -154,7 +155,9 @@ class _Builder:
                 index = tuple(self.expr(i) for i in node.indices)
                 out.append(Write(buffer, index, self.expr(node.value), node.span))
             case Assert():
-                out.append(Check(self.expr(node.condition), node.message, node.kind, node.span))
+                condition = self.expr(node.condition)
+                if decide(condition, self.blocks.ranges) is not True:
+                    out.append(Check(condition, node.message, node.kind, node.span))
             case Evaluate():
                 out.append(Drop(self.expr(node.value)))
             case _:

@@ -50,6 +50,10 @@ class Memory:
                 "use outside lifetime", f"buffer {buffer.name} does not exist here", label="tensor.T1"
             ) from None
 
+    def shape(self, buffer: Buffer) -> tuple[int, ...]:
+        """The shape of a buffer that exists."""
+        return tuple(self.cell(buffer).data.shape)
+
     def load(self, buffer: Buffer, index: Sequence[Any]) -> Any:
         """The element at `index`; traps out of bounds and where nothing was written."""
         cell = self.cell(buffer)

@@ -29,7 +29,7 @@ from assay.interp.blocks import (
 )
 from assay.interp.regions import Regions, loads_in
 from assay.semantics.scalar import Expr, Load, Var
-from assay.semantics.tensor import Buffer
+from assay.semantics.tensor import INDEPENDENT, Buffer
 from assay.semantics.walk import post_order
 
 LANE_BYTES = 1 << 18
@@ -94,7 +94,7 @@ def make_plan(blocks: Blocks, regions: Regions) -> Plan:
     """The plan of a function. Raises `Unplanned` where a parallel loop was not shown independent, or loops are deep."""
     plan = Plan(blocks, regions)
     for item in walk(blocks.body):
-        if isinstance(item, Loop) and item.kind != "serial" and not item.independent:
+        if isinstance(item, Loop) and item.kind in INDEPENDENT and not item.independent:
             raise Unplanned(f"the {item.kind} loop over {item.var.name} was not shown to be free of races")
     _choose_lanes(plan)
     _Planner(plan).block(blocks.body, (), ())

@@ -130,6 +130,9 @@ class ShadowMemory(Memory):
         else:
             del self.shapes[buffer]
 
+    def shape(self, buffer: Buffer) -> tuple[int, ...]:
+        return self.shapes[buffer] if buffer in self.shapes else super().shape(buffer)
+
     def locate(self, buffer: Buffer, index: Sequence[Any]) -> tuple[tuple[int, ...], slice]:
         """The index of an element as numbers, and its bytes within its slot."""
         if buffer not in self.shapes:

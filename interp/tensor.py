@@ -10,27 +10,34 @@ with this one bit for bit (rule M10). What an operation does to numbers stands i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from assay.interp.binding import Array, bind_dims, shape_at
-from assay.interp.memory import Memory, element
+from assay.interp.binding import Array, bind_dims, bind_scalars, shape_at
+from assay.interp.memory import Memory, check_bounds, element
 from assay.semantics.errors import Crash, Invalid, Trap
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, convert, operation
+from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, convert, evaluate, operation
 from assay.semantics.tensor import (
+    INDEPENDENT,
+    Alias,
     Allocate,
     AllocateConst,
     Assert,
+    Block,
     Buffer,
     Evaluate,
     For,
     If,
     LetStmt,
+    Pragma,
     PrimFunc,
     Seq,
     Stmt,
     Store,
+    View,
     While,
 )
 from assay.semantics.walk import post_order
@@ -41,15 +48,20 @@ class Unfinished(Exception):
 
 
 def run(
-    func: PrimFunc, inputs: Sequence[Array], *, memory: Memory | None = None, limit: int | None = None
+    func: PrimFunc,
+    inputs: Sequence[Array],
+    *,
+    scalars: Sequence[Any] = (),
+    memory: Memory | None = None,
+    limit: int | None = None,
 ) -> tuple[Array, ...]:
-    """The outputs of `func` on `inputs`, arrays of the shapes and dtypes of its input parameters.
+    """The outputs of `func` on `inputs`, arrays of the shapes and dtypes of its input parameters, and on `scalars`.
 
     Invalid where the inputs do not fit. Trap, with buffer, index and iteration, for: out of bounds, unwritten read,
     unwritten output, store to constant, use outside lifetime, assertion, race, and what scalar operations trap on.
     `memory` holds the buffers, fresh arrays if not given. More than `limit` statements raise `Unfinished`.
     """
-    dims = bind_dims(func, inputs)
+    dims = bind_dims(func, inputs, scalars)
     memory = Memory() if memory is None else memory
     for buffer, array in zip(func.inputs, inputs, strict=True):
         memory.begin(buffer, tuple(array.shape), array)
@@ -57,6 +69,7 @@ def run(
         memory.begin(buffer, shape_at(buffer, dims))
     walk = _Run(func, memory, limit)
     walk.env.update((v, v.dtype.numpy.type(n)) for v, n in dims.items())
+    walk.env.update(bind_scalars(func, scalars))
     with np.errstate(all="ignore"):
         walk.execute(func.body)
         try:
@@ -66,7 +79,7 @@ def run(
 
 
 class Race:
-    """Who touched what in one non-serial loop: iterations must not share an element that one of them writes (M6)."""
+    """Who touched what in one parallel or vectorized loop: iterations must not share an element that one of them writes (M6)."""
 
     def __init__(self, var: Var) -> None:
         self.var = var
@@ -93,6 +106,31 @@ class Race:
             self.reader.setdefault(key, self.now)
 
 
+@dataclass(frozen=True)
+class Window:
+    """A view while it exists: its element `i` is element `offset + sum(i * strides)` of its source."""
+
+    buffer: Buffer
+    shape: tuple[int, ...]
+    source: Buffer
+    source_shape: tuple[int, ...]
+    offset: int
+    strides: tuple[int, ...]
+
+    def element(self, index: tuple[Any, ...]) -> tuple[Buffer, tuple[Any, ...]]:
+        """The element of the source that an element is; traps where either has no such element."""
+        at = check_bounds(self.buffer, self.shape, index)
+        flat = self.offset + sum(int(i) * s for i, s in zip(at, self.strides, strict=True))
+        size = prod(self.source_shape)
+        if not 0 <= flat < size:
+            raise Trap(
+                "out of bounds",
+                f"{element(self.buffer, at)} is element {flat} of {self.source.name}, which has {size}",
+                label="tensor.T2",
+            )
+        return self.source, tuple(np.unravel_index(flat, self.source_shape)) if self.source_shape else ()
+
+
 class _Run:
     """One activation of a tensor function."""
 
@@ -105,6 +143,7 @@ class _Run:
         self.races: list[Race] = []
         self.born: dict[Buffer, int] = {}
         """How many races were watched when a buffer began: younger ones do not concern it, for it is private there."""
+        self.views: dict[Buffer, Window] = {}
         self.code: dict[int, tuple[Expr, Callable[[], Any]]] = {}
 
     def execute(self, body: Stmt) -> None:
@@ -146,9 +185,7 @@ class _Run:
                 yield node.body
                 del self.env[node.var]
             case Allocate():
-                shape = shape_at(node.buffer, {v: int(n) for v, n in self.env.items() if v.dtype.is_integer})
-                self.memory.begin(node.buffer, shape)
-                self.born[node.buffer] = len(self.races)
+                self.allocate(node.buffer)
                 yield node.body
                 self.memory.end(node.buffer)
             case AllocateConst():
@@ -156,23 +193,82 @@ class _Run:
                 self.born[node.buffer] = len(self.races)
                 yield node.body
                 self.memory.end(node.buffer)
+            case Alias():
+                self.views[node.view.buffer] = self.window(node.view)
+                yield node.body
+                del self.views[node.view.buffer]
+            case Pragma():
+                yield node.body
+            case Block():
+                yield from self.block(node)
             case _:
                 raise Crash(f"no such statement: {type(node).__name__}")
 
     def iterations(self, node: For) -> Iterator[Stmt]:
         race = Race(node.var)
-        if node.kind != "serial":
+        if node.kind in INDEPENDENT:
             self.races.append(race)
         number = node.var.dtype.numpy.type
+        start = None if node.start is None else convert(self.value(node.start), node.var.dtype)
         for i in range(int(self.value(node.extent))):
-            self.env[node.var] = number(i)
+            self.env[node.var] = number(i) if start is None else start + number(i)
             self.loops[node.var] = None
             race.now = i
             yield node.body
         self.env.pop(node.var, None)
         self.loops.pop(node.var, None)
-        if node.kind != "serial":
+        if node.kind in INDEPENDENT:
             self.races.pop()
+
+    def block(self, node: Block) -> Iterator[Stmt]:
+        """One run of a block: its predicate, its iterators, its buffers, then `init` if it is the first run, and the body."""
+        if node.predicate is not None and not self.value(node.predicate):
+            return
+        values, domains = [], []
+        for i in node.iterators:
+            start = 0 if i.start is None else self.value(i.start)
+            domains.append(range(int(start), int(start) + int(self.value(i.extent))))
+            values.append(self.value(i.value))
+        for i, value, domain in zip(node.iterators, values, domains, strict=True):
+            if int(value) not in domain:
+                where = f"[{domain.start}, {domain.stop})"
+                raise Trap("assertion", f"block {node.name}: {i.var.name} = {value} is outside {where}", label="tensor.T8")
+            self.env[i.var] = value
+        for b in node.allocated:
+            self.allocate(b)
+        for v in node.views:
+            self.views[v.buffer] = self.window(v)
+        reduced = [(v, d) for i, v, d in zip(node.iterators, values, domains, strict=True) if i.kind == "reduce"]
+        if node.init is not None and all(int(v) == d.start for v, d in reduced):
+            yield node.init
+        yield node.body
+        for v in node.views:
+            del self.views[v.buffer]
+        for b in node.allocated:
+            self.memory.end(b)
+        for i in node.iterators:
+            del self.env[i.var]
+
+    def allocate(self, buffer: Buffer) -> None:
+        self.memory.begin(buffer, self.shape(buffer))
+        self.born[buffer] = len(self.races)
+
+    def shape(self, buffer: Buffer) -> tuple[int, ...]:
+        """The shape of a buffer that begins now."""
+        return shape_at(buffer, {v: int(n) for v, n in self.env.items() if v.dtype.is_integer})
+
+    def window(self, view: View) -> Window:
+        """What a view is now: sizes, and where in its source it lies."""
+        outer = self.views.get(view.source)
+        shape = outer.shape if outer is not None else self.memory.shape(view.source)
+        strides = tuple(int(self.value(s)) for s in view.strides)
+        return Window(view.buffer, self.shape(view.buffer), view.source, shape, int(self.value(view.offset)), strides)
+
+    def place(self, buffer: Buffer, index: tuple[Any, ...]) -> tuple[Buffer, tuple[Any, ...]]:
+        """The element of memory that an element is, through any number of views."""
+        while buffer in self.views:
+            buffer, index = self.views[buffer].element(index)
+        return buffer, index
 
     def perform(self, node: Store | Assert | Evaluate) -> None:
         """A statement without parts."""
@@ -184,8 +280,9 @@ class _Run:
             case Store():
                 index = tuple(self.value(i) for i in node.indices)
                 value = self.value(node.value)
-                self.memory.store(node.buffer, index, value)
-                self.touch(node.buffer, index, write=True)
+                buffer, index = self.place(node.buffer, index)
+                self.memory.store(buffer, index, value)
+                self.touch(buffer, index, write=True)
             case Assert():
                 if not self.value(node.condition):
                     raise Trap(node.kind, node.message, label="tensor.T7")
@@ -193,6 +290,7 @@ class _Run:
                 self.value(node.value)
 
     def load(self, buffer: Buffer, index: tuple[Any, ...]) -> Any:
+        buffer, index = self.place(buffer, index)
         value = self.memory.load(buffer, index)
         self.touch(buffer, index, write=False)
         return value
@@ -211,6 +309,8 @@ class _Run:
     def compile(self, expr: Expr) -> Callable[[], Any]:
         """`expr` as straight-line code, operands before operations, left to right: `scalar.evaluate`, made once."""
         nodes = list(post_order(expr))
+        if any(isinstance(n, Choice) for n in nodes):
+            return lambda: evaluate(expr, self.env, self.load)  # not all of it is evaluated
         slot = {id(n): k for k, n in enumerate(nodes)}
         values: list[Any] = [n.value if isinstance(n, Const) else None for n in nodes]
         steps = [
@@ -219,12 +319,12 @@ class _Run:
             if not isinstance(n, Const)
         ]
 
-        def evaluate() -> Any:
+        def straight() -> Any:
             for k, rule, args in steps:
                 values[k] = rule(*[values[a] for a in args])
             return values[-1]
 
-        return evaluate
+        return straight
 
     def rule(self, node: Expr) -> Callable[..., Any]:
         """What a node of an expression does to the values of its parts."""

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from assay.interp import tensor
-from assay.interp.binding import Array, bind_dims, check_shape, shape_at
+from assay.interp.binding import Array, bind_dims, bind_scalars, check_shape, shape_at
 from assay.interp.blocks import Unplanned
 from assay.interp.building import build
 from assay.interp.emit import Kernel, compile_plan
 from assay.interp.plan import make_plan
 from assay.interp.regions import analyse
+from assay.semantics.blocks import without_blocks
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import PrimFunc
@@ -40,7 +42,7 @@ class Compiled:
     reason: str = ""
 
 
-_compiled: WeakKeyDictionary[PrimFunc, dict[tuple[int, ...], Compiled]] = WeakKeyDictionary()
+_compiled: WeakKeyDictionary[PrimFunc, dict[tuple[Any, ...], Compiled]] = WeakKeyDictionary()
 
 
 def run(
@@ -49,47 +51,51 @@ def run(
     *,
     outputs: Sequence[Array] | None = None,
     scratch: Sequence[Array] | None = None,
+    scalars: Sequence[Any] = (),
 ) -> tuple[Array, ...]:
-    """The outputs of `func` on `inputs`, as `assay.interp.tensor.run` defines them, bit for bit (but for NaN payloads).
+    """The outputs of `func` on `inputs` and `scalars`, as `assay.interp.tensor.run` defines them, bit for bit (but for NaN payloads).
 
     Given `outputs` are filled and returned; `scratch` is memory for the function's allocations, in program order. Both
     must be C-contiguous and of the right shapes and dtypes, and must not overlap the inputs. Invalid and Trap as in
     the definition. A trap is the definition's own if that is reached within `RETRACE` statements; beyond, it may be
     another one of the function's traps.
     """
-    dims = bind_dims(func, inputs)
+    dims = bind_dims(func, inputs, scalars)
     if outputs is None:
         outputs = [np.empty(shape_at(b, dims), b.dtype.numpy) for b in func.outputs]
     else:
         outputs = list(outputs)
     _check_given(func, outputs, scratch, dims)
-    compiled = compile_function(func, inputs)
+    compiled = compile_function(func, inputs, scalars)
     try:
         if compiled.kernel is None:
-            return _copy(tensor.run(func, inputs), outputs)
-        count = len(func.allocations)
+            return _copy(tensor.run(func, inputs, scalars=scalars), outputs)
+        # what the function needs without its blocks can be more than it allocates itself
+        given = dict(zip(func.allocations, scratch or (), strict=False))
+        memory = [given.get(b) for b in without_blocks(func).allocations]
         with np.errstate(all="ignore"):
-            compiled.kernel([np.asarray(a, order="C") for a in inputs], outputs, scratch or [None] * count)
+            compiled.kernel([np.asarray(a, order="C") for a in inputs], outputs, memory)
         return tuple(outputs)
     except Trap as trap:
         if compiled.kernel is None:
             raise
         try:
             # lanes meet traps in another order than the definition does
-            tensor.run(func, inputs, limit=RETRACE)
+            tensor.run(func, inputs, scalars=scalars, limit=RETRACE)
         except tensor.Unfinished:
             raise trap.at(func.name) from None
         raise Crash(f"{func.name}: lanes trap where the definition does not: {trap}") from trap
 
 
-def compile_function(func: PrimFunc, inputs: Sequence[Array]) -> Compiled:
-    """How `func` runs on inputs of these shapes. It is compiled once for each binding of its symbolic dims."""
-    dims = bind_dims(func, inputs)
+def compile_function(func: PrimFunc, inputs: Sequence[Array], scalars: Sequence[Any] = ()) -> Compiled:
+    """How `func` runs on inputs of these shapes. It is compiled once for each binding of its symbolic dims and scalars."""
+    dims = bind_dims(func, inputs, scalars)
+    values = bind_scalars(func, scalars)
     versions = _compiled.setdefault(func, {})
-    key = tuple(dims.values())
+    key = (*dims.values(), *(x.tobytes() for x in values.values()))
     if key not in versions:
         try:
-            blocks = build(func, dims)
+            blocks = build(without_blocks(func), dims, values)
             kernel, source = compile_plan(make_plan(blocks, analyse(blocks)))
             versions[key] = Compiled(kernel, source)
         except Unplanned as reason:

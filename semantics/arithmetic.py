@@ -166,6 +166,9 @@ OPERATIONS: dict[str, Operation] = {
 TRANSCENDENTAL: dict[str, Operation] = {}
 """Operations whose value is *an* implementation within a bound; `assay.semantics.transcendental` fills this table."""
 
+DERIVED: dict[str, Operation] = {}
+"""Operations that are short for an expression of others; `assay.semantics.derived` fills this table."""
+
 
 def operation(name: str) -> Operation:
     """The row of that name."""
@@ -173,6 +176,8 @@ def operation(name: str) -> Operation:
         return OPERATIONS[name]
     if name in TRANSCENDENTAL:
         return TRANSCENDENTAL[name]
+    if name in DERIVED:
+        return DERIVED[name]
     raise Invalid(f"unknown scalar operation {name}", label="scalar.C1")
 
 

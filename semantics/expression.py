@@ -155,6 +155,27 @@ class Load(Expr):
         return Load(self.dtype, self.buffer, tuple(children))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice(Expr):
+    """`then` where `condition` holds, else `otherwise`. Lazy: the other one is not evaluated and so cannot trap.
+
+    TVM's `if_then_else` and its `and` and `or` are this; `select`, and our `and` and `or`, evaluate every operand.
+    """
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.condition, self.then, self.otherwise)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        if all(a is b for a, b in zip(children, self.children, strict=True)):
+            return self
+        return choice(*children)
+
+
 # --- construction ------------------------------------------------------------------------------------------------
 
 
@@ -251,6 +272,27 @@ def select(condition: Number, then: Number, otherwise: Number) -> Expr:
     return apply("select", condition, then, otherwise)
 
 
+def choice(condition: Number, then: Number, otherwise: Number) -> Expr:
+    """`then` where `condition` holds, else `otherwise`; only one of the two is evaluated."""
+    (condition,) = _lift([condition])
+    then, otherwise = _lift([then, otherwise])
+    if condition.dtype is not BOOL:
+        raise Invalid(f"if_then_else: the condition is {condition.dtype}, not bool", label="scalar.C4")
+    if then.dtype is not otherwise.dtype:
+        raise Invalid(f"if_then_else: operands of one dtype expected, got {then.dtype}, {otherwise.dtype}", label="scalar.C5")
+    return Choice(then.dtype, condition, then, otherwise)
+
+
+def both(a: Expr, b: Expr) -> Expr:
+    """TVM's `and`: `b` is evaluated only where `a` holds."""
+    return choice(a, b, const(False, BOOL))
+
+
+def either(a: Expr, b: Expr) -> Expr:
+    """TVM's `or`: `b` is evaluated only where `a` does not hold."""
+    return choice(a, const(True, BOOL), b)
+
+
 # --- text --------------------------------------------------------------------------------------------------------
 
 
@@ -287,6 +329,8 @@ def _pieces(node: Expr) -> list[Expr | str]:
             return [f'T.Cast("{node.dtype}", ', node.arg, ")"]
         case Load():
             return [f"{node.buffer.name}[", *_commas(node.indices), "]"]
+        case Choice():
+            return ["T.if_then_else(", *_commas(node.children), ")"]
         case _:
             raise Crash(f"no such scalar node: {type(node).__name__}")
 

@@ -1,6 +1,6 @@
 """The scalar language: dims, indices, constraints and tensor-IR arithmetic (specs/semantics.md, "Scalars").
 
-One language with one meaning. A scalar expression is a tree of `Var`, `Const`, `Apply`, `Cast` and `Load`, built by
+One language with one meaning. A scalar expression is a tree of `Var`, `Const`, `Apply`, `Cast`, `Load` and `Choice`, built by
 `assay.semantics.expression`; what each operation does to numbers stands once, in `assay.semantics.arithmetic`. Here they
 come together: evaluation, structure and linear forms.
 
@@ -11,17 +11,28 @@ come together: evaluation, structure and linear forms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from assay.semantics.arithmetic import ANY, NUMERIC, OPERATIONS, TRANSCENDENTAL, WHOLE, Operation, convert, operation
+from assay.semantics.arithmetic import (
+    ANY,
+    DERIVED,
+    NUMERIC,
+    OPERATIONS,
+    TRANSCENDENTAL,
+    WHOLE,
+    Operation,
+    convert,
+    operation,
+)
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.expression import (
     Apply,
     Cast,
+    Choice,
     Const,
     Dim,
     Expr,
@@ -29,8 +40,11 @@ from assay.semantics.expression import (
     Number,
     Var,
     apply,
+    both,
     cast,
+    choice,
     const,
+    either,
     select,
     show,
 )
@@ -41,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
+    "DERIVED",
     "LINEAR",
     "NUMERIC",
     "OPERATIONS",
@@ -48,6 +63,7 @@ __all__ = [
     "WHOLE",
     "Apply",
     "Cast",
+    "Choice",
     "Const",
     "Dim",
     "Expr",
@@ -57,9 +73,12 @@ __all__ = [
     "Operation",
     "Var",
     "apply",
+    "both",
     "cast",
+    "choice",
     "const",
     "convert",
+    "either",
     "evaluate",
     "evaluate_dim",
     "linear",
@@ -84,14 +103,15 @@ def evaluate(
 ) -> Any:
     """The value of `expr` with variables from `env` and buffer elements from `load`: one operation after another.
 
-    Works on NumPy scalars and, equally, on arrays of lanes. Sharing is respected: a shared node is computed once.
+    Works on NumPy scalars and, equally, on arrays of lanes (but for `Choice`, which takes one way). Sharing is
+    respected: a shared node is computed once.
     """
     if not isinstance(expr, Expr):
         return expr
     value: dict[int, Any] = {}
     with np.errstate(all="ignore"):
-        for node in post_order(expr):
-            args = [value[id(c)] for c in node.children]
+        for node in needed(expr, value):
+            args = [value[id(c)] for c in node.children if id(c) in value]
             match node:
                 case Const():
                     result = node.value
@@ -108,10 +128,37 @@ def evaluate(
                     if load is None:
                         raise Crash(f"{node} has no meaning without memory")
                     result = load(node.buffer, tuple(args))
+                case Choice():
+                    result = value[id(chosen(node, value))]
                 case _:
                     raise Crash(f"no such scalar node: {type(node).__name__}")
             value[id(node)] = result
     return value[id(expr)]
+
+
+def needed(root: Expr, value: Mapping[int, Any]) -> Iterator[Expr]:
+    """The nodes whose values `root` needs, parts before wholes, left to right: all but what a `Choice` leaves out.
+
+    The caller enters into `value`, by identity, the value of every node before it asks for the next one.
+    """
+    stack = [root]
+    while stack:
+        node = stack[-1]
+        parts = node.children
+        if isinstance(node, Choice):
+            parts = [node.condition, chosen(node, value)] if id(node.condition) in value else [node.condition]
+        missing = [c for c in parts if id(c) not in value]
+        if missing:
+            stack.extend(reversed(missing))
+            continue
+        stack.pop()
+        if id(node) not in value:
+            yield node
+
+
+def chosen(node: Choice, value: Mapping[int, Any]) -> Expr:
+    """The branch that is taken, once the value of the condition is there."""
+    return node.then if value[id(node.condition)] else node.otherwise
 
 
 def evaluate_dim(dim: Dim, env: Mapping[Var, int]) -> int:
@@ -172,6 +219,8 @@ class Interner:
                     head = ("cast", node.dtype.name)
                 case Load():
                     head = ("load", id(node.buffer))
+                case Choice():
+                    head = ("choice",)
                 case _:
                     raise Crash(f"no such scalar node: {type(node).__name__}")
             number[id(node)] = self._table.setdefault((*head, *args), len(self._table))

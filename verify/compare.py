@@ -17,6 +17,7 @@ import onnx
 
 from assay.interp import graph, machine
 from assay.lower.c import CSource
+from assay.semantics.blocks import without_blocks
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Crash, Invalid, Trap
@@ -51,7 +52,7 @@ def is_transcendental(module: Module) -> bool:
     return any(
         isinstance(e, Apply) and e.op in TRANSCENDENTAL
         for kernel in module.kernels.values()
-        for stmt in program_order(kernel.body)
+        for stmt in program_order(without_blocks(kernel).body)
         for root in stmt.expressions
         for e in post_order(root)
     )

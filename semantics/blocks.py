@@ -1,0 +1,406 @@
+"""Tensor functions without blocks, views, lazy choices and the like (specs/semantics.md, "Blocks").
+
+`without_blocks` writes a function in the few nodes that the fast interpreter and the C know. What it means stays, bit for
+bit, but for which of several traps comes first within one statement. A function that has nothing to remove is returned
+itself.
+
+    block      its predicate an `If`, its iterators `LetStmt`s, its buffers `Allocate`s, `init` under an `If`
+    view       accesses of the source, bounds of the view checked where they are not evident
+    choice     `select` where no side can trap; else an `If`, around the store or around stores to a cell of one element
+    derived    the expression that the operation is short for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import TypeAlias
+from weakref import WeakKeyDictionary
+
+from assay.semantics.arithmetic import DERIVED
+from assay.semantics.derived import expand
+from assay.semantics.dtypes import BOOL, INT64
+from assay.semantics.errors import Crash
+from assay.semantics.scalar import Apply, Choice, Const, Dim, Expr, Load, Var, apply, cast, const, same, select
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.tensor import (
+    Alias,
+    Allocate,
+    AllocateConst,
+    Assert,
+    Block,
+    Buffer,
+    Evaluate,
+    For,
+    If,
+    LetStmt,
+    Pragma,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    View,
+    While,
+    program_order,
+    seq,
+)
+from assay.semantics.walk import post_order, rewrite
+from assay.semantics.within import Within
+
+_done: WeakKeyDictionary[PrimFunc, PrimFunc] = WeakKeyDictionary()
+
+Make: TypeAlias = Callable[[Sequence[Expr]], Stmt]
+
+
+def without_blocks(func: PrimFunc) -> PrimFunc:
+    """`func` in plain nodes; `func` itself where it has no others."""
+    found = _done.get(func)
+    if found is None:
+        found = _Plain(func).run() if _has_sugar(func) else func
+        if found is not func:
+            _done[func] = found
+            _done[found] = found
+    return found
+
+
+def _has_sugar(func: PrimFunc) -> bool:
+    for stmt in program_order(func.body):
+        if isinstance(stmt, (Block, Alias, Pragma)) or (isinstance(stmt, For) and stmt.start is not None):
+            return True
+        for expr in stmt.expressions:
+            for node in post_order(expr):
+                if isinstance(node, Choice) or (isinstance(node, Apply) and node.op in DERIVED):
+                    return True
+    return False
+
+
+def strides_of(shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """How many elements one step in each dimension is, in row-major order."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for d in reversed(shape):
+        strides.insert(0, step)
+        step = apply("mul", d, step) if isinstance(d, Expr) else d * step
+    return tuple(strides)
+
+
+class _Plain:
+    """Rewrites one function, parts before wholes."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.func = func
+        self.within = Within(func)
+        self.known: dict[int, bool] = {}
+        self.seen: list[Expr] = []  # keeps what `known` speaks of alive, so that no other node gets its identity
+        self.views: dict[Buffer, View] = {}
+        self.places: dict[Buffer, list[tuple[Var, Expr]]] = {}
+        """The numbers that say where a view lies, where they depend on more than variables: computed as it begins."""
+        for stmt in program_order(func.body):
+            for v in _views(stmt):
+                self.declare(v)
+
+    def run(self) -> PrimFunc:
+        new: dict[int, Stmt] = {}
+        for stmt in post_order(self.func.body):
+            new[id(stmt)] = self.statement(stmt, [new[id(c)] for c in stmt.children])
+        return replace(self.func, body=new[id(self.func.body)])
+
+    def statement(self, stmt: Stmt, parts: list[Stmt]) -> Stmt:
+        match stmt:
+            case Seq():
+                return replace(stmt, body=tuple(parts))
+            case Allocate() | AllocateConst():
+                return replace(stmt, body=parts[0])
+            case Pragma():
+                return parts[0]
+            case Alias():
+                return self.view(stmt.view, parts[0])
+            case Block():
+                return self.block(stmt, parts)
+            case For():
+                return self.loop(stmt, parts[0])
+            case While():
+                return self.repeat(stmt, parts[0])
+            case If():
+                if len(parts) == 1:
+                    return self.guarded(stmt.condition, parts[0])
+                otherwise = parts[1]
+                return self.with_values([stmt.condition], lambda e: replace(stmt, condition=e[0], then=parts[0], otherwise=otherwise))
+            case LetStmt():
+                return self.with_values([stmt.value], lambda e: replace(stmt, value=e[0], body=parts[0]))
+            case Store():
+                if stmt.buffer in self.views:
+                    return self.store_to_view(stmt)
+                exprs = [*stmt.indices, stmt.value]
+                return self.with_values(exprs, lambda e: replace(stmt, indices=tuple(e[:-1]), value=e[-1]), leaf=True)
+            case Assert():
+                return self.with_values([stmt.condition], lambda e: replace(stmt, condition=e[0]))
+            case Evaluate():
+                return self.with_values([stmt.value], lambda e: replace(stmt, value=e[0]), leaf=True)
+            case _:
+                raise Crash(f"no such statement: {type(stmt).__name__}")
+
+    # --- statements ----------------------------------------------------------------------------------------------
+
+    def loop(self, stmt: For, body: Stmt) -> Stmt:
+        if stmt.start is None:
+            return self.with_values([stmt.extent], lambda e: replace(stmt, extent=e[0], body=body, annotations={}))
+        start = Var(f"{stmt.var.name}_start", stmt.start.dtype)
+        step = Var(stmt.var.name, stmt.var.dtype)
+
+        def make(e: Sequence[Expr]) -> Stmt:
+            first: Expr = e[0] if isinstance(e[0], Const) else start
+            moved = LetStmt(stmt.var, cast(first, step.dtype) + step, body)
+            inner = replace(stmt, var=step, start=None, extent=e[1], body=moved, annotations={})
+            return inner if first is e[0] else LetStmt(start, e[0], inner)
+
+        return self.with_values([stmt.start, stmt.extent], make)
+
+    def repeat(self, stmt: While, body: Stmt) -> Stmt:
+        test = self.with_values([stmt.condition], lambda e: replace(stmt, condition=e[0], body=body))
+        if isinstance(test, While):
+            return test
+        holds = Buffer("holds", (), BOOL)
+        again = self.with_values([stmt.condition], lambda e: Store(holds, (), e[0]))
+        return Allocate(holds, seq(again, replace(stmt, condition=holds[()], body=seq(body, again))))
+
+    def block(self, block: Block, parts: list[Stmt]) -> Stmt:
+        body = parts[-1]
+        if block.init is not None:
+            first = [_is_first(i.var, i.start) for i in block.iterators if i.kind == "reduce"]
+            body = seq(If(_all(first), parts[0]) if first else parts[0], body)
+        for v in reversed(block.views):
+            body = self.view(v, body)
+        for b in reversed(block.allocated):
+            body = Allocate(b, body)
+        predicate = block.predicate
+        facts = [] if predicate is None else [self.plain(predicate)]
+        for i in reversed(block.iterators):
+            low, inside = i.start, body
+            if not self.within.in_domain(i, facts):
+                start = const(0) if low is None else cast(low, INT64)
+                what = f"block {block.name}: {i.var.name} is outside its domain"
+                within = _inside(cast(i.var, INT64), start, start + cast(i.extent, INT64))
+                inside = seq(self.asserted(within, what, "assertion", block), body)
+            body = self.let(i.var, i.value, inside)
+        return body if predicate is None else self.guarded(predicate, body)
+
+    def asserted(self, condition: Expr, message: str, kind: str, at: Stmt) -> Stmt:
+        return self.with_values([condition], lambda e: Assert(e[0], message, kind, span=at.span))
+
+    def declare(self, view: View) -> None:
+        lets: list[tuple[Var, Expr]] = []
+
+        def named(e: Expr) -> Expr:
+            if not any(isinstance(n, (Load, Choice)) for n in post_order(e)):
+                return e
+            lets.append((Var(f"{view.buffer.name}_at", e.dtype), e))
+            return lets[-1][0]
+
+        self.views[view.buffer] = replace(view, offset=named(view.offset), strides=tuple(map(named, view.strides)))
+        self.places[view.buffer] = lets
+
+    def view(self, view: View, body: Stmt) -> Stmt:
+        for var, value in reversed(self.places[view.buffer]):
+            body = self.let(var, value, body)
+        return body
+
+    def let(self, var: Var, value: Expr, body: Stmt) -> Stmt:
+        return self.with_values([value], lambda e: LetStmt(var, e[0], body))
+
+    def guarded(self, condition: Expr, body: Stmt) -> Stmt:
+        """`body` where a condition holds; each part of TVM's `and` guards the next."""
+        parts, rest = [], [self.plain(condition)]
+        while rest:
+            node = rest.pop()
+            if isinstance(node, Choice) and _is(node.otherwise, False):
+                rest += [node.then, node.condition]
+            else:
+                parts.append(node)
+        for part in reversed(parts):
+            body = self.tested(part, body)
+        return body
+
+    def tested(self, condition: Expr, body: Stmt) -> Stmt:
+        return self.with_values([condition], lambda e: If(e[0], body))
+
+    # --- expressions ---------------------------------------------------------------------------------------------
+
+    def plain(self, root: Expr) -> Expr:
+        """`root` without derived operations, and without choices that may as well be strict."""
+
+        def change(node: Expr) -> Expr:
+            match node:
+                case Apply() if node.op in DERIVED:
+                    return expand(node.op, node.args)
+                case Choice(condition=c, then=a, otherwise=b) if self.total(a) and self.total(b):
+                    if _is(b, False):
+                        return apply("and", c, a)
+                    if _is(a, True):
+                        return apply("or", c, b)
+                    return select(c, a, b)
+                case _:
+                    return node
+
+        return rewrite(root, change)
+
+    def total(self, root: Expr) -> bool:
+        """Whether no step of `root` can trap; each node is looked at once."""
+        known = self.known
+        for node in post_order(root, lambda n: () if id(n) in known else n.children):
+            if id(node) not in known:
+                self.seen.append(node)
+                known[id(node)] = self.within.total(node) and all(known[id(c)] for c in node.children)
+        return known[id(root)]
+
+    def with_values(self, exprs: Sequence[Expr], make: Make, leaf: bool = False) -> Stmt:
+        """What `make` gives for the values of `exprs`, computed in plain nodes before. A leaf may be made twice."""
+        return run_task(self._with_values([self.plain(e) for e in exprs], make, leaf))
+
+    def _with_values(self, exprs: Sequence[Expr], make: Make, leaf: bool) -> Task[Stmt]:
+        found = _outermost(exprs)
+        if not found:
+            checks, exprs = self.accesses(exprs)
+            return seq(*checks, make(exprs))
+        if leaf and len(found) == 1 and not _outermost([found[0].condition]):
+            (only,) = found
+            then = yield self._with_values(_put(exprs, {only: only.then}), make, leaf)
+            otherwise = yield self._with_values(_put(exprs, {only: only.otherwise}), make, leaf)
+            test: Stmt = yield self._with_values([only.condition], lambda e: If(e[0], then, otherwise), False)
+            return test
+        cells = {c: Buffer(f"chosen{k}", (), c.dtype) for k, c in enumerate(found)}
+        fills: list[Stmt] = []
+        for c, cell in cells.items():
+            if _outermost([c.condition]):  # a condition that itself chooses: its value first
+                holds = Buffer("holds", (), BOOL)
+                known = yield self._with_values([c.condition], _into(holds), True)
+                chosen = yield self._with_values([replace(c, condition=holds[()])], _into(cell), True)
+                fills.append(Allocate(holds, seq(known, chosen)))
+            else:
+                fills.append((yield self._with_values([c], _into(cell), True)))
+        body: Stmt = yield self._with_values(_put(exprs, {c: cell[()] for c, cell in cells.items()}), make, leaf)
+        body = seq(*fills, body)
+        for cell in reversed(cells.values()):
+            body = Allocate(cell, body)
+        return body
+
+    # --- views ---------------------------------------------------------------------------------------------------
+
+    def accesses(self, exprs: Sequence[Expr]) -> tuple[list[Stmt], list[Expr]]:
+        """The expressions with views replaced by their sources, and the checks that this needs before."""
+        if not self.views:
+            return [], list(exprs)
+        checks: list[Stmt] = []
+
+        def change(node: Expr) -> Expr:
+            while isinstance(node, Load) and node.buffer in self.views:
+                source, indices = self.element(node.buffer, node.indices, checks)
+                node = Load(node.dtype, source, indices)
+            return node
+
+        return checks, [rewrite(e, change) for e in exprs]
+
+    def store_to_view(self, stmt: Store) -> Stmt:
+        def make(e: Sequence[Expr]) -> Stmt:
+            checks: list[Stmt] = []
+            buffer, indices = stmt.buffer, tuple(e[:-1])
+            while buffer in self.views:
+                buffer, indices = self.element(buffer, indices, checks)
+            return seq(*checks, replace(stmt, buffer=buffer, indices=indices, value=e[-1]))
+
+        return self.with_values([*stmt.indices, stmt.value], make, leaf=True)
+
+    def element(self, buffer: Buffer, indices: tuple[Expr, ...], checks: list[Stmt]) -> tuple[Buffer, tuple[Expr, ...]]:
+        """The element of the source that an element of a view is."""
+        view = self.views[buffer]
+        for i, d in zip(indices, buffer.shape, strict=True):
+            if not self.within.below(i, d):
+                condition = _inside(cast(i, INT64), const(0), cast(d, INT64))
+                checks.append(Assert(condition, f"out of the bounds of {buffer.name}", "out of bounds"))
+        source = view.source
+        direct = self.direct(view, indices)
+        if direct is not None:
+            return source, direct
+        flat = reduce(
+            lambda sum, term: sum + cast(term[0], INT64) * cast(term[1], INT64),
+            zip(indices, view.strides, strict=True),
+            cast(view.offset, INT64),
+        )
+        if len(source.shape) == 1:
+            return source, (flat,)
+        total = const(1)
+        for d in source.shape:
+            total = apply("mul", total, d)  # type: ignore[assignment]
+        checks.append(Assert(_inside(flat, const(0), total), f"out of the bounds of {source.name}", "out of bounds"))
+        steps = strides_of(source.shape)
+        return source, tuple(
+            (flat // step) % d if k else flat // step for k, (step, d) in enumerate(zip(steps, source.shape, strict=True))
+        )
+
+    def direct(self, view: View, indices: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
+        """The indices in the source where each is the start of the view's region plus an index of the view."""
+        source = view.source
+        steps = [const(s) if not isinstance(s, Expr) else s for s in strides_of(source.shape)]
+        if len(indices) > len(source.shape) or not all(map(same, view.strides, steps[len(steps) - len(indices) :])):
+            return None
+        if view.region is not None:
+            starts: Sequence[Expr] = view.region.starts
+        elif isinstance(view.offset, Const) and int(view.offset.value) == 0:
+            starts = [const(0) for _ in source.shape]
+        else:
+            return None
+        moved = list(starts)
+        for k, i in enumerate(indices, start=len(starts) - len(indices)):
+            moved[k] = cast(starts[k], i.dtype) + i
+        if not all(self.within.below(i, d) for i, d in zip(moved[1:], source.shape[1:], strict=True)):
+            return None
+        return tuple(moved)
+
+
+def _outermost(exprs: Iterable[Expr]) -> list[Choice]:
+    """The choices that stand in no other one."""
+    found: dict[Choice, None] = {}
+    for e in exprs:
+        for node in post_order(e, lambda n: () if isinstance(n, Choice) else n.children):
+            if isinstance(node, Choice):
+                found[node] = None
+    return list(found)
+
+
+def _put(exprs: Sequence[Expr], by: dict[Choice, Expr]) -> list[Expr]:
+    """Expressions with choices replaced, those within others left alone."""
+    result = []
+    for root in exprs:
+        new: dict[int, Expr] = {}
+        for node in post_order(root, lambda n: () if n in by else n.children):
+            if isinstance(node, Choice) and node in by:
+                new[id(node)] = by[node]
+            else:
+                new[id(node)] = node.with_children([new[id(c)] for c in node.children])
+        result.append(new[id(root)])
+    return result
+
+
+def _views(stmt: Stmt) -> Sequence[View]:
+    return (stmt.view,) if isinstance(stmt, Alias) else stmt.views if isinstance(stmt, Block) else ()
+
+
+def _into(cell: Buffer) -> Make:
+    return lambda e: Store(cell, (), e[0])
+
+
+def _is(node: Expr, value: bool) -> bool:
+    return isinstance(node, Const) and node.dtype is BOOL and bool(node.value) is value
+
+
+def _is_first(var: Var, start: Expr | None) -> Expr:
+    return apply("eq", var, 0 if start is None else start)
+
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    return reduce(lambda a, b: apply("and", a, b), conditions)
+
+
+def _inside(index: Expr, low: Expr, stop: Expr) -> Expr:
+    return apply("and", low <= index, index < stop)

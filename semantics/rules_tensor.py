@@ -1,0 +1,159 @@
+"""Static rules of tensor functions (specs/semantics.md, "Well-formed"); `assay.semantics.rules` checks whole modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.semantics.dtypes import BOOL, dtype
+from assay.semantics.errors import Invalid
+from assay.semantics.scalar import Expr, Load, Var, variables
+from assay.semantics.tensor import (
+    Alias,
+    AllocateConst,
+    Assert,
+    Block,
+    Buffer,
+    For,
+    If,
+    LetStmt,
+    PrimFunc,
+    Stmt,
+    Store,
+    View,
+    While,
+    allocated,
+)
+from assay.semantics.walk import post_order
+
+
+def check_prim_func(function: PrimFunc) -> None:
+    """Every buffer allocated around its use, every scalar bound around its use, conditions bool, names unique."""
+    if not 0 <= function.num_outputs <= len(function.params):
+        raise Invalid(f"{function.num_outputs} outputs of {len(function.params)} parameters", label="tensor.C6")
+    names = [*(b.name for b in function.params), *(v.name for v in function.scalars)]
+    if len(set(names)) != len(names):
+        raise Invalid("two parameters have one name", label="tensor.C7")
+    symbols = {v for b in function.params for d in b.shape for v in variables(d)}
+    scope = _TensorScope(set(function.params), symbols | set(function.scalars))
+    work: list[tuple[str, Stmt | Buffer | Var]] = [("enter", function.body)]
+    while work:
+        what, item = work.pop()
+        if what == "leave":
+            scope.leave(item)
+            continue
+        assert isinstance(item, Stmt)
+        scope.check(item.expressions, item)
+        for bound in _bound_by(item, scope):
+            if isinstance(bound, Buffer):
+                scope.check([d for d in bound.shape if isinstance(d, Expr)], item)
+            scope.enter(bound)
+            work.append(("leave", bound))
+        match item:
+            case Block():
+                _check_block(item, scope)
+            case AllocateConst() if (
+                item.data.shape != item.buffer.static_shape or dtype(item.data.dtype) is not item.buffer.dtype
+            ):
+                raise Invalid(
+                    f"{item.buffer} is given data of shape {item.data.shape} and dtype {item.data.dtype}",
+                    where=item.span,
+                    label="tensor.C9",
+                )
+            case Store():
+                scope.access(item.buffer, item.indices, item)
+                if item.value.dtype is not item.buffer.dtype:
+                    raise Invalid(f"store of {item.value.dtype} into {item.buffer}", where=item.span, label="tensor.C3")
+            case If() | While() | Assert() if item.condition.dtype is not BOOL:
+                raise Invalid(f"a condition is bool, not {item.condition.dtype}", where=item.span, label="tensor.C5")
+            case For() if item.start is not None and item.start.dtype is not item.extent.dtype:
+                raise Invalid(
+                    f"the loop over {item.var.name} starts at {item.start.dtype} and has {item.extent.dtype} iterations",
+                    where=item.span,
+                    label="tensor.C11",
+                )
+            case _:
+                pass
+        work += [("enter", s) for s in reversed(item.children)]
+
+
+def _bound_by(item: Stmt, scope: _TensorScope) -> list[Var | Buffer]:
+    """What a statement declares for its parts."""
+    match item:
+        case For() | LetStmt():
+            return [item.var]
+        case AllocateConst():
+            return [item.buffer]
+        case Alias():
+            scope.view(item.view, item)
+            return [item.view.buffer]
+        case Block():
+            return [*(i.var for i in item.iterators), *item.allocated, *(v.buffer for v in item.views)]
+        case _:
+            return [*allocated(item)]
+
+
+def _check_block(block: Block, scope: _TensorScope) -> None:
+    """Iterators of one integer dtype each, a bool predicate, regions and views of buffers that are there."""
+    for i in block.iterators:
+        if not i.var.dtype.is_integer or any(e.dtype is not i.var.dtype for e in i.expressions):
+            dtypes = ", ".join(str(e.dtype) for e in i.expressions)
+            raise Invalid(
+                f"block {block.name}: iterator {i.var.name} is {i.var.dtype}, its domain and value are {dtypes}",
+                where=block.span,
+                label="tensor.C12",
+            )
+    if block.predicate is not None and block.predicate.dtype is not BOOL:
+        raise Invalid(f"a condition is bool, not {block.predicate.dtype}", where=block.span, label="tensor.C5")
+    scope.check(block.inner_expressions, block)
+    for v in block.views:
+        scope.view(v, block)
+    for r in (*(block.reads or ()), *(block.writes or ())):
+        scope.access(r.buffer, r.starts, block)
+
+
+@dataclass(frozen=True)
+class _TensorScope:
+    """What is declared at some place of a tensor function."""
+
+    buffers: set[Buffer]
+    scalars: set[Var]
+
+    def enter(self, of: Buffer | Var) -> None:
+        if isinstance(of, Buffer):
+            self.buffers.add(of)
+        else:
+            self.scalars.add(of)
+
+    def leave(self, of: Stmt | Buffer | Var) -> None:
+        if isinstance(of, Buffer):
+            self.buffers.discard(of)
+        elif isinstance(of, Var):
+            self.scalars.discard(of)
+
+    def check(self, exprs: Sequence[Expr], at: Stmt) -> None:
+        for expr in exprs:
+            for node in post_order(expr):
+                if isinstance(node, Var) and node not in self.scalars:
+                    raise Invalid(f"scalar {node.name} is not bound", where=at.span, label="tensor.C8")
+                if isinstance(node, Load):
+                    self.access(node.buffer, node.indices, at)
+
+    def access(self, buffer: Buffer, indices: Sequence[Expr], at: Stmt) -> None:
+        if buffer not in self.buffers:
+            raise Invalid(f"buffer {buffer.name} is not allocated here", where=at.span, label="tensor.C10")
+        if len(indices) != len(buffer.shape):
+            raise Invalid(f"{buffer} is accessed with {len(indices)} indices", where=at.span, label="tensor.C2")
+        for i in indices:
+            if not i.dtype.is_integer:
+                raise Invalid(f"{buffer} is accessed at {i.dtype} {i}", where=at.span, label="tensor.C13")
+
+    def view(self, view: View, at: Stmt) -> None:
+        if view.source not in self.buffers:
+            raise Invalid(f"buffer {view.source.name} is not allocated here", where=at.span, label="tensor.C10")
+        if view.source.dtype is not view.buffer.dtype or len(view.strides) != len(view.buffer.shape):
+            raise Invalid(
+                f"{view.buffer} with {len(view.strides)} strides is no view of {view.source}",
+                where=at.span,
+                label="tensor.C14",
+            )

@@ -1,0 +1,409 @@
+"""The nodes of the tensor IR (rule M6; specs/semantics.md, "Tensor IR"); `assay.semantics.tensor` has what makes them.
+
+A `PrimFunc` takes buffers and writes into the last `num_outputs` of them (destination passing). Its meaning is one
+iteration after another, as `assay.interp.tensor` spells out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from assay.semantics.dtypes import INT64, DType, size_in_bytes
+from assay.semantics.errors import Invalid, Span
+from assay.semantics.scalar import Dim, Expr, Load, Number, Var, cast, const, show
+from assay.semantics.walk import post_order
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A dense row-major array in memory; compared by identity. `scope` is its storage scope.
+
+    `notes` are what TVM says of it besides, such as its alignment: kept for its text, without meaning here.
+    """
+
+    name: str
+    shape: tuple[Dim, ...]
+    dtype: DType
+    scope: str = "global"
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, indices: Number | tuple[Number, ...]) -> Load:
+        return Load(self.dtype, self, as_indices(self, indices))
+
+    @property
+    def static_shape(self) -> tuple[int, ...]:
+        shape = tuple(d for d in self.shape if isinstance(d, int))
+        if len(shape) != len(self.shape):
+            raise Invalid(f"buffer {self.name} has symbolic dims", label="tensor.C1")
+        return shape
+
+    @property
+    def nbytes(self) -> int:
+        return size_in_bytes(self.static_shape, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: Buffer(({', '.join(map(show, self.shape))}), {self.dtype})"
+
+
+def as_indices(buffer: Buffer, indices: Number | tuple[Number, ...]) -> tuple[Expr, ...]:
+    """Indices as int64 expressions; Invalid unless there is one for each dimension."""
+    given = indices if isinstance(indices, tuple) else (indices,)
+    if len(given) != len(buffer.shape):
+        raise Invalid(
+            f"buffer {buffer.name} has {len(buffer.shape)} dimensions, {len(given)} indices given",
+            label="tensor.C2",
+        )
+    return tuple(cast(i, INT64) if isinstance(i, Expr) else const(i) for i in given)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Stmt:
+    """Base of statements."""
+
+    span: Span | None = field(default=None, kw_only=True)
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return ()
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        """The scalar expressions that stand in this statement itself."""
+        return ()
+
+    def __repr__(self) -> str:
+        from assay.semantics.tensor_show import show_stmt
+
+        return show_stmt(self)
+
+
+LoopKind = Literal["serial", "parallel", "vectorized", "unrolled"]
+INDEPENDENT = ("parallel", "vectorized")
+"""The kinds of loops that assert independent iterations (M6): no two touch an element that one of them writes."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class For(Stmt):
+    """`body` for `var` = `start`, `start` + 1, ..., `extent` times; no `start` is 0.
+
+    An unrolled loop is a serial one; the other kinds assert that iterations are independent. `annotations` are advice.
+    """
+
+    var: Var
+    extent: Expr
+    body: Stmt
+    kind: LoopKind = "serial"
+    start: Expr | None = None
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return (self.body,)
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return (self.extent,) if self.start is None else (self.start, self.extent)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class While(Stmt):
+    """`body` as long as `condition` holds."""
+
+    condition: Expr
+    body: Stmt
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return (self.body,)
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return (self.condition,)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Seq(Stmt):
+    """Statements one after another."""
+
+    body: tuple[Stmt, ...]
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return self.body
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class If(Stmt):
+    """`then` where `condition` holds, else `otherwise`."""
+
+    condition: Expr
+    then: Stmt
+    otherwise: Stmt | None = None
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return (self.then,) if self.otherwise is None else (self.then, self.otherwise)
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return (self.condition,)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LetStmt(Stmt):
+    """`var` names the value that `value` has now, within `body`."""
+
+    var: Var
+    value: Expr
+    body: Stmt
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return (self.body,)
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return (self.value,)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Allocate(Stmt):
+    """`buffer` exists, unwritten, within `body`: workspace of the function."""
+
+    buffer: Buffer
+    body: Stmt
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return (self.body,)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AllocateConst(Stmt):
+    """`buffer` exists within `body` with the contents `data`, read-only."""
+
+    buffer: Buffer
+    data: np.ndarray[Any, Any]
+    body: Stmt
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return (self.body,)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Store(Stmt):
+    """The element of `buffer` at `indices` becomes `value`."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return (*self.indices, self.value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Assert(Stmt):
+    """Traps with `message` unless `condition` holds; `kind` is the trap's."""
+
+    condition: Expr
+    message: str
+    kind: str = "assertion"
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return (self.condition,)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluate(Stmt):
+    """`value` is computed and dropped (it may trap)."""
+
+    value: Expr
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return (self.value,)
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """`buffer` is a window on the memory of `source`, which may be a view itself.
+
+    Its element i is the element `offset` + sum of i times `strides` of `source`, counted in row-major order. `region`
+    is the part of the source that it was written as a match of.
+    """
+
+    buffer: Buffer
+    source: Buffer
+    offset: Expr
+    strides: tuple[Expr, ...]
+    region: Region | None = None
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return (self.offset, *self.strides)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Alias(Stmt):
+    """The buffer of `view` exists within `body`."""
+
+    view: View
+    body: Stmt
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return (self.body,)
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return self.view.expressions
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pragma(Stmt):
+    """`body`, with advice to a compiler that has no meaning."""
+
+    key: str
+    value: Any
+    body: Stmt
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return (self.body,)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A box of a buffer: in each dimension from `starts` up to but not including `stops`; None stops after one."""
+
+    buffer: Buffer
+    starts: tuple[Expr, ...]
+    stops: tuple[Expr | None, ...]
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return (*self.starts, *(e for e in self.stops if e is not None))
+
+
+IterKind = Literal["spatial", "reduce", "scan", "opaque"]
+
+
+@dataclass(frozen=True, eq=False)
+class IterVar:
+    """A variable of a block: which `value` it has in this run of the block, and the numbers that it may have."""
+
+    var: Var
+    kind: IterKind
+    extent: Expr
+    value: Expr
+    start: Expr | None = None
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return (self.extent, self.value) if self.start is None else (self.start, self.extent, self.value)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Block(Stmt):
+    """One computation of a nest (TVM's SBlock with its realisation): `body`, where `predicate` holds.
+
+    Outside the block, the predicate is evaluated and, where it holds, the iterators' domains and values, in their order;
+    a value outside its iterator's domain traps. Then `allocated` buffers and `views` exist, and `init` runs first if every reduce iterator
+    is at the start of its domain. Regions say what the block touches (None: not said); `annotations` are advice.
+    """
+
+    name: str
+    iterators: tuple[IterVar, ...]
+    body: Stmt
+    init: Stmt | None = None
+    predicate: Expr | None = None
+    reads: tuple[Region, ...] | None = None
+    writes: tuple[Region, ...] | None = None
+    allocated: tuple[Buffer, ...] = ()
+    views: tuple[View, ...] = ()
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return (self.body,) if self.init is None else (self.init, self.body)
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        """Those that are evaluated outside the block; its `inner_expressions` may name its iterators."""
+        own = tuple(e for i in self.iterators for e in i.expressions)
+        return own if self.predicate is None else (self.predicate, *own)
+
+    @property
+    def inner_expressions(self) -> Sequence[Expr]:
+        places = tuple(e for v in self.views for e in v.expressions)
+        return (*places, *(e for r in (*(self.reads or ()), *(self.writes or ())) for e in r.expressions))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrimFunc:
+    """A function of the tensor IR. `params` are buffers, the last `num_outputs` written, the others read.
+
+    `scalars` are parameters too, handed over by value after the buffers.
+    """
+
+    name: str
+    params: tuple[Buffer, ...]
+    num_outputs: int
+    body: Stmt
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    scalars: tuple[Var, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[Buffer, ...]:
+        return self.params[: len(self.params) - self.num_outputs]
+
+    @property
+    def outputs(self) -> tuple[Buffer, ...]:
+        return self.params[len(self.params) - self.num_outputs :]
+
+    @property
+    def allocations(self) -> tuple[Buffer, ...]:
+        """The buffers that the body allocates, in program order: the workspace it needs."""
+        return tuple(b for s in program_order(self.body) for b in allocated(s))
+
+    def __repr__(self) -> str:
+        from assay.semantics.tensor_show import show_stmt
+
+        params = ", ".join([*map(repr, self.params), *(f"{v.name}: T.{v.dtype}" for v in self.scalars)])
+        return f"def {self.name}({params}):\n{show_stmt(self.body, 1)}"
+
+
+# --- reading -----------------------------------------------------------------------------------------------------
+
+
+def program_order(body: Stmt) -> Iterator[Stmt]:
+    """Every statement in the order of the text, wholes before parts."""
+    stack = [body]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
+
+
+def loads(expr: Expr) -> list[Load]:
+    """The buffer elements that an expression reads."""
+    return [n for n in post_order(expr) if isinstance(n, Load)]
+
+
+def allocated(stmt: Stmt) -> tuple[Buffer, ...]:
+    """The buffers that this statement itself allocates, those within its parts not counted."""
+    match stmt:
+        case Allocate():
+            return (stmt.buffer,)
+        case Block():
+            return stmt.allocated
+        case _:
+            return ()

@@ -1,0 +1,165 @@
+"""What is known of integers inside a nest: which index is surely within its bounds (specs/semantics.md, "Blocks").
+
+Only what is evident counts: loop variables with constant ends, or ends that are the very same expression, and sums,
+quotients and remainders of them. What is not shown here is checked on the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Number, Var, linear, same
+from assay.semantics.tensor import Block, Buffer, For, IterVar, LetStmt, PrimFunc, program_order
+from assay.semantics.walk import post_order
+
+Interval: TypeAlias = tuple[int, int]
+
+_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+
+
+class Within:
+    """The ranges of a function's variables. A variable that is bound twice has none."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.inputs = set(func.inputs)
+        self.intervals: dict[Var, Interval] = {}
+        self.extents: dict[Var, Expr] = {}
+        """Variables that start at 0, and the expression that they stay below."""
+        self.seen: set[Var] = set()
+        for stmt in program_order(func.body):
+            match stmt:
+                case For():
+                    self._bind(stmt.var, stmt.start, stmt.extent)
+                case Block():
+                    for i in stmt.iterators:
+                        self._bind(i.var, i.start, i.extent)
+                case LetStmt():
+                    self._note(stmt.var, self.interval(stmt.value), None)
+
+    def _bind(self, var: Var, start: Expr | None, extent: Expr) -> None:
+        if start is not None and _is_zero(start):
+            start = None
+        low, size = (0, 0) if start is None else self.interval(start), self.interval(extent)
+        inside = (low[0], low[1] + size[1] - 1) if low is not None and size is not None and size[1] > 0 else None
+        self._note(var, inside, extent if start is None else None)
+
+    def _note(self, var: Var, inside: Interval | None, extent: Expr | None) -> None:
+        if var in self.seen:
+            self.intervals.pop(var, None)
+            self.extents.pop(var, None)
+            return
+        self.seen.add(var)
+        if inside is not None and var.dtype.min <= inside[0] and inside[1] <= var.dtype.max:
+            self.intervals[var] = inside
+        if extent is not None:
+            self.extents[var] = extent
+
+    def interval(self, root: Expr) -> Interval | None:
+        """Bounds of an integer expression in which nothing wraps; None where they are not evident."""
+        known: dict[int, Interval | None] = {}
+        for node in post_order(root):
+            args = [known[id(c)] for c in node.children]
+            found = self._node(node, [a for a in args if a is not None]) if None not in args else None
+            if found is not None and not (node.dtype.is_integer and node.dtype.min <= found[0] and found[1] <= node.dtype.max):
+                found = None
+            known[id(node)] = found
+        return known[id(root)]
+
+    def _node(self, node: Expr, args: Sequence[Interval]) -> Interval | None:
+        match node:
+            case Const() if node.dtype.is_integer:
+                return int(node.value), int(node.value)
+            case Var():
+                return self.intervals.get(node)
+            case Cast() if node.arg.dtype.is_integer:
+                return args[0]
+            case Apply(op="floordiv") if args[1][0] > 0:
+                (a, b), (c, d) = args
+                return min(a // c, a // d), max(b // c, b // d)
+            case Apply(op="floormod") if args[1][0] > 0:
+                top = args[1][1] - 1
+                return (0, min(top, args[0][1])) if args[0][0] >= 0 else (0, top)
+            case Apply(op=op):
+                return _arithmetic(op, args)
+            case _:
+                return None
+
+    def below(self, index: Expr, size: Number, facts: Iterable[Expr] = ()) -> bool:
+        """Whether `index` is surely at least 0 and below `size`, where the conditions `facts` hold."""
+        if isinstance(size, Expr) and isinstance(size, Const):
+            size = int(size.value)
+        inside = self.interval(index)
+        if isinstance(index, Var) and index in self.extents and not isinstance(size, int):
+            return same(self.extents[index], size)
+        if inside is None or inside[0] < 0 or not isinstance(size, int):
+            return False
+        return inside[1] < size or any(self._bounds(f, index, size) for f in facts)
+
+    def _bounds(self, fact: Expr, index: Expr, size: int) -> bool:
+        """Whether a comparison with a constant says that `index` is below `size`."""
+        for part in post_order(fact, lambda n: n.children if isinstance(n, Apply) and n.op == "and" else ()):
+            match part:
+                case Apply(op="lt" | "le" as op, args=(a, Const() as limit)) if limit.dtype.is_integer:
+                    last = int(limit.value) - (op == "lt")
+                    left, right = linear(a), linear(index)
+                    if left is None or right is None or self.interval(a) is None or set(left[0]) != set(right[0]):
+                        continue
+                    if left[0] == right[0] and last + right[1] - left[1] < size:
+                        return True
+        return False
+
+    def total(self, node: Expr) -> bool:
+        """Whether this step itself, its operands given, surely has a value: it cannot trap."""
+        match node:
+            case Load():
+                return node.buffer in self.inputs and self.inside(node.buffer, node.indices)
+            case Apply(op=op, args=(_, b)) if op in _DIVISIONS:
+                return isinstance(b, Const) and int(b.value) != 0
+            case Apply(op="shl" | "shr", args=(_, b)):
+                return isinstance(b, Const) and 0 <= int(b.value) < b.dtype.bits
+            case Cast():
+                return not (node.arg.dtype.is_float and node.dtype.is_integer)
+            case _:
+                return True
+
+    def inside(self, buffer: Buffer, indices: Sequence[Expr]) -> bool:
+        """Whether an element surely is one of the buffer's."""
+        return all(self.below(i, d) for i, d in zip(indices, buffer.shape, strict=True))
+
+    def in_domain(self, i: IterVar, facts: Iterable[Expr]) -> bool:
+        """Whether a block's iterator surely gets a value of its domain."""
+        if i.start is None or _is_zero(i.start):
+            return self.below(i.value, i.extent, facts)
+        inside, low, size = self.interval(i.value), self.interval(i.start), self.interval(i.extent)
+        return (
+            inside is not None
+            and low is not None
+            and size is not None
+            and low[1] <= inside[0]
+            and inside[1] < low[0] + size[0]
+        )
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, Const) and int(expr.value) == 0
+
+
+def _arithmetic(op: str, args: Sequence[Interval]) -> Interval | None:
+    if len(args) != 2:
+        return None
+    (a, b), (c, d) = args
+    match op:
+        case "add":
+            return a + c, b + d
+        case "sub":
+            return a - d, b - c
+        case "mul":
+            products = (a * c, a * d, b * c, b * d)
+            return min(products), max(products)
+        case "min":
+            return min(a, c), min(b, d)
+        case "max":
+            return max(a, c), max(b, d)
+        case _:
+            return None
