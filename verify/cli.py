@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -27,6 +28,7 @@ from assay.verify import certificate
 from assay.verify.backends import backend as find_backend
 from assay.verify.check import Check, Judged, Line, Lowering
 from assay.verify.inputs import complete, load, save
+from assay.verify.text_run import TextRun, lines, load_text, run_text
 
 app = typer.Typer(
     add_completion=False,
@@ -66,14 +68,23 @@ def check(
 
 @app.command()
 def run(
-    model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="OUT.npz", help="where the outputs go", show_default=False)],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="an ONNX model, or a module as text: FILE.py", show_default=False)],
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT.npz", help="where the outputs go", show_default=False)] = None,
     inputs: Inputs = None,
     dim: Dims = [],
     seed: Seed = 0,
+    function: Annotated[str | None, typer.Option("--function", help="FILE.py: the function to run; main, or the only one")] = None,
+    module_name: Annotated[str | None, typer.Option("--module", help="FILE.py: the module, where there are several")] = None,
 ) -> None:
-    """Evaluate MODEL by the definition of its operators."""
+    """Evaluate MODEL by the definition of its operators. A module as text also shows its values and effects."""
     given = load(inputs) if inputs else {}
+    if model.suffix == ".py":
+        show_text_run(run_text(load_text(model, module_name), function, given, seed, parse_dims(dim)), output)
+        return
+    if function is not None or module_name is not None:
+        raise Invalid("--function and --module are for a module as text, FILE.py", label="cli.C3")
+    if output is None:
+        raise Invalid("where do the outputs go? Give --output OUT.npz", label="cli.C3")
     module = import_onnx(load_model(model), evaluate=evaluate, dims=parse_dims(dim), source=model.name)
     results = graph.run(module, complete(module.main, given, seed))
     save(output, results)
@@ -111,6 +122,16 @@ def verify(
     run = Check(stored, stored.inputs(), stored.seed)
     _, holds = show(certificate.lines(stored, run), run, as_json, str(directory), stored.seed)
     raise typer.Exit(0 if holds else 1)
+
+
+def show_text_run(done: TextRun, output: Path | None) -> None:
+    """Print inputs, effects and results; a trap is raised after what came before it."""
+    for line in lines(done):
+        Console().print(line, markup=False, highlight=False, soft_wrap=True)
+    if done.trap is not None:
+        raise done.trap
+    if output is not None:
+        save(output, {n: v for n, v in done.results.items() if isinstance(v, np.ndarray)})
 
 
 def parse_dims(given: Iterable[str]) -> dict[str, int]:

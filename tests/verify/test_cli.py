@@ -35,7 +35,7 @@ def cnn(tmp_path: Path) -> Path:
 def test_check_prints_a_line_a_stage(cnn: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert assay(monkeypatch, "check", cnn) == 0
     out = capsys.readouterr().out
-    stages = ["import", "anf", "legalize", "constants", "liveness", "pool", "c", "compare"]
+    stages = ["import", "anf", "legalize", "constants", "schedule", "liveness", "pool", "c", "compare"]
     assert re.findall(r"^(\w+) ", out, re.MULTILINE) == stages
     assert re.search(r"pool +proved +[\d.]+ s +\d+ to \d+ bytes; bound \d+, ratio \d\.\d+", out)
 
@@ -76,7 +76,7 @@ def test_build_then_verify(cnn: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     assert assay(monkeypatch, "build", cnn, "-o", out) == 0, "a build may be built again"
 
 
-@pytest.mark.parametrize("name", ["small_cnn.c", "certificate/5-liveness.json", "certificate/tensors.bin", "certificate/pool.smt2"])
+@pytest.mark.parametrize("name", ["small_cnn.c", "certificate/6-liveness.json", "certificate/tensors.bin", "certificate/pool.smt2"])
 def test_tampering_is_found(name: str, cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """First with the old digests, then with digests made to match: the checks themselves must find it."""
     import hashlib
@@ -88,7 +88,7 @@ def test_tampering_is_found(name: str, cnn: Path, tmp_path: Path, monkeypatch: p
         case "small_cnn.c":
             start = data.index(b"nn_conv2d")
             changed = data[:start] + data[start:].replace(b" < 3;", b" < 2;", 1)
-        case "certificate/5-liveness.json":
+        case "certificate/6-liveness.json":
             changed = data.replace(b'"stop": 3', b'"stop": 2')
         case "certificate/tensors.bin":
             changed = bytes([data[0] ^ 1]) + data[1:]

@@ -1,0 +1,1 @@
+"""The text format: TVMScript, read and written (specs/semantics.md, "Text")."""

@@ -1,0 +1,111 @@
+"""Modules as text: the printer (rows R5, R30, C10; specs/semantics.md, "Text")."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Collection, Mapping
+
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Unsupported
+from assay.semantics.graph import Function
+from assay.semantics.module import Module, Program
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.text import constants_text
+from assay.semantics.text.graph_names import TAKEN, ModuleTexts, Pool, SymbolNames, legal, unknown_sizes, value_text
+from assay.semantics.text.graph_printer import INDENT, print_function
+from assay.semantics.text.graph_texts import NodeTexts
+from assay.semantics.text.tensor_printer import module_symbols, print_prim_func
+from assay.semantics.types import DataDef, TensorType, Type, symbols
+
+
+def show(module: Module) -> str:
+    """The module as text that `parse` reads back. Planned programs have no text."""
+    for name, d in module.definitions.items():
+        if isinstance(d, Program):
+            raise Unsupported(f"{name} is a planned program, which has no text form; print the module before liveness", label="text.C18")
+    pool = Pool((*keyword.kwlist, "cls", "Module"))
+    types_pool = Pool(TAKEN)  # these stand alone, the others after a dot
+    names = {n: types_pool.fresh(n, "T") for n, d in module.definitions.items() if isinstance(d, DataDef)}
+    pool.taken |= types_pool.taken - TAKEN
+    for n in (*module.definitions, *module.constants):
+        if n not in names:
+            names[n] = pool.fresh(n, "f")
+    own = {text: n for n, text in names.items() if text != n}
+    signatures = {n: signature_symbols(d, types_pool.taken) for n, d in module.definitions.items()}
+    taken = {*types_pool.taken, *(text for s in signatures.values() for text in s.values())}
+    types: dict[str, Type] = {n: d.type for n, d in module.definitions.items() if isinstance(d, Function)}
+    types |= {n: TensorType(a.shape, dtype(a.dtype)) for n, a in module.constants.items()}
+    data = {n: names[n] for n, d in module.definitions.items() if isinstance(d, DataDef)}
+    texts = ModuleTexts(names, types, data, taken)
+    lines: list[str] = []
+    if own:
+        lines.append(f"{INDENT}A.names({value_text(own, str)})")
+    if module.offsets:
+        lines.append(f"{INDENT}A.offsets({value_text(dict(module.offsets), str)})")
+    for n, array in module.constants.items():
+        lines.append(f"{INDENT}{names[n]} = {constants_text.house(array)}")
+    for n, d in module.definitions.items():
+        match d:
+            case Function():
+                lines += [*print_function(d, names[n], texts, signatures[n], 1), ""]
+            case PrimFunc():
+                lines += [*print_prim_func(d, signatures[n], names[n], 1).rstrip("\n").split("\n"), ""]
+            case DataDef():
+                lines += [*_data(d, names[n], texts), ""]
+            case _:
+                raise Unsupported(f"{n} has no text form", label="text.C18")
+    while lines and not lines[-1]:
+        lines.pop()
+    head = _head(texts, signatures)
+    return "\n".join([*head, "@I.ir_module", "class Module:", *(lines or [f"{INDENT}pass"])]) + "\n"
+
+
+def show_function(function: Function, name: str = "main") -> str:
+    """One graph function as text, alone; what it names of its module is written with its type."""
+    signature = signature_symbols(function)
+    texts = ModuleTexts(taken={*TAKEN, *signature.values()})
+    lines = print_function(function, legal(name, "f"), texts, signature)
+    return "\n".join([*_head(texts, {name: signature}), *lines]) + "\n"
+
+
+def _head(texts: ModuleTexts, signatures: Mapping[str, Mapping[Symbol, str]]) -> list[str]:
+    """Imports as TVM prints them, constants, symbols and type parameters."""
+    sizes = sorted({text for s in signatures.values() for text in s.values()})
+    head = ["# from typing import TypeVar"] if sizes else []
+    head += ["# from tvm.script import ir as I", "# from tvm.script import tirx as T", "# from tvm.script import relax as R", ""]
+    if texts.constants:
+        head.append(constants_text.section(texts.constants))
+    head += [f'{n} = TypeVar("{n}")' for n in sizes]
+    head += [f"{text} = A.typevar({value_text(t.name, str)})" for t, text in texts.type_vars.items()]
+    return head
+
+
+def signature_symbols(definition: object, taken: Collection[str] = TAKEN) -> dict[Symbol, str]:
+    """The symbols that the module declares for a definition, by their names in the text. No two have one name."""
+    match definition:
+        case Function():
+            of = definition.func_type
+            unknown = unknown_sizes(definition)
+            found = [s for t in (*of.params, of.result) for s in symbols(t) if s not in unknown]
+        case PrimFunc():
+            found = list(module_symbols(definition))
+        case _:
+            found = []
+    pool = Pool(taken)
+    return {s: pool.fresh(s.name, "n") for s in dict.fromkeys(found)}
+
+
+def _data(definition: DataDef, name: str, texts: ModuleTexts) -> list[str]:
+    pool = Pool(texts.taken)
+    writer = NodeTexts(texts, SymbolNames({}, pool), pool)
+    params = [texts.type_var(t) for t in definition.type_params]
+    lines = [f"{INDENT}@A.data({', '.join(params)})" if params else f"{INDENT}@A.data", f"{INDENT}class {name}:"]
+    for made, types in definition.constructors.items():
+        if not made.isidentifier() or made in TAKEN or not made.isascii():
+            raise Unsupported(f"{name}.{made}: Python cannot say the name of this constructor", label="text.C18")
+        fields = [writer.types.text(t) for t in types]
+        lines.append(f"{INDENT * 2}{made} = ({fields[0]},)" if len(fields) == 1 else f"{INDENT * 2}{made} = ({', '.join(fields)})")
+    if not definition.constructors:
+        lines.append(f"{INDENT * 2}pass")
+    return lines

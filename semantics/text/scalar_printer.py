@@ -1,0 +1,162 @@
+"""Scalar expressions of the text format: the printer (specs/semantics.md, "Text").
+
+    ScalarPrinter({n: "n", a: "A"}).text(expr)                # as TVM's own parser reads it
+
+Every literal carries its dtype, but for whole numbers of the dtype `integer`, which the reader supposes. Parentheses
+stand only where Python needs them. Reading gives the same expression again, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from assay.semantics.dtypes import BOOL, DTYPES, INT32, DType
+from assay.semantics.errors import Crash, Unsupported
+from assay.semantics.scalar import Apply, Cast, Choice, Const, Dim, Expr, Load, Var
+from assay.semantics.tensor import Buffer
+
+LONGEST = 2_000_000
+"""Pieces of text in one expression. A shared node is printed at each use, so that text can be far larger than nodes."""
+
+# Python's precedences, loosest first
+COMMA, OR, AND, NOT, COMPARE, BITOR, BITXOR, BITAND, SHIFT, SUM, PRODUCT, SIGN, ATOM = range(13)
+
+_SYMBOLS: dict[str, tuple[str, int]] = {
+    "add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "floordiv": ("//", PRODUCT),
+    "floormod": ("%", PRODUCT), "eq": ("==", COMPARE), "ne": ("!=", COMPARE), "lt": ("<", COMPARE),
+    "le": ("<=", COMPARE), "gt": (">", COMPARE), "ge": (">=", COMPARE), "bitand": ("&", BITAND), "and": ("&", BITAND),
+    "bitor": ("|", BITOR), "or": ("|", BITOR), "bitxor": ("^", BITXOR), "shl": ("<<", SHIFT), "shr": (">>", SHIFT),
+    "div": ("/", PRODUCT),
+}  # fmt: skip
+
+_CALLS: dict[str, str] = {"rint": "nearbyint", "select": "Select"}
+"""Where TVM's name of a function is another."""
+
+Piece: TypeAlias = "str | tuple[Expr, int]"
+"""Text, or an expression that must bind at least as tightly as the number says."""
+
+
+@dataclass(frozen=True)
+class ScalarPrinter:
+    """Prints expressions over variables and buffers that `names` has."""
+
+    names: Mapping[Var | Buffer, str]
+    integer: DType | None = INT32
+    """The dtype of whole numbers that are printed without one."""
+    module: str = "T"
+    cells: Collection[Buffer] = ()
+    """Buffers of one element that are written as scalars."""
+
+    def text(self, expr: Expr, precedence: int = COMMA) -> str:
+        """The expression; in parentheses if it binds less tightly than `precedence`."""
+        out: list[str] = []
+        rest: list[Piece] = [(expr, precedence)]
+        while rest:
+            piece = rest.pop()
+            if isinstance(piece, str):
+                out.append(piece)
+            else:
+                rest.extend(reversed(self._pieces(*piece)))
+            if len(out) > LONGEST:
+                raise Unsupported(f"an expression of more than {LONGEST} words cannot be printed", label="text.C9")
+        return "".join(out)
+
+    def dim(self, dim: Dim, number: DType | None = None) -> str:
+        """A dim of a shape; plain numbers of the dtype `number` if that is given."""
+        if isinstance(dim, Expr):
+            return self.text(dim)
+        return str(dim) if number is self.integer else f"{self.module}.{number or 'int64'}({dim})"
+
+    def name(self, of: Var | Buffer) -> str:
+        found = self.names.get(of)
+        if found is None:
+            raise Unsupported(f"{of.name} is used where nothing declares it", label="text.C10")
+        return found
+
+    def _pieces(self, node: Expr, outer: int) -> Sequence[Piece]:
+        match node:
+            case Var():
+                return [self.name(node)]
+            case Const():
+                text = literal(node, self.integer, self.module)
+                return [f"({text})"] if text.startswith("-") and outer > PRODUCT else [text]
+            case Cast():
+                return [f'{self.module}.Cast("{node.dtype}", ', (node.arg, COMMA), ")"]
+            case Load() if node.buffer in self.cells:
+                return [self.name(node.buffer)]
+            case Load():
+                return [self.name(node.buffer), "[", *commas(node.indices, "()"), "]"]
+            case Choice():
+                return self._choice(node, outer)
+            case Apply():
+                return self._apply(node, outer)
+            case _:
+                raise Crash(f"no such scalar node: {type(node).__name__}")
+
+    def _choice(self, node: Choice, outer: int) -> Sequence[Piece]:
+        if _is(node.otherwise, False):
+            return _within(outer, AND, [(node.condition, AND), " and ", (node.then, NOT)])
+        if _is(node.then, True):
+            return _within(outer, OR, [(node.condition, OR), " or ", (node.otherwise, AND)])
+        return [f"{self.module}.if_then_else(", *commas(node.children), ")"]
+
+    def _apply(self, node: Apply, outer: int) -> Sequence[Piece]:
+        match node.op, node.args:
+            case "bitxor", (a, Const(value=mask)) if int(mask) == (-1 if a.dtype.kind == "int" else a.dtype.max):
+                return _within(outer, SIGN, ["~", (a, SIGN)])
+            case "neg", (Const() as a,):
+                return _within(outer, SIGN, ["-(", (a, COMMA), ")"])  # not to be taken for a negative literal
+            case "neg", (a,):
+                return _within(outer, SIGN, ["-", (a, SIGN)])
+            case "not", (a,):
+                return _within(outer, NOT, ["not ", (a, NOT)])
+            case "abs", (a,):
+                return [f"{self.module}.{'fabs' if a.dtype.is_float else 'abs'}(", (a, COMMA), ")"]
+            case "bits_of" | "float_of", (a,):
+                return [f'{self.module}.reinterpret("{node.dtype}", ', (a, COMMA), ")"]
+            case op, (a, b) if op in _SYMBOLS:
+                symbol, level = _SYMBOLS[op]
+                left = level + 1 if level == COMPARE else level  # a < b < c is something else
+                return _within(outer, level, [(a, left), f" {symbol} ", (b, level + 1)])
+            case op, args:
+                return [f"{self.module}.{_CALLS.get(op, op)}(", *commas(args), ")"]
+
+
+def commas(exprs: Sequence[Expr], none: str = "") -> list[Piece]:
+    """Expressions with commas between; `none` if there are none."""
+    if not exprs:
+        return [none]
+    return [piece for i, e in enumerate(exprs) for piece in ((", ", (e, COMMA)) if i else ((e, COMMA),))]
+
+
+def _within(outer: int, level: int, pieces: Sequence[Piece]) -> Sequence[Piece]:
+    return ["(", *pieces, ")"] if outer > level else pieces
+
+
+def _is(node: Expr, value: bool) -> bool:
+    return isinstance(node, Const) and node.dtype is BOOL and bool(node.value) is value
+
+
+def literal(node: Const, plain: DType | None, module: str = "T") -> str:
+    """A literal, such as `T.float32(0.5)`; whole numbers of the dtype `plain` stand alone."""
+    of = node.dtype
+    if of is BOOL:
+        return f"{module}.bool({bool(node.value)})"
+    if of.is_integer:
+        return str(int(node.value)) if of is plain else f"{module}.{of}({int(node.value)})"
+    value = float(node.value)
+    bits = np.asarray(node.value).tobytes()
+    if np.isnan(value):
+        if bits == np.asarray(np.nan).astype(of.numpy).tobytes():
+            return f'{module}.{of}("nan")'
+        carrier = DTYPES[f"uint{of.bits}"]  # a NaN with a payload or a sign
+        return f'{module}.reinterpret("{of}", {module}.{carrier}({int(np.asarray(node.value).view(carrier.numpy))}))'
+    if np.isinf(value):
+        return f'{module}.{of}("{value}")'
+    # the shortest decimal that is the same number: other readers keep literals as doubles, and 0.1 is what was meant
+    short = float(str(node.value))
+    return f"{module}.{of}({short!r})" if np.asarray(short).astype(of.numpy).tobytes() == bits else f"{module}.{of}({value!r})"

@@ -1,0 +1,228 @@
+"""Types of the graph IR in the text format (specs/semantics.md, "Text").
+
+A type that is written may leave things open: `R.Tensor(ndim=2, dtype="float32")` says no sizes. `Written` is such a type.
+Where a value is at hand, its type fills what is open; a parameter's unknown sizes become symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from assay.semantics.dtypes import DType
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.scalar import Dim, Var as Symbol
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.types import (
+    ANYWHERE,
+    DataType,
+    FuncType,
+    ObjectType,
+    RefType,
+    ShapeType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVar,
+    VirtualDevice,
+)
+from assay.semantics.walk import Tree, post_order
+
+Kind: TypeAlias = Literal["tensor", "tuple", "func", "ref", "data", "shape", "typevar", "object"]
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """A type as it is written; None stands for what is left open.
+
+    `parts` are the fields of a tuple, the parameters and the result of a function, the arguments of a data type.
+    """
+
+    kind: Kind
+    parts: tuple[Written, ...] | None = ()
+    dims: tuple[Dim | None, ...] | None = None
+    dtype: DType | None = None
+    pure: bool = True
+    name: str = ""
+    type_params: tuple[TypeVar, ...] = ()
+    device: VirtualDevice = ANYWHERE
+
+    @property
+    def children(self) -> Sequence[Written]:
+        return self.parts or ()
+
+    def with_children(self, children: Sequence[Written]) -> Written:
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more than sizes is left open somewhere in it."""
+        return any(
+            w.parts is None or (w.kind == "tensor" and (w.dims is None or w.dtype is None)) or (w.kind == "shape" and w.dims is None)
+            for w in post_order(self)
+        )
+
+
+def exact(root: Written) -> Type:
+    """The type that stands there; sizes that are left open become symbols. Unsupported where more is left open."""
+    made: dict[int, Type] = {}
+    for w in post_order(root):
+        made[id(w)] = _exact(w, [made[id(p)] for p in w.children])
+    return made[id(root)]
+
+
+def _exact(w: Written, parts: list[Type]) -> Type:
+    if w.parts is None:
+        raise Unsupported(f"a {w.kind} type without its parts says too little here", label="text.C17")
+    match w.kind:
+        case "tensor":
+            if w.dims is None or w.dtype is None:
+                what = "rank" if w.dims is None else "dtype"
+                raise Unsupported(
+                    f'a tensor of unknown {what} is not handled here; write R.Tensor((n, 4), dtype="float32"), or'
+                    ' R.Tensor(ndim=2, dtype="float32") for unknown sizes',
+                    label="text.C17",
+                )
+            return TensorType(_sizes(w.dims), w.dtype)
+        case "tuple":
+            return TupleType(tuple(parts))
+        case "func":
+            return FuncType(tuple(parts[:-1]), parts[-1], type_params=w.type_params, pure=w.pure)
+        case "ref":
+            return RefType(parts[0])
+        case "data":
+            return DataType(w.name, tuple(parts))
+        case "shape":
+            if w.dims is None:
+                raise Unsupported("a shape of unknown length is not handled here", label="text.C17")
+            return ShapeType(_sizes(w.dims))
+        case "typevar":
+            return w.type_params[0]
+        case "object":
+            return ObjectType()
+
+
+def _sizes(dims: tuple[Dim | None, ...]) -> tuple[Dim, ...]:
+    return tuple(Symbol(f"d{i}") if d is None else d for i, d in enumerate(dims))
+
+
+def filled(written: Written, derived: Type) -> Type:
+    """The written type with what it leaves open taken from `derived`; Invalid where they are of different kinds."""
+    if written.kind == "tensor" and isinstance(derived, TensorType) and None not in (written.dims or (None,)):
+        assert written.dims is not None
+        if written.dtype is derived.dtype and len(written.dims) == derived.ndim:
+            return derived if written.dims == derived.shape else exact(written)
+    return run_task(_filled(written, derived, derived))
+
+
+def _filled(w: Written, t: Type, whole: Type) -> Task[Type]:
+    match w.kind, t:
+        case "tensor", TensorType():
+            if (w.dtype is not None and w.dtype is not t.dtype) or (w.dims is not None and len(w.dims) != t.ndim):
+                raise _wrong(whole)
+            return TensorType(_merged(w.dims, t.shape), t.dtype)
+        case "shape", ShapeType():
+            if w.dims is not None and len(w.dims) != len(t.dims):
+                raise _wrong(whole)
+            return ShapeType(_merged(w.dims, t.dims))
+        case (("tuple", TupleType()) | ("ref", RefType()) | ("data", DataType()) | ("func", FuncType())):
+            if w.parts is None or (isinstance(t, FuncType) and (t.type_params or w.type_params)):
+                return t if w.parts is None else exact(w)
+            if len(w.parts) != len(t.children) or (isinstance(t, DataType) and t.name != w.name):
+                raise _wrong(whole)
+            if isinstance(t, FuncType) and not any(p.is_open for p in w.parts):
+                return exact(w)
+            parts: list[Type] = []
+            for p, c in zip(w.parts, t.children, strict=True):
+                parts.append((yield _filled(p, c, whole)))
+            made: Type = t.with_children(parts)
+            return made
+        case "typevar", TypeVar() if w.type_params[0] is t:
+            return t
+        case "object", _:
+            return t  # everything is an object
+        case _:
+            raise _wrong(whole)
+
+
+def _wrong(of: Type) -> Invalid:
+    return Invalid(f"the annotation does not hold: the value is {of}", label="text.C14")
+
+
+def _merged(dims: tuple[Dim | None, ...] | None, of: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    if dims is None:
+        return of
+    return tuple(b if a is None else a for a, b in zip(dims, of, strict=True))
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TypePrinter:
+    """Writes types. `dim` writes a dim, `names` has those of type parameters and data types."""
+
+    dim: Callable[[Dim], str]
+    type_vars: Callable[[TypeVar], str]
+    data_types: Mapping[str, str]
+    unknown: Collection[Symbol] = ()
+    """Sizes that have no name."""
+
+    def text(self, of: Type, quoted: bool = False) -> str:
+        """The type; with `quoted`, composite dims stand in strings, as TVM wants them in signatures."""
+
+        def size(d: Dim) -> str:
+            text = self.dim(d)
+            return text if isinstance(d, (int, Symbol)) or not quoted else f'"{text}"'
+
+        out: list[str] = []
+        rest: list[Type | str] = [of]
+        while rest:
+            t = rest.pop()
+            match t:
+                case str():
+                    out.append(t)
+                case TensorType() if self.unknown and t.shape and all(d in self.unknown for d in t.shape):
+                    out.append(f'R.Tensor(dtype="{t.dtype}", ndim={t.ndim})')
+                case TensorType():
+                    out.append(f'R.Tensor({listed([size(d) for d in t.shape])}, dtype="{t.dtype}")')
+                case ShapeType():
+                    out.append(f"R.Shape([{', '.join(map(size, t.dims))}])")
+                case TupleType(fields=()):
+                    out.append("R.Tuple")
+                case TupleType():
+                    rest += reversed(["R.Tuple(", *_commas(t.fields), ")"])
+                case FuncType():
+                    params = [self.type_vars(p) for p in t.type_params]
+                    tail = f", type_params={listed(params)})" if params else ")"
+                    comma = "," if len(t.params) == 1 else ""
+                    head: list[Type | str] = ["R.Callable((", *_commas(t.params), comma + "), ", t.result]
+                    rest += reversed([*head, f", {t.pure}{tail}"])
+                case RefType():
+                    rest += reversed(["A.Ref(", t.value, ")"])
+                case DataType():
+                    name = self.data_types.get(t.name, t.name)
+                    rest += reversed([name, "[", *_commas(t.args), "]"] if t.args else [name])
+                case TypeVar():
+                    out.append(self.type_vars(t))
+                case ObjectType():
+                    out.append("R.Any")
+        return "".join(out)
+
+
+def listed(items: Sequence[str]) -> str:
+    """Texts as a Python tuple."""
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+
+
+def _commas(parts: Sequence[Type]) -> list[Type | str]:
+    return [piece for i, p in enumerate(parts) for piece in ((", ", p) if i else (p,))]
+
+
+def height(of: Tree) -> int:
+    """How deep a type or a pattern is nested."""
+    depth: dict[int, int] = {}
+    for t in post_order(of):
+        depth[id(t)] = 1 + max((depth[id(c)] for c in t.children), default=0)
+    return depth[id(of)]

@@ -1,0 +1,213 @@
+"""`assay run FILE.py`: a module written as text, on inputs from files or from a seed (specs/verify.md, "Command line").
+
+Sizes that nobody gives are small and different from one another, so that a wrong axis shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.interp import vector
+from assay.interp.boundary import bind, given as as_value
+from assay.interp.graph import run
+from assay.interp.values import Cell, Closure, Data, Event, External, Maker, Shape, Value, described, render
+from assay.semantics.dtypes import DType, dtype
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.graph import Function
+from assay.semantics.module import Module
+from assay.semantics.rules import check
+from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim, variables
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.text.module_text import entry, parse
+from assay.semantics.text.source import Source
+from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
+
+SIZES = (3, 5, 2, 7, 4, 6, 9, 8)
+"""Sizes of symbolic dims, in an order that the seed shuffles."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextRun:
+    """What a run showed: its inputs, its effects, and its results or the trap that ended it."""
+
+    name: str
+    inputs: Mapping[str, Value]
+    trace: Sequence[Event]
+    results: Mapping[str, Value]
+    trap: Trap | None
+
+
+def load_text(path: Path, name: str | None = None) -> Module:
+    """The module in a file, well-formed."""
+    source = Source.read(path)
+    module = parse(source.text, source.file, name)
+    check(module)
+    return module
+
+
+def run_text(
+    module: Module, function: str | None, given: Mapping[str, Any], seed: int, dims: Mapping[str, int]
+) -> TextRun:
+    """Run a function of a module: `function`, `main`, or the only one. Inputs that are not given are random."""
+    name = entry(module, function)
+    target = module.definitions[name]
+    rng = np.random.default_rng(seed)
+    trace: list[Event] = []
+    if isinstance(target, Function):
+        types = {p.name: p.type for p in target.params}
+    elif isinstance(target, PrimFunc):
+        types = {b.name: TensorType(b.shape, b.dtype) for b in target.inputs}
+        types |= {s.name: TensorType((), s.dtype) for s in target.scalars}
+    else:
+        raise Invalid(f"{name} is no function that can be run", label="text.C16")
+    inputs = make_inputs(types, given, rng, dims)
+    results: Mapping[str, Value] = {}
+    trap: Trap | None = None
+    try:
+        if isinstance(target, Function):
+            whole = module if name == "main" else replace(module, definitions={**module.definitions, "main": target})
+            results = run(whole, inputs, trace=trace)
+        else:
+            arrays = [inputs[b.name] for b in target.inputs]
+            made = vector.run(target, arrays, scalars=[inputs[s.name][()] for s in target.scalars])
+            results = {b.name: a for b, a in zip(target.outputs, made, strict=True)}
+    except Trap as ended:
+        trap = ended
+    return TextRun(name, inputs, trace, results, trap)
+
+
+# --- inputs ------------------------------------------------------------------------------------------------------
+
+
+def make_inputs(
+    types: Mapping[str, Type], given: Mapping[str, Any], rng: np.random.Generator, dims: Mapping[str, int]
+) -> dict[str, Value]:
+    """`given`, and random values for what is missing. `dims` are the sizes of symbolic dims, by name."""
+    for n in given:
+        if n not in types:
+            raise Invalid(f"unknown input {n!r}; the inputs are {', '.join(types) or 'none'}", label="input.C1")
+    sizes: dict[Symbol, int] = {}
+    there = [(t, as_value(given[n], t, f"input {n!r}"), f"input {n!r}") for n, t in types.items() if n in given]
+    if there:
+        bind(there, sizes, {})
+    names = {s.name for t in types.values() for s in symbols(t)}
+    for n in dims:
+        if n not in names:
+            raise Invalid(f"no dim is called {n}; there are {', '.join(sorted(names)) or 'none'}", label="cli.C2")
+    order = iter(rng.permutation(len(SIZES)).tolist() * 8)
+    for t in types.values():
+        for s in symbols(t):
+            if s not in sizes:
+                sizes[s] = dims[s.name] if s.name in dims else SIZES[next(order, 0)]
+    return {n: given[n] if n in given else run_task(_random(n, t, rng, sizes)) for n, t in types.items()}
+
+
+def _random(name: str, of: Type, rng: np.random.Generator, sizes: Mapping[Symbol, int]) -> Task[Value]:
+    match of:
+        case TensorType():
+            return array_of(tuple(_size(name, d, sizes) for d in of.shape), of.dtype, rng)
+        case ShapeType():
+            return Shape(tuple(_size(name, d, sizes) for d in of.dims))
+        case TupleType():
+            fields: list[Value] = []
+            for t in of.fields:
+                fields.append((yield _random(name, t, rng, sizes)))
+            return tuple(fields)
+        case _:
+            raise Invalid(f"input {name!r} is {of}, which has no random values: call another function", label="input.C6")
+
+
+def _size(name: str, dim: Dim, sizes: Mapping[Symbol, int]) -> int:
+    if not isinstance(dim, int) and not all(v in sizes for v in variables(dim)):
+        raise Invalid(f"a size of input {name!r} is unknown: give it with --dim", label="input.C6")
+    size = evaluate_dim(dim, sizes)
+    if size < 0:
+        raise Invalid(f"a size of input {name!r} would be {size}: give other sizes with --dim", label="input.C6")
+    return size
+
+
+def array_of(shape: tuple[int, ...], of: DType, rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Normal reals, small whole numbers, coin tosses."""
+    if of.is_float:
+        return rng.standard_normal(shape, dtype=np.float32).astype(of.numpy)
+    return rng.integers(0, 2, shape).astype(of.numpy)
+
+
+# --- showing -----------------------------------------------------------------------------------------------------
+
+
+def lines(done: TextRun) -> Iterator[str]:
+    """What is printed of a run: inputs, effects in order, results."""
+    for name, value in done.inputs.items():
+        yield f"{name} = {headline(value)}"
+    for event in done.trace:
+        if event.kind == "print":
+            yield f"print: {render(event.name, event.values)}"
+        else:
+            yield f"call {event.name}: {render('', event.values)}"
+    for name, value in done.results.items():
+        yield f"{name}: {headline(value)}"
+        yield from (f"    {line}" for line in body(value))
+
+
+def headline(value: Value) -> str:
+    """The type of a value; for a tensor the digest of its bytes too."""
+    match value:
+        case np.ndarray() | np.generic():
+            array = np.asarray(value)
+            digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
+            return f"Tensor({tuple(array.shape)}, {dtype(array.dtype)}) {digest}"
+        case tuple():
+            return f"a tuple of {len(value)}"
+        case Shape():
+            return f"Shape{tuple(value.dims)}"
+        case _:
+            return kind(value)
+
+
+def kind(value: Value) -> str:
+    match value:
+        case Closure() | External() | Maker():
+            return "a function"
+        case Cell():
+            return "a reference"
+        case Data():
+            return f"a {value.type}"
+        case _:
+            return described(value)
+
+
+def body(root: Value) -> Iterator[str]:
+    """The numbers of a value, long ones abbreviated; the parts of tuples, data and references one after another."""
+    work: list[tuple[str, Value, int]] = [("", root, 0)]
+    shown = 0
+    while work:
+        head, value, depth = work.pop()
+        pad = "  " * depth
+        shown += 1
+        if shown > 200:
+            yield f"{pad}..."
+            return
+        if head:
+            yield f"{pad}{head}{headline(value)}"
+        match value:
+            case np.ndarray() | np.generic():
+                array = np.asarray(value)
+                text = np.array2string(array, threshold=32, edgeitems=3, separator=", ", max_line_width=100)
+                yield from (pad + line for line in text.splitlines())
+            case tuple():
+                work += reversed([(f".{i}: ", v, depth + 1) for i, v in enumerate(value)])
+            case Data():
+                yield f"{pad}{value.constructor}"
+                work += reversed([(f".{i}: ", v, depth + 1) for i, v in enumerate(value.fields)])
+            case Cell():
+                work.append(("holds ", value.value, depth + 1))
+            case _:
+                pass
