@@ -1,0 +1,143 @@
+"""Parameters of a function bound to constants (row R18; specs/lower.md, "simplify").
+
+A symbol that a bound parameter has as a dim gets the number that its array says, everywhere in the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from assay.semantics import graph
+from assay.semantics.analysis import called
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import (
+    Bind,
+    Call,
+    CallTIR,
+    Clause,
+    Constructor,
+    Expr,
+    ExternFunc,
+    Fields,
+    Function,
+    GlobalVar,
+    Let,
+    Made,
+    Match,
+    Pattern,
+    ShapeExpr,
+    Var,
+)
+from assay.semantics.matching import Bound, instantiate, instantiate_dim, match_types
+from assay.semantics.module import Module
+from assay.semantics.scalar import Expr as Scalar, Var as Symbol, evaluate_dim, variables
+from assay.semantics.types import dims
+from assay.semantics.walk import post_order
+
+
+def bind_params(module: Module, values: Mapping[str, np.ndarray[Any, Any]], function: str = "main") -> Module:
+    """The module with parameters of `function` bound by name; the others stay, in their order."""
+    target = module.definitions.get(function)
+    if not isinstance(target, Function):
+        raise Invalid(f"the module has no graph function {function}", label="bind_params.C1")
+    for name, d in module.definitions.items():
+        if isinstance(d, Function) and function in called(d).functions:
+            raise Invalid(f"{name} calls {function}, whose parameters are to be bound", label="bind_params.C4")
+    return module.with_(**{function: _bound(target, values)})
+
+
+def _bound(function: Function, values: Mapping[str, np.ndarray[Any, Any]]) -> Function:
+    by_name = {p.name: p for p in function.params}
+    symbols: Bound = {}
+    constants: dict[Var, Expr] = {}
+    for name, array in values.items():
+        if name not in by_name:
+            raise Invalid(f"no parameter {name}; there are {', '.join(by_name) or 'none'}", label="bind_params.C2")
+        constants[by_name[name]] = graph.constant(array)
+    wanted = [p.type for p in constants]
+    try:
+        match_types(wanted, [c.type for c in constants.values()], symbols)
+    except Invalid as wrong:
+        raise Invalid(f"{', '.join(values)}: {wrong.message}", label="bind_params.C3") from None
+    _check_dims(constants, symbols)
+    return _rewritten(function, constants, symbols)
+
+
+def _check_dims(constants: Mapping[Var, Expr], symbols: Bound) -> None:
+    """Each dim of a bound parameter is the number that its array has."""
+    known: dict[Symbol, int] = {s: d for s, d in symbols.items() if isinstance(s, Symbol) and isinstance(d, int)}
+    for p, c in constants.items():
+        for d, n in zip(dims(p.type), dims(c.type), strict=True):
+            if isinstance(d, Scalar) and set(variables(d)) <= set(known) and evaluate_dim(d, known) != n:
+                raise Invalid(f"{p.name} is {c.type}, expected {instantiate(p.type, symbols)}", label="bind_params.C3")
+
+
+def _rewritten(function: Function, constants: Mapping[Var, Expr], symbols: Bound) -> Function:
+    """The function with constants for parameters, and numbers for symbols in every type, attribute and shape."""
+    vars: dict[Var, Var] = {}
+
+    def var(v: Var) -> Var:
+        if symbols and v not in vars:
+            vars[v] = replace(v, type=instantiate(v.type, symbols))
+        return vars.get(v, v)
+
+    new: dict[int, Expr] = {}
+    for node in post_order(function.body):
+        made = node.with_children([new[id(c)] for c in node.children])
+        if isinstance(made, Var):
+            made = constants.get(made) or var(made)
+        elif symbols:
+            made = _with_symbols(made, symbols, var)
+        new[id(node)] = made
+    left = tuple(var(p) for p in function.params if p not in constants)
+    of = function.func_type
+    type_ = replace(of, params=tuple(p.type for p in left), result=instantiate(of.result, symbols))
+    return replace(function, type=type_, params=left, body=new[id(function.body)])
+
+
+def _with_symbols(node: Expr, symbols: Bound, var: Callable[[Var], Var]) -> Expr:
+    """A node whose parts are rewritten, with numbers for symbols. Names of the module keep their own symbols."""
+    of = instantiate(node.type, symbols)
+    match node:
+        case GlobalVar() | ExternFunc() | Constructor():
+            return node
+        case Let():
+            return replace(node, type=of, var=var(node.var))
+        case Function():
+            return replace(node, type=of, params=tuple(map(var, node.params)))
+        case Match():
+            return replace(node, type=of, clauses=tuple(Clause(_pattern(c.pattern, var), c.body) for c in node.clauses))
+        case ShapeExpr():
+            return replace(node, type=of, dims=_numbers(node.dims, symbols))
+        case CallTIR():
+            return replace(node, type=of, scalars=_numbers(node.scalars, symbols))
+        case Call():
+            return replace(node, type=of, attrs={k: _numbers(v, symbols) for k, v in node.attrs.items()})
+        case _:
+            return replace(node, type=of)
+
+
+def _numbers(value: Any, symbols: Bound) -> Any:
+    """A dim, or a tuple of them, at the values of the symbols."""
+    if isinstance(value, tuple):
+        return tuple(_numbers(v, symbols) for v in value)
+    return instantiate_dim(value, symbols) if isinstance(value, Scalar) else value
+
+
+def _pattern(pattern: Pattern, var: Callable[[Var], Var]) -> Pattern:
+    made: dict[int, Pattern] = {}
+    for p in post_order(pattern):
+        match p:
+            case Bind():
+                made[id(p)] = Bind(var(p.var))
+            case Made():
+                made[id(p)] = Made(p.constructor, tuple(made[id(f)] for f in p.fields))
+            case Fields():
+                made[id(p)] = Fields(tuple(made[id(f)] for f in p.fields))
+            case _:
+                made[id(p)] = p
+    return made[id(pattern)]

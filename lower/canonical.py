@@ -1,0 +1,83 @@
+"""Bindings in canonical form (row R35; specs/lower.md, "simplify").
+
+A binding of a variable to a variable goes: its uses name the first one. A projection of a tuple whose fields are known
+is the field. A match-cast to the type that its value has anyway is its value. What lives on another device than what
+it is a copy of stays. The marks of dataflow blocks stay. A second run changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from assay.semantics.effects import acts, can_fail
+from assay.semantics.graph import (
+    Constructor,
+    Expr,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    Let,
+    MatchCast,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from assay.semantics.module import Module
+from assay.semantics.types import same_type
+from assay.semantics.walk import post_order
+
+ATOMS = (Var, GlobalVar, ExternFunc, Constructor)
+
+
+def canonical_bindings(module: Module) -> Module:
+    """Every graph function with canonical bindings."""
+    changed = {n: _function(d, module) for n, d in module.definitions.items() if isinstance(d, Function)}
+    return replace(module, definitions={**module.definitions, **changed})
+
+
+def _function(function: Function, module: Module) -> Function:
+    order: list[Expr] = list(post_order(function))
+    lets = {n.var: n for n in order if isinstance(n, Let)}
+    new: dict[int, Expr] = {}
+    silent: dict[int, bool] = {}
+
+    def value_of(var: Expr) -> Expr:
+        """What a variable is bound to, as far as it is known; else the variable."""
+        let = lets.get(var) if isinstance(var, Var) else None
+        return var if let is None else new.get(id(let.value), var)
+
+    def alias(var: Var) -> Expr | None:
+        """What else a let-bound variable is a name of."""
+        value = value_of(var)
+        return value if value is not var and isinstance(value, ATOMS) and value.device == var.device else None
+
+    def field(node: TupleGetItem) -> Expr:
+        made = value_of(node.value)
+        if not isinstance(made, Tuple):
+            return node
+        found = made.fields[node.index]
+        if found.device != node.device or not same_type(found.type, node.type):
+            return node
+        if node.value is made:  # no variable between: the other fields are not evaluated any more
+            others = (f for i, f in enumerate(made.fields) if i != node.index)
+            return found if all(silent.get(id(f), False) for f in others) else node
+        return found if isinstance(found, ATOMS) else node
+
+    for node in order:
+        made = node.with_children([new[id(c)] for c in node.children])
+        match made:
+            case Var():
+                made = alias(made) or made
+            case Let() if alias(made.var) is not None:
+                made = made.body
+            case TupleGetItem():
+                made = field(made)
+            case MatchCast() if made.device == made.value.device and same_type(made.type, made.value.type):
+                made = made.value
+        parts = () if isinstance(made, Function) else made.children
+        clean = not acts(made) and not can_fail(made, module) and all(silent.get(id(c), False) for c in parts)
+        silent[id(made)] = clean
+        new[id(node)] = made
+    result = new[id(function)]
+    assert isinstance(result, Function)
+    return result

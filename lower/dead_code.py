@@ -1,0 +1,122 @@
+"""What nobody needs is left out: bindings (row R35) and definitions (row R24; specs/lower.md, "simplify").
+
+A binding goes if its variable is not used, and evaluating its value neither acts nor can fail: not the value itself,
+nor anything that would be evaluated with it. A symbol counts as a use of the bindings that give it its value. Nothing
+is inlined, so nothing moves into or out of a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from assay.semantics.analysis import reachable, used_by
+from assay.semantics.effects import acts, can_fail
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import Expr, Function, Let, Var
+from assay.semantics.module import Module
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.types import symbols
+from assay.semantics.walk import post_order, rewrite
+
+
+def dead_code(module: Module, entries: Sequence[str] = ("main",)) -> Module:
+    """The module without what its entries do not need: dead bindings first, then definitions that nothing reaches."""
+    return remove_unreachable(remove_dead_bindings(module), entries)
+
+
+def remove_dead_bindings(module: Module) -> Module:
+    """Every graph function without its dead bindings."""
+    return DeadCode(module).run()
+
+
+def remove_unreachable(module: Module, entries: Sequence[str] = ("main",)) -> Module:
+    """The module with what the entries reach: what they call, hand on, match on, or only mention."""
+    for name in entries:
+        if name not in module.definitions:
+            raise Invalid(f"the module has no {name}: an entry is one of its definitions", label="dead_code.C1")
+    keep = set(reachable(module, entries))
+    definitions = {n: d for n, d in module.definitions.items() if n in keep}
+    constants = {n: a for n, a in module.constants.items() if n in keep}
+    offsets = {n: o for n, o in module.offsets.items() if n in keep}
+    return replace(module, definitions=definitions, constants=constants, offsets=offsets)
+
+
+class DeadCode:
+    """Removes dead bindings. What may go, and what is a use, are methods: so tests can plant faults."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def run(self) -> Module:
+        changed = {n: self.function(d) for n, d in self.module.definitions.items() if isinstance(d, Function)}
+        return replace(self.module, definitions={**self.module.definitions, **changed})
+
+    def removable(self, node: Expr) -> bool:
+        """Whether nobody can tell if the node itself is evaluated."""
+        return not acts(node) and not can_fail(node, self.module)
+
+    def uses(self, node: Expr) -> Sequence[Expr]:
+        """The parts that a node needs if it is needed. A let is looked at apart."""
+        return node.children
+
+    def needed_symbols(self, node: Expr, seen: set[int]) -> Sequence[Symbol]:
+        """The symbols whose values a node needs."""
+        return used_by(node, seen)
+
+    def function(self, function: Function) -> Function:
+        """A top-level function without its dead bindings."""
+        root: Expr = function
+        silent: dict[int, bool] = {}  # whether nobody can tell if a node and its operands are evaluated
+        for node in post_order(root):
+            parts = () if isinstance(node, Function) else node.children
+            silent[id(node)] = self.removable(node) and all(silent[id(c)] for c in parts)
+        live = self.live(function, silent)
+
+        def change(node: Expr) -> Expr:
+            return node.body if isinstance(node, Let) and node.var not in live else node
+
+        result = rewrite(root, change)
+        assert isinstance(result, Function)
+        return result
+
+    def live(self, function: Function, silent: dict[int, bool]) -> set[Var]:
+        """The let-bound variables whose bindings stay."""
+        live: set[Var] = set()
+        waiting: dict[Var, Expr] = {}
+        binders: dict[Symbol, list[Var]] = {}
+        given = {s for p in function.params for s in symbols(p.type)}
+        needed: set[Symbol] = set()
+        seen: set[int] = set()
+        done: set[int] = set()
+        work: list[Expr] = [function]
+
+        def keep(var: Var) -> None:
+            if var in waiting:
+                live.add(var)
+                work.append(waiting.pop(var))
+
+        while work:
+            node = work.pop()
+            if id(node) in done:
+                continue
+            done.add(id(node))
+            for s in self.needed_symbols(node, seen):
+                if s not in needed and s not in given:
+                    needed.add(s)
+                    for v in binders.pop(s, ()):
+                        keep(v)
+            match node:
+                case Var():
+                    keep(node)
+                case Let():
+                    waiting[node.var] = node.value
+                    work.append(node.body)
+                    own = symbols(node.var.type)
+                    if not silent[id(node.value)] or not needed.isdisjoint(own):
+                        keep(node.var)
+                    for s in own:
+                        binders.setdefault(s, []).append(node.var)
+                case _:
+                    work += self.uses(node)
+        return live

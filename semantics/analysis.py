@@ -1,0 +1,238 @@
+"""What stands in a program: variables, called functions, symbols (rows R24 and R36; specs/semantics.md, "Analyses").
+
+Every answer is a list in the order of first occurrence, operands before what uses them, and takes linear time. A
+definition counts once however often it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.semantics.graph import free_variables
+from assay.semantics.module import Definition, Module, Program
+from assay.semantics.nodes import (
+    Call,
+    CallTIR,
+    Constructor,
+    Expr,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    Let,
+    Made,
+    Match,
+    ShapeExpr,
+    Var,
+)
+from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
+from assay.semantics.types import DataDef, DataType, FuncType, ShapeType, TensorType, Type, dims
+from assay.semantics.walk import post_order
+
+__all__ = [
+    "Called",
+    "all_variables",
+    "bound_variables",
+    "called",
+    "free_symbols",
+    "free_variables",
+    "reachable",
+    "symbols_bound",
+    "symbols_used",
+]
+
+# --- variables ---------------------------------------------------------------------------------------------------
+
+
+def bound_variables(expr: Expr) -> list[Var]:
+    """The variables that lets, functions and patterns inside `expr` bind."""
+    return list(dict.fromkeys(v for node in post_order(expr) for v in _binds(node)))
+
+
+def all_variables(expr: Expr) -> list[Var]:
+    """The variables that are bound or used inside `expr`."""
+    found: dict[Var, None] = {}
+    for node in post_order(expr):
+        found.update(dict.fromkeys(_binds(node)))
+        if isinstance(node, Var):
+            found[node] = None
+    return list(found)
+
+
+def _binds(node: Expr) -> Sequence[Var]:
+    match node:
+        case Let():
+            return (node.var,)
+        case Function():
+            return node.params
+        case Match():
+            return [v for c in node.clauses for v in c.vars]
+        case _:
+            return ()
+
+
+# --- functions ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Called:
+    """The names that an expression refers to: `functions` and constants of the module, whether called or handed on,
+    its tensor functions, its data types, and functions outside the language."""
+
+    functions: tuple[str, ...]
+    kernels: tuple[str, ...]
+    data: tuple[str, ...]
+    externs: tuple[str, ...]
+
+
+def called(expr: Expr) -> Called:
+    """What `expr` refers to. A function that is handed on as a value may be called by whoever gets it."""
+    functions: dict[str, None] = {}
+    kernels: dict[str, None] = {}
+    data: dict[str, None] = {}
+    externs: dict[str, None] = {}
+    seen: set[int] = set()
+    for node in post_order(expr):
+        match node:
+            case GlobalVar():
+                functions[node.name] = None
+            case CallTIR():
+                kernels[node.func] = None
+            case Constructor():
+                data[node.data] = None
+            case ExternFunc():
+                externs[node.name] = None
+            case Match():
+                made = (p for c in node.clauses for p in post_order(c.pattern) if isinstance(p, Made))
+                data.update(dict.fromkeys(p.constructor.data for p in made))
+        types = [node.type, *(v.type for v in _binds(node)), *(node.type_args if isinstance(node, Call) else ())]
+        data.update(dict.fromkeys(_data_types(types, seen)))
+    return Called(tuple(functions), tuple(kernels), tuple(data), tuple(externs))
+
+
+def _data_types(types: Iterable[Type], seen: set[int]) -> Iterator[str]:
+    """The names of the data types in types that are not in `seen`, which grows."""
+    for t in types:
+        if id(t) in seen:
+            continue
+        for part in post_order(t, lambda n: () if id(n) in seen else n.children):
+            seen.add(id(part))
+            if isinstance(part, DataType):
+                yield part.name
+
+
+def reachable(module: Module, entries: Sequence[str] = ("main",)) -> list[str]:
+    """The names of definitions and constants that the entries need, in the order in which they are met."""
+    found: dict[str, None] = {}
+    work = list(reversed(entries))
+    while work:
+        name = work.pop()
+        if name in found or (name not in module.definitions and name not in module.constants):
+            continue
+        found[name] = None
+        if name in module.definitions:
+            work += reversed(_mentioned(module.definitions[name]))
+    return list(found)
+
+
+def _mentioned(definition: Definition) -> list[str]:
+    match definition:
+        case Function():
+            names = called(definition)
+            return [*names.functions, *names.kernels, *names.data]
+        case Program():
+            return [*definition.slots, *(s.kernel for s in definition.steps)]
+        case DataDef():
+            return list(_data_types((t for fields in definition.constructors.values() for t in fields), set()))
+        case _:
+            return []  # a tensor function calls nothing
+
+
+# --- symbols -----------------------------------------------------------------------------------------------------
+
+
+def symbols_bound(expr: Expr) -> list[Symbol]:
+    """The symbols that get their value inside `expr` (S4), in the order in which they do.
+
+    They are plain dims of parameters and patterns, and of match-casts, calls and whatever else has a dim that its
+    operands do not have and that it does not use.
+    """
+    found: dict[Symbol, None] = {}
+    known: set[Symbol] = set()
+    seen: set[int] = set()
+    for node in post_order(expr):
+        for v in node.params if isinstance(node, Function) else _binds(node) if isinstance(node, Match) else ():
+            found.update(dict.fromkeys(_plain(v.type, set())))
+        new = [s for s in _plain(node.type, seen) if s not in known]
+        known.update(new)
+        if new and not isinstance(node, Var):
+            used = used_by(node, set()) if isinstance(node, (Call, CallTIR, ShapeExpr)) else ()
+            found.update(dict.fromkeys(s for s in new if s not in used))
+    return list(found)
+
+
+def symbols_used(expr: Expr) -> list[Symbol]:
+    """The symbols whose values the evaluation of `expr` needs: in attributes, shapes as values, scalars and results of
+    tensor calls, and in dims that are not a symbol alone."""
+    seen: set[int] = set()
+    return list(dict.fromkeys(s for node in post_order(expr) for s in used_by(node, seen)))
+
+
+def free_symbols(expr: Expr) -> list[Symbol]:
+    """The symbols that `expr` uses and does not bind."""
+    bound = set(symbols_bound(expr))
+    return [s for s in symbols_used(expr) if s not in bound]
+
+
+def used_by(node: Expr, seen: set[int]) -> list[Symbol]:
+    """The symbols whose values a node itself needs, but for those of types in `seen`, which grows."""
+    found: list[Symbol] = []
+    match node:
+        case Call():
+            found += _in_attribute(node.attrs)
+        case CallTIR():
+            found += [s for d in node.scalars for s in variables(d)]
+            found += [s for t in _parts(node.type, set()) for d in dims(t) for s in variables(d)]
+        case ShapeExpr():
+            found += [s for d in node.dims for s in variables(d)]
+    types = [v.type for v in _binds(node)] if isinstance(node, (Function, Match)) else []
+    if isinstance(node, Function):
+        types.append(node.result_type)
+    elif not isinstance(node, Var):
+        types.append(node.type)
+    for t in types:
+        for part in _parts(t, seen):
+            found += [s for d in dims(part) if not isinstance(d, Symbol) for s in variables(d)]
+    return list(dict.fromkeys(found))
+
+
+def _in_attribute(value: Any) -> Iterator[Symbol]:
+    work = [value]
+    while work:
+        v = work.pop()
+        if isinstance(v, Scalar):
+            yield from variables(v)
+        elif isinstance(v, (tuple, list)):
+            work += reversed(v)
+        elif isinstance(v, Mapping):
+            work += reversed(list(v.values()))
+
+
+def _parts(of: Type, seen: set[int]) -> Iterator[Type]:
+    """The parts of a type with symbolic dims of the value itself, each once; a function's are bound at its calls.
+
+    Types in `seen`, which grows, are left out: so a type that is part of many is looked at once.
+    """
+    if (isinstance(of, TensorType) and of.is_static) or id(of) in seen:
+        return
+    for t in post_order(of, lambda t: () if isinstance(t, FuncType) or id(t) in seen else t.children):
+        if id(t) not in seen:
+            seen.add(id(t))
+            if isinstance(t, (TensorType, ShapeType)):
+                yield t
+
+
+def _plain(of: Type, seen: set[int]) -> list[Symbol]:
+    """The symbols that are a whole dim of a type."""
+    return [d for t in _parts(of, seen) for d in dims(t) if isinstance(d, Symbol)]
