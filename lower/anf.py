@@ -1,262 +1,314 @@
-"""A-normal form: sharing made explicit as lets, in the order of evaluation (specs/lower.md, "anf").
+"""A-normal form: sharing made explicit as lets, in the order of evaluation (rules N1 to N6; specs/lower.md, "anf").
 
-Every compound expression is bound once, under a unique name, in its scope: the innermost function body or branch
-around all its uses. A node that can fail or diverge is bound there only if that scope demands it for sure; otherwise
-each branch that needs it binds its own (rule M3). Operands, conditions and results are variables afterwards. A source
-let keeps its variable. Input modules are never changed.
+Every compound expression is bound by a let, under a name that nothing else in the function has. What can neither fail
+nor act is bound once, in the lowest block around all its uses, when it is first demanded; what can fail, in the block
+that demands it; what acts, where it stands. Operands, conditions and results are atoms: variables and names. Input
+modules are never changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from assay.lower.copying import fresh_copy, with_variables
+from assay.lower.names import Names
+from assay.lower.placement import ATOMS, Placement, is_whole
+from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.graph import (
-    Call,
+    Clause,
+    Dataflow,
     Expr,
     Function,
-    GlobalVar,
     If,
     Let,
+    Match,
     Var,
     free_variables,
-    let,
 )
 from assay.semantics.module import Module
-from assay.semantics.operator import Operator
-from assay.semantics.walk import post_order
+from assay.semantics.scopes import Forest
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.types import ANYWHERE
+
+GROWTH, SMALL = 64, 10_000
+"""A node of the source is bound GROWTH times on average at most, not counting SMALL."""
 
 
 def to_anf(module: Module) -> Module:
-    """Every graph function of the module in A-normal form."""
-    changed = {
-        name: convert(d) for name, d in module.definitions.items() if isinstance(d, Function)
-    }
+    """Every graph function of the module in A-normal form. Unsupported where that is far larger than the source."""
+    changed = {n: convert(d, module).function for n, d in module.definitions.items() if isinstance(d, Function)}
     return replace(module, definitions={**module.definitions, **changed})
 
 
-@dataclass(eq=False)
-class Scope:
-    """A function body or a branch: a place where bindings go."""
+@dataclass(frozen=True, eq=False)
+class Converted:
+    """A function in A-normal form; `made` are the variables that stand for no let of the source."""
 
-    parent: Scope | None
-    depth: int
-    bindings: list[tuple[Var, Expr]] = field(default_factory=list)
-
-
-def is_atomic(expr: Expr) -> bool:
-    """What ANF leaves as an operand: a variable or a name of the module. Constants are bound (row A5)."""
-    return isinstance(expr, (Var, GlobalVar))
+    function: Function
+    made: frozenset[Var] = frozenset()
 
 
-def can_fail(expr: Expr) -> bool:
-    """Whether evaluating the node itself may trap or diverge; a call of a function may."""
-    return isinstance(expr, Call) and (not isinstance(expr.op, Operator) or expr.op.can_trap)
-
-
-def convert(root: Function) -> Function:
+def convert(root: Function, module: Module) -> Converted:
     """A top-level function in A-normal form. A function marked as a primitive stays as it is (row A6)."""
-    if _opaque(root):
-        return root
-    return _Converter(root).function()
-
-
-class _Converter:
-    def __init__(self, root: Function) -> None:
-        self.root = root
-        self.top = Scope(None, 0)
-        self.inner: dict[tuple[int, int, Scope], Scope] = {}
-        self.homes: dict[int, list[Scope]] = {}
-        self.taken: set[str] = {p.name for p in root.params}
-        self.count = 0
-        self.place()
-
-    # --- where: the homes of each node ----------------------------------------------------------------------------
-
-    def opened(self, node: Expr, which: int, at: Scope) -> Scope:
-        """The scope that a branch or function body of `node`, bound in `at`, opens."""
-        key = (id(node), which, at)
-        if key not in self.inner:
-            self.inner[key] = Scope(at, at.depth + 1)
-        return self.inner[key]
-
-    def edges(self, node: Expr, at: Scope) -> Iterator[tuple[Expr, Scope]]:
-        """The parts of a node in order of evaluation, and the scope that uses each."""
-        match node:
-            case Function() if _opaque(node):
-                return
-            case Function():
-                yield node.body, self.opened(node, 0, at)
-            case If():
-                yield node.condition, at
-                yield node.then, self.opened(node, 1, at)
-                yield node.otherwise, self.opened(node, 2, at)
-            case _:
-                for child in node.children:
-                    yield child, at
-
-    def place(self) -> None:
-        """Find the homes: users before what they use."""
-        order = list(post_order(self.root.body, lambda n: () if _opaque(n) else n.children))
-        fails: dict[int, bool] = {}
-        for node in order:
-            inherits = not isinstance(node, Function) and any(fails[id(c)] for c in node.children)
-            fails[id(node)] = inherits or can_fail(node)
-        # a use: the scope that uses the node, and whether that scope is sure to demand it
-        uses: dict[int, list[tuple[Scope, bool]]] = {id(self.root.body): [(self.top, True)]}
-        split: dict[Var, list[Scope]] = {}
-        for node in reversed(order):
-            pins = [split[v] for v in free_variables(node) if v in split] if split else []
-            self.homes[id(node)] = homes = _settle(uses[id(node)], fails[id(node)], pins)
-            if isinstance(node, Let) and len(homes) > 1:
-                split[node.var] = homes
-            sure = {scope for scope, certain in uses[id(node)] if certain}
-            for home in homes:
-                for child, scope in self.edges(node, home):
-                    # what a branch or body needs is demanded for sure once its own scope is entered
-                    uses.setdefault(id(child), []).append((scope, scope is not home or home in sure))
-
-    def home(self, node: Expr, at: Scope) -> Scope:
-        """The home of `node` that is `at` or around it."""
-        homes = self.homes[id(node)]
-        return next(scope for scope in _outwards(at) if scope in homes)
-
-    # --- what: the bindings ---------------------------------------------------------------------------------------
-
-    def fresh(self, name: str | None) -> str:
-        """A name that nothing else in the function has: the given one, or lv0, lv1, ..."""
-        candidate = name
-        while candidate is None or candidate in self.taken:
-            candidate = f"{name or 'lv'}{self.count}"
-            self.count += 1
-        self.taken.add(candidate)
-        return candidate
-
-    def function(self) -> Function:
-        """Bind every node, operands first, left to right (rule M3)."""
-        atoms: dict[tuple[int, Scope], Expr] = {}
-        named: dict[tuple[Var, Scope], Var] = {}
-        wanted: dict[tuple[int, Scope], Var] = {}
-        source: dict[Expr, Var] = {}
-
-        def atom(node: Expr, at: Scope) -> Expr | None:
-            if isinstance(node, Var):
-                return next((named[node, s] for s in _outwards(at) if (node, s) in named), node)
-            return node if is_atomic(node) else atoms.get((id(node), self.home(node, at)))
-
-        def operand(node: Expr, at: Scope) -> Expr:
-            found = atom(node, at)
-            assert found is not None
+    if is_whole(root):
+        return Converted(root)
+    recursive: set[Var] = set()
+    while True:
+        walk = _Walk(root, module, recursive)
+        found = walk.function()
+        if not walk.cyclic:
             return found
+        if walk.cyclic <= recursive:
+            raise Crash(f"local functions that cannot be bound: {', '.join(v.name for v in walk.cyclic)}")
+        # a node that needs a local function's variable is used inside that function and outside: it cannot be bound
+        # before the function, so the two places get a binding each
+        recursive |= walk.cyclic
 
-        def bind(value: Expr, home: Scope, name: Var | None) -> Var:
-            like = name or value
-            bound = Var(like.type, self.fresh(name.name if name else None), device=like.device, span=like.span)
-            if name is not None:
-                source[bound] = name
-            home.bindings.append((bound, value))
-            return bound
 
-        stack: list[tuple[Expr, Scope, Iterator[tuple[int, tuple[Expr, Scope]]]]] = []
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """A let to be: `source` is the let that it stands for, if there is one."""
 
-        def demand(node: Expr, at: Scope, name: Var | None) -> None:
-            if atom(node, at) is None:
-                home = self.home(node, at)
-                if name is not None:
-                    wanted[id(node), home] = name
-                stack.append((node, home, enumerate(self.edges(node, home))))
+    var: Var
+    value: Expr
+    source: Let | None
+    mark: Dataflow | None
 
-        demand(self.root.body, self.top, None)
-        while stack:
-            node, home, rest = stack[-1]
-            step = next(rest, None)
-            if step is None:
-                stack.pop()
-                parts = [operand(c, s) for c, s in self.edges(node, home)]
-                name = wanted.get((id(node), home))
-                is_let = isinstance(node, Let)
-                atoms[id(node), home] = parts[1] if is_let else bind(self.rebuilt(node, home, parts), home, name)
-                continue
-            index, (child, scope) = step
-            name = None
-            if isinstance(node, Let) and index == 0:
-                name = node.var
-            elif isinstance(node, Let):
-                value = operand(node.value, home)
-                # the binding of the value took the name, unless there was one already: then an alias is bound
-                bound = value if isinstance(value, Var) and source.get(value) is node.var else bind(value, home, node.var)
-                named[node.var, home] = bound
-                name = wanted.get((id(node), home))
-            demand(child, scope, name)
-        return replace(self.root, body=_chain(self.top, operand(self.root.body, self.top)))
 
-    def rebuilt(self, node: Expr, home: Scope, parts: list[Expr]) -> Expr:
-        """The node around its operands' atoms; bodies and branches around the bindings of their scopes."""
+@dataclass(eq=False)
+class Block:
+    """A block that is being written: a branch or body of a node that is bound in the block around it."""
+
+    number: int
+    """In the forest of all blocks that were ever opened."""
+    bindings: list[Binding] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+    """The nodes and variables whose atoms are known in this block and inside it."""
+    mark: Dataflow | None = None
+    """The dataflow block whose let is being bound here."""
+
+
+class _Walk:
+    """One walk over a function in the order of evaluation."""
+
+    def __init__(self, root: Function, module: Module, recursive: set[Var]) -> None:
+        self.root = root
+        self.places = Placement(root, module, recursive)
+        self.names = Names(v.name for variables in self.places.binds.values() for v in variables)
+        self.forest = Forest()
+        self.open: dict[int, Block] = {}
+        """The block that is being written for a block of the source: at most one, for no node is inside itself."""
+        self.atoms: dict[int, list[tuple[Block, Expr]]] = {}
+        """What stands for a node or variable, and the blocks in which it does, innermost last."""
+        self.unfinished: dict[int, Block] = {}
+        """The bodies of local functions that are being written, by the variable that names the function."""
+        self.cyclic: set[Var] = set()
+        self.marks = set(self.places.marks)
+        self.made: list[Var] = []
+        self.count = 0
+        """How many nodes were bound, again each time."""
+        self.limit = GROWTH * self.places.size + SMALL
+
+    def function(self) -> Converted:
+        top = self.open[self.places.top] = Block(self.forest.add())
+        for p in self.root.params:
+            self.names.claim(p.name)
+            self.hold(p, top, p)
+        result = run_task(self.atom(self.root.body, top))
+        new = replace(self.root, body=self.chain(top, result))
+        return Converted(new, frozenset(self.made))
+
+    # --- what is known -------------------------------------------------------------------------------------------
+
+    def known(self, node: Expr, at: Block) -> Expr | None:
+        """The atom that stands for a node in `at`, if it has one."""
+        if isinstance(node, ATOMS) and not isinstance(node, Var):
+            return node
+        found = self.atoms.get(id(node))
+        if not found:
+            return None
+        block, atom = found[-1]
+        if id(node) in self.unfinished and not self.forest.inside(at.number, self.unfinished[id(node)].number):
+            assert isinstance(node, Var)
+            self.cyclic.add(node)  # it is in the name's scope, but will stand before the function
+        return atom if block is at or self.forest.inside(at.number, block.number) else None
+
+    def unknown(self, var: Var) -> Expr:
+        """A variable that nothing stands for: of a local function, if it is well-formed."""
+        _, let = self.places.lets.get(id(var), (0, None))
+        if let is None or not isinstance(let.value, Function) or var in self.places.recursive:
+            raise Invalid(f"variable {var.name} is not bound", where=var.span or self.root.span, label="graph.C1")
+        self.cyclic.add(var)
+        return var
+
+    def hold(self, node: Expr, block: Block, atom: Expr) -> None:
+        self.atoms.setdefault(id(node), []).append((block, atom))
+        block.held.append(id(node))
+
+    # --- blocks ---------------------------------------------------------------------------------------------------
+
+    def enter(self, source: int, around: Block) -> Block:
+        new = self.open[source] = Block(self.forest.add(around.number))
+        return new
+
+    def leave(self, source: int, result: Expr) -> Expr:
+        """The finished block."""
+        block = self.open.pop(source)
+        for key in block.held:
+            self.atoms[key].pop()
+        return self.chain(block, result)
+
+    def chain(self, block: Block, result: Expr) -> Expr:
+        """The bindings of a block around its result. A dataflow block that comes in pieces becomes several."""
+        marks: list[Dataflow | None] = []
+        before: Dataflow | None = None
+        for b in block.bindings:
+            if b.mark is None:
+                marks.append(None)
+            elif b.mark is before:
+                marks.append(marks[-1])
+            else:
+                marks.append(Dataflow() if b.mark in self.marks else b.mark)
+                self.marks.add(b.mark)
+            before = b.mark
+        body = result
+        for b, mark in zip(reversed(block.bindings), reversed(marks), strict=True):
+            span, device = (b.value.span, ANYWHERE) if b.source is None else (b.source.span, b.source.device)
+            body = Let(body.type, b.var, b.value, body, dataflow=mark, span=span, device=device)
+        return body
+
+    # --- bindings -------------------------------------------------------------------------------------------------
+
+    def variable(self, value: Expr, source: Let | None) -> Var:
+        """The variable for a value: that of the source's let, under another name where its own is taken."""
+        if source is None:
+            made = Var(value.type, self.names.fresh(), device=value.device, span=value.span)
+            self.made.append(made)
+            return made
+        var = self.renamed(source.var)
+        device = value.device if var.device == ANYWHERE else var.device
+        span = var.span or value.span
+        return var if device == var.device and span is var.span else replace(var, device=device, span=span)
+
+    def renamed(self, var: Var) -> Var:
+        name = self.names.claim(var.name)
+        return var if name == var.name and id(var) not in self.places.kept else replace(var, name=name)
+
+    def bind(self, var: Var, value: Expr, block: Block, source: Let | None) -> None:
+        block.bindings.append(Binding(var, value, source, block.mark))
+
+    # --- nodes: each task gives the atom that stands for the node --------------------------------------------------
+
+    def atom(self, node: Expr, at: Block, source: Let | None = None) -> Task[Expr]:
+        """The atom for a node that `at` demands; what has none yet is bound. `source` is the let that names the node."""
+        found = self.known(node, at)
+        if found is not None:
+            return found
+        if isinstance(node, Var):
+            return self.unknown(node)
+        home = at if id(node) in self.places.pinned else self.open[self.places.home(node)]
+        self.count += 1
+        if self.count > self.limit:
+            raise Unsupported(
+                f"A-normal form would need more than {self.limit} bindings for {self.places.size} expressions: branches share"
+                " expressions that can fail again and again; name one of them by a let before the branches",
+                where=node.span or self.root.span,
+                label="anf.C1",
+            )
+        result: Expr
+        match node:
+            case Let():
+                result = yield self.let(node, home, source)
+            case Function():
+                result = yield self.literal(node, home, source)
+            case _:
+                value = yield self.rebuilt(node, home)
+                if value is node and self.elsewhere(node):
+                    value = replace(node)
+                var = self.variable(value, source)
+                self.bind(var, value, home, source)
+                if source is not None:
+                    self.hold(source.var, home, var)
+                result = var
+        self.hold(node, home, result)
+        return result
+
+    def let(self, node: Let, home: Block, source: Let | None) -> Task[Expr]:
+        outer = home.mark
+        home.mark = outer or node.dataflow
+        value = self.known(node.value, home) or (yield self.atom(node.value, home, node))
+        if self.known(node.var, home) is None:
+            # the value was bound before, for somebody else: another name for it
+            block = home if id(node.var) in self.places.pinned else self.open[self.places.home(node)]
+            alias = self.variable(value, node)
+            self.bind(alias, value, block, node)
+            self.hold(node.var, block, alias)
+        home.mark = outer
+        body: Expr = self.known(node.body, home) or (yield self.atom(node.body, home, source))
+        return body
+
+    def literal(self, node: Function, home: Block, source: Let | None) -> Task[Expr]:
+        """A function literal. The name that a let gives it is known in its body: that is recursion (row A4)."""
+        bound: Var | None = None
+        if source is not None:
+            bound = self.variable(node, source)
+            self.hold(source.var, home, bound)
+        if is_whole(node):
+            value = self.whole(node, home)
+        else:
+            (body,) = self.places.inner[id(node)]
+            inside = self.enter(body, home)
+            if source is not None:
+                self.unfinished[id(source.var)] = inside
+            params = tuple(self.parameter(p, inside) for p in node.params)
+            result = yield self.atom(node.body, inside)
+            if source is not None:
+                del self.unfinished[id(source.var)]
+            value = replace(node, params=params, body=self.leave(body, result))
+        bound = bound or self.variable(node, None)
+        self.bind(bound, value, home, source)
+        return bound
+
+    def parameter(self, var: Var, inside: Block) -> Var:
+        new = self.renamed(var)
+        self.hold(var, inside, new)
+        return new
+
+    def whole(self, node: Function, home: Block) -> Expr:
+        """A function that is not entered: as it is, but for variables from outside that have another name now."""
+        outside: dict[Var, Expr] = {}
+        for v in free_variables(node):
+            atom = self.known(v, home)
+            outside[v] = self.unknown(v) if atom is None else atom
+        same = all(v is atom for v, atom in outside.items()) and not self.elsewhere(node)
+        return node if same else fresh_copy(node, outside)
+
+    def elsewhere(self, node: Expr) -> bool:
+        """Whether the very node stands somewhere in the output already: a copy goes to the second place, for what two
+        places share is one evaluation (rule M2)."""
+        return id(node) in self.atoms or id(node) in self.places.kept
+
+    def rebuilt(self, node: Expr, home: Block) -> Task[Expr]:
+        """The node around its operands' atoms, its branches and clauses written as blocks."""
         match node:
             case If():
-                parts[1:] = [_chain(self.opened(node, i, home), parts[i]) for i in (1, 2)]
-                return node.with_children(parts)
-            case Function() if parts:
-                return node.with_children([_chain(self.opened(node, 0, home), parts[0])])
+                condition = yield self.atom(node.condition, home)
+                first, second = self.places.inner[id(node)]
+                then = yield self.atom(node.then, self.enter(first, home))
+                then = self.leave(first, then)
+                otherwise = yield self.atom(node.otherwise, self.enter(second, home))
+                return node.with_children([condition, then, self.leave(second, otherwise)])
+            case Match():
+                value = yield self.atom(node.value, home)
+                clauses: list[Clause] = []
+                for clause, source in zip(node.clauses, self.places.inner[id(node)], strict=True):
+                    inside = self.enter(source, home)
+                    new = {v: self.parameter(v, inside) for v in clause.vars}
+                    body = yield self.atom(clause.body, inside)
+                    clauses.append(Clause(with_variables(clause.pattern, new), self.leave(source, body)))
+                return replace(node, value=value, clauses=tuple(clauses))
             case _:
-                return node.with_children(parts) if parts else node
-
-
-def _opaque(node: Expr) -> bool:
-    """A function marked as primitive or for another compiler: bound, never entered (row A6)."""
-    return isinstance(node, Function) and ("primitive" in node.attrs or "compiler" in node.attrs)
-
-
-def _outwards(scope: Scope | None) -> Iterator[Scope]:
-    while scope is not None:
-        yield scope
-        scope = scope.parent
-
-
-def _settle(uses: list[tuple[Scope, bool]], fails: bool, pins: list[list[Scope]]) -> list[Scope]:
-    """The homes of a node: the lowest scope around its uses. If the node can fail and that scope is not sure to demand
-    it, or if it uses a variable that is bound in several places (`pins`), the scopes inside that one, likewise."""
-    homes: list[Scope] = []
-    work = [uses]
-    while work:
-        group = work.pop()
-        lowest = group[0][0]
-        for scope, _ in group[1:]:
-            lowest = _around(lowest, scope)
-        outside = any(all(p not in pin for p in _outwards(lowest)) for pin in pins)
-        if not outside and (not fails or any(scope is lowest and certain for scope, certain in group)):
-            homes.append(lowest)
-            continue
-        inside: dict[Scope, list[tuple[Scope, bool]]] = {}
-        for scope, certain in group:
-            inside.setdefault(_below(lowest, scope), []).append((scope, certain))
-        work.extend(reversed(inside.values()))
-    return homes
-
-
-def _around(a: Scope, b: Scope) -> Scope:
-    """The innermost scope around two."""
-    while a is not b:
-        if a.depth >= b.depth:
-            assert a.parent is not None
-            a = a.parent
-        else:
-            assert b.parent is not None
-            b = b.parent
-    return a
-
-
-def _below(outer: Scope, scope: Scope) -> Scope:
-    """The scope directly inside `outer` that is `scope` or around it."""
-    while scope.parent is not outer:
-        assert scope.parent is not None
-        scope = scope.parent
-    return scope
-
-
-def _chain(scope: Scope, result: Expr) -> Expr:
-    """The bindings of a scope around its result."""
-    body = result
-    for bound, value in reversed(scope.bindings):
-        body = let(bound, value, body)
-    return body
+                parts: list[Expr] = []
+                for child in node.children:
+                    parts.append(self.known(child, home) or (yield self.atom(child, home)))
+                return node.with_children(parts)

@@ -1,0 +1,287 @@
+"""Where the bindings of A-normal form belong (rules N1 and N2; specs/lower.md, "anf").
+
+Two questions about every node of a function. Which *block* is the lowest around all its uses? A block is a function's
+body, a branch of an If or the body of a clause. And is the node *pinned*: bound where it is demanded, and never
+further out? It is, if it or an operand can fail, or if it needs a variable or a size whose own value is pinned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from assay.semantics.effects import can_fail
+from assay.semantics.expression import Expr as Scalar
+from assay.semantics.graph import (
+    Call,
+    CallTIR,
+    Constructor,
+    Dataflow,
+    Expr,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    MatchCast,
+    ShapeExpr,
+    Var,
+    free_variables,
+)
+from assay.semantics.module import Module
+from assay.semantics.scalar import Dim, Var as Symbol, variables
+from assay.semantics.scopes import Forest
+from assay.semantics.types import Type, dims, symbols
+from assay.semantics.walk import post_order
+
+ATOMS = (Var, GlobalVar, ExternFunc, Constructor)
+"""What A-normal form leaves as an operand. Constants are bound (row A5)."""
+
+
+def is_whole(node: Expr) -> bool:
+    """A function marked as a primitive, or for another compiler: bound, never entered (row A6)."""
+    return isinstance(node, Function) and ("primitive" in node.attrs or "compiler" in node.attrs)
+
+
+def entered(node: Expr) -> Collection[Expr]:
+    """The parts of a node that A-normal form looks at."""
+    return () if is_whole(node) else node.children
+
+
+class Placement:
+    """The blocks of a function's nodes, by identity, and which nodes are pinned.
+
+    The nodes are seen as a tree of *regions*: a block is a region, and so is the body of a let. The region of a node is
+    the innermost around all its uses. Regions show dominance: whatever is bound around a node is bound by a region
+    around the node's. `recursive` are variables of local functions that are to be taken as pinned.
+    """
+
+    def __init__(self, root: Function, module: Module, recursive: Collection[Var] = ()) -> None:
+        self.module = module
+        self.recursive = recursive
+        self.forest = Forest()
+        self.top = self.forest.add()
+        self.block = [self.top]
+        """The block that each region is in."""
+        self.region: dict[int, int] = {id(root.body): self.top}
+        self.inner: dict[int, tuple[int, ...]] = {}
+        """The blocks that a node opens: one for each branch, clause or body."""
+        self.lets: dict[int, tuple[int, Let]] = {}
+        """For a let's variable: the region of the let's body, and the let."""
+        self.let_of: dict[int, Let] = {}
+        """For the region of a let's body: the let."""
+        self.split = False
+        """Whether a node other than an atom is used in several blocks."""
+        self.kept: set[int] = set()
+        """The nodes inside functions that are not entered, and the variables that they bind."""
+        self.marks: set[Dataflow] = set()
+        """The dataflow blocks inside functions that are not entered."""
+        self.binds: dict[int, Collection[Var]] = {self.top: root.params}
+        """The variables that each region binds."""
+        start: Expr = root.body
+        order = list(post_order(start, lambda n: tuple(entered(n))))
+        self.size = len(order)
+        asked = self._find_regions(order)
+        sizes = self._find_sizes(asked) if asked else {}
+        self.pinned: set[int] = set()
+        """Nodes, and variables of lets, that are pinned."""
+        self._pin(order, sizes)
+
+    def home(self, node: Expr) -> int:
+        """The block around all uses of a node."""
+        return self.block[self.region[id(node)]]
+
+    # --- regions: users first -------------------------------------------------------------------------------------
+
+    def _open(self, outer: int, is_block: bool, variables: Collection[Var]) -> int:
+        new = self.forest.add(outer)
+        self.block.append(new if is_block else self.block[outer])
+        if variables:
+            self.binds[new] = variables
+        return new
+
+    def _find_regions(self, order: list[Expr]) -> dict[int, list[tuple[Expr, list[Symbol]]]]:
+        """Give every node its region. The result is the nodes that use sizes, by region."""
+        asked: dict[int, list[tuple[Expr, list[Symbol]]]] = {}
+        region, around = self.region, self.forest.around
+        for node in reversed(order):
+            if isinstance(node, ATOMS):
+                continue
+            here = region[id(node)]
+            used = list(_sizes_used(node))
+            if used:
+                asked.setdefault(here, []).append((node, used))
+            for child, to in self._edges(node, here):
+                if isinstance(child, ATOMS):
+                    continue
+                known = region.get(id(child))
+                if known is None:
+                    region[id(child)] = to
+                elif known != to:
+                    region[id(child)] = around(known, to)
+                    self.split = self.split or self.block[known] != self.block[to]
+        return asked
+
+    def _edges(self, node: Expr, here: int) -> list[tuple[Expr, int]]:
+        """The parts of a node, and the region in which each is used."""
+        match node:
+            case Let():
+                inside = self._open(here, False, (node.var,))
+                self.lets[id(node.var)] = (inside, node)
+                self.let_of[inside] = node
+                return [(node.value, here), (node.body, inside)]
+            case If():
+                branches = (self._open(here, True, ()), self._open(here, True, ()))
+                self.inner[id(node)] = branches
+                return [(node.condition, here), (node.then, branches[0]), (node.otherwise, branches[1])]
+            case Match():
+                clauses = tuple(self._open(here, True, c.vars) for c in node.clauses)
+                self.inner[id(node)] = clauses
+                return [(node.value, here), *((c.body, r) for c, r in zip(node.clauses, clauses, strict=True))]
+            case Function() if is_whole(node):
+                for part in post_order(node.body):
+                    self.kept.update(map(id, _binds(part)))
+                    if not isinstance(part, Var):
+                        self.kept.add(id(part))
+                    if isinstance(part, Let) and part.dataflow is not None:
+                        self.marks.add(part.dataflow)
+                return []
+            case Function():
+                body = self._open(here, True, node.params)
+                self.inner[id(node)] = (body,)
+                return [(node.body, body)]
+            case _:
+                return [(child, here) for child in node.children]
+
+    # --- sizes: what binds them -----------------------------------------------------------------------------------
+
+    def _find_sizes(self, asked: dict[int, list[tuple[Expr, list[Symbol]]]]) -> dict[int, list[int]]:
+        """For each node that uses sizes, the regions that bind them: of several around it the outermost."""
+        inside: list[list[int]] = [[] for _ in self.block]
+        for r in range(1, len(self.block)):
+            inside[self.forest.parent[r]].append(r)
+        found: dict[int, list[int]] = {}
+        bound: dict[Symbol, int] = {}
+        opened: dict[int, list[Symbol]] = {}
+        work = [(self.top, True)]
+        while work:
+            r, entering = work.pop()
+            if not entering:
+                for s in opened.pop(r):
+                    del bound[s]
+                continue
+            here = dict.fromkeys(s for v in self.binds.get(r, ()) for s in symbols(v.type))
+            opened[r] = new = [s for s in here if s not in bound]
+            bound.update((s, r) for s in new)
+            for node, used in asked.get(r, ()):
+                found[id(node)] = [bound[s] for s in used if s in bound]
+            work.append((r, False))
+            work += [(c, True) for c in inside[r]]
+        return found
+
+    # --- pins: operands first -------------------------------------------------------------------------------------
+
+    def _pin(self, order: list[Expr], sizes: dict[int, list[int]]) -> None:
+        """Find the pinned nodes.
+
+        With each node goes the outermost region that binds a pinned variable which is free in the node. The regions
+        that bind a node's free variables lie inside one another, so at a let whose own region is the outermost no
+        other is left.
+        """
+        fails: set[int] = set()
+        outer: dict[int, int] = {}
+        depth = self.forest.depth
+        for node in order:
+            if isinstance(node, Var):
+                self._ask(node)
+                continue
+            if isinstance(node, ATOMS):
+                continue
+            free: list[int] = []
+            parts: Collection[Expr] = free_variables(node) if is_whole(node) else node.children
+            for part in parts:
+                if isinstance(part, Var):
+                    if self._ask(part):
+                        free.append(self.lets[id(part)][0])
+                elif id(part) in outer:
+                    free.append(outer[id(part)])
+            if id(node) in sizes:
+                free += [r for r in sizes[id(node)] if r in self.let_of and self._ask(self.let_of[r].var)]
+            if free:
+                most = min(free, key=depth.__getitem__)
+                own = self.let_of.get(most)
+                if own is None or (own is not node and own.value is not node):
+                    outer[id(node)] = most
+            if not isinstance(node, Function) and (can_fail(node, self.module) or any(id(p) in fails for p in parts)):
+                fails.add(id(node))
+            if id(node) in fails or id(node) in outer:
+                self.pinned.add(id(node))
+            if isinstance(node, Let):
+                self._ask(node.var)  # nobody did, if nothing uses it
+
+    def _ask(self, var: Var) -> bool:
+        """Whether a variable is pinned: that of a let whose value is. The order makes the value known before, but inside
+        a function that calls itself by this variable: there the variable alone pins nothing."""
+        if id(var) in self.pinned:
+            return True
+        found = self.lets.get(id(var))
+        if found is None or (id(found[1].value) not in self.pinned and var not in self.recursive):
+            return False
+        self.pinned.add(id(var))
+        return True
+
+
+def _binds(node: Expr) -> Collection[Var]:
+    match node:
+        case Let():
+            return (node.var,)
+        case Function():
+            return node.params
+        case Match():
+            return [v for c in node.clauses for v in c.vars]
+        case _:
+            return ()
+
+
+def _sizes_used(node: Expr) -> Iterator[Symbol]:
+    """The sizes that must have values when a node is evaluated, or when a function that it makes is called."""
+    for part in post_order(node) if is_whole(node) else (node,):
+        match part:
+            case Call():
+                for value in part.attrs.values():
+                    if isinstance(value, (Scalar, tuple, list)):
+                        yield from _in_attribute(value)
+            case CallTIR():
+                yield from symbols(part.type)
+                yield from _in_dims(part.scalars)
+            case ShapeExpr():
+                yield from _in_dims(part.dims)
+            case MatchCast():
+                yield from _computed([part.type])
+            case Function():
+                yield from _computed([p.type for p in part.params])
+            case _:
+                pass
+
+
+def _in_attribute(value: object) -> Iterator[Symbol]:
+    work = [value]
+    while work:
+        v = work.pop()
+        if isinstance(v, Scalar):
+            yield from variables(v)
+        elif isinstance(v, (tuple, list)):
+            work.extend(v)
+
+
+def _in_dims(found: Collection[Dim]) -> Iterator[Symbol]:
+    for d in found:
+        if isinstance(d, Scalar):
+            yield from variables(d)
+
+
+def _computed(types: Collection[Type]) -> Iterator[Symbol]:
+    """The symbols that types use in larger expressions, and nowhere as a whole dim."""
+    found = [d for of in types if symbols(of) for t in post_order(of) for d in dims(t)]
+    plain = {d for d in found if isinstance(d, Symbol)}
+    yield from (s for s in _in_dims(found) if s not in plain)
