@@ -1,158 +1,174 @@
-"""The proof that an ANF function is its source (specs/verify.md, "anf").
+"""The proof that an ANF module is its source (specs/verify.md, "anf").
 
-Same value, by numbering; same failures in the same order on every path (rule M3); every operand atomic; every name
-bound once and before its use; nothing evaluated more often than in the source. The checks know nothing of the pass.
+Both programs are evaluated symbolically in one table of numbers. Equal numbers of results and of events mean: the same
+value, the same failures and actions in the same order on every path, for every input. Beside that: operands atomic,
+names unique (`assay.verify.anf_shape`), nothing evaluated where or more often than the source evaluates it
+(`assay.verify.anf_work`). The checks know nothing of the pass.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections.abc import Mapping
 
-from assay.semantics.graph import Call, Expr, Function, GlobalVar, If, Let, Var, show_head
+from assay.semantics.graph import Function, Let, free_variables
 from assay.semantics.module import Module
-from assay.semantics.operator import Operator
+from assay.semantics.types import Type, VirtualDevice
+from assay.verify.anf_difference import difference
+from assay.verify.anf_inner import Inner
+from assay.verify.anf_shape import is_opaque, named, shape_fault
+from assay.verify.anf_work import work_fault
+from assay.verify.events import Walk
 from assay.verify.evidence import Evidence, proved, refuted
-from assay.verify.numbering import Numbered, Table, first_unmatched, number_function
-
-Path = tuple[tuple[int, int], ...]
-"""The branches and function bodies around a binding, outermost first: (number of the node, which part)."""
+from assay.verify.nesting import is_atom
+from assay.verify.numbering import Numbered, Numbering, Undecided, number_function
+from assay.verify.terms import Array, Key, Table, constant_key
 
 
 def check_anf(source: Module, target: Module) -> Evidence:
     """Whether `target` is `source` in A-normal form."""
+    wrong = _others(source, target)
+    if wrong:
+        return refuted("proved", wrong)
     for name, before in source.definitions.items():
-        if not isinstance(before, Function):
+        after = target.definitions[name]
+        if not isinstance(before, Function) or not isinstance(after, Function):
             continue
-        after = target.definitions.get(name)
-        if not isinstance(after, Function):
-            return refuted("proved", f"function {name} is gone")
-        wrong = _normal(after) or _same(before, source, after, target)
+        if is_opaque(before):
+            if after is not before:
+                return refuted("proved", f"in {name}: {named(before)} is changed; what is primitive stays as it is")
+            continue
+        try:
+            wrong = shape_fault(after) or function_fault(before, source, after, target)
+        except Undecided as why:
+            return refuted("proved", f"in {name}: not decided: {why}", undecided=True)
         if wrong:
             return refuted("proved", f"in {name}: {wrong}")
     return proved("same value and failures for every input; operands atomic, names unique")
 
 
-def _atomic(expr: Expr) -> bool:
-    return isinstance(expr, (Var, GlobalVar))
-
-
-def _normal(function: Function) -> str | None:
-    """What is not A-normal about a function, if anything."""
-    names = Counter(p.name for p in function.params)
-    scope: set[Var] = set(function.params)
-    work: list[tuple[str, tuple[Expr, ...]]] = [("chain", (function.body,))]
-    while work:
-        what, items = work.pop()
-        match what, items:
-            case "chain", (body,):
-                steps: list[tuple[str, tuple[Expr, ...]]] = []
-                bound: list[Var] = []
-                while isinstance(body, Let):
-                    order = ("bind", "value") if isinstance(body.value, Function) else ("value", "bind")
-                    steps += [(step, (body.value,) if step == "value" else (body.var,)) for step in order]
-                    bound.append(body.var)
-                    body = body.body
-                if not _atomic(body):
-                    return f"the result {show_head(body)} is not atomic"
-                work += reversed([*steps, ("use", (body,)), ("close", tuple(bound))])
-            case "bind", (Var() as var,):
-                names[var.name] += 1
-                if names[var.name] > 1:
-                    return f"the name {var.name} is bound more than once"
-                scope.add(var)
-            case "close", _:
-                scope.difference_update(v for v in items if isinstance(v, Var))
-            case "use", (user, *_):
-                operand = items[-1]
-                if not _atomic(operand):
-                    return f"operand {show_head(operand)} of {show_head(user)} is not atomic"
-                if isinstance(operand, Var) and operand not in scope:
-                    return f"variable {operand.name} is used before it is bound, by {show_head(user)}"
-            case "value", (value,):
-                inside: list[tuple[str, tuple[Expr, ...]]] = []
-                if isinstance(value, Let):
-                    return f"a let as an operand: {value.var.name}"
-                if isinstance(value, If):
-                    inside = [("use", (value, value.condition)), ("chain", (value.then,)), ("chain", (value.otherwise,))]
-                elif isinstance(value, Function) and not _opaque(value):
-                    names.update(p.name for p in value.params)
-                    scope.update(value.params)
-                    inside = [("chain", (value.body,)), ("close", value.params)]
-                elif not isinstance(value, Function):
-                    inside = [("use", (value, c)) for c in value.children] or [("use", (value, value))] * _atomic(value)
-                work += reversed(inside)
+def _others(source: Module, target: Module) -> str | None:
+    """What the pass must leave alone: everything but the bodies of functions."""
+    for name in {**source.definitions, **target.definitions}:
+        if name not in target.definitions:
+            kind = "function" if isinstance(source.definitions[name], Function) else "definition"
+            return f"{kind} {name} is gone"
+        if name not in source.definitions:
+            return f"definition {name} is not in the source"
+        before, after = source.definitions[name], target.definitions[name]
+        if isinstance(before, Function) and isinstance(after, Function):
+            continue
+        if before is not after and before != after:
+            return f"definition {name} is changed"
+    if not _same_constants(source.constants, target.constants) or dict(source.offsets) != dict(target.offsets):
+        return "the table of constants is changed"
     return None
 
 
-def _opaque(function: Function) -> bool:
-    return "primitive" in function.attrs or "compiler" in function.attrs
+def _same_constants(a: Mapping[str, Array], b: Mapping[str, Array]) -> bool:
+    return a.keys() == b.keys() and all(a[k] is b[k] or constant_key(a[k]) == constant_key(b[k]) for k in a)
 
 
-def _can_fail(node: Expr) -> bool:
-    return isinstance(node, Call) and (not isinstance(node.op, Operator) or node.op.can_trap)
+def function_fault(
+    before: Function, source: Module, after: Function, target: Module, ordered: bool = True
+) -> str | None:
+    """Why a function of let chains is not its source, in a sentence, if it is not.
 
-
-def _same(before: Function, source: Module, after: Function, target: Module) -> str | None:
-    """Why the functions differ in value, failures or work, if they do."""
+    With `ordered`, the bindings must stand in the source's order of evaluation; without, only what can be observed
+    must.
+    """
     table = Table()
-    one, two = number_function(before, source, table), number_function(after, target, table)
-    if one.result != two.result or one.recursive != two.recursive:
-        node = first_unmatched(one, two)
-        what = show_head(node) + (f" at {node.span}" if node.span else "") if node else "the result"
-        return f"{what} of the source is not computed by the target"
-    wanted, found = _demand(one), _demand(two)
-    for path in {**wanted, **found}:
-        want = [n for n, fails in wanted.get(path, []) if fails]
-        got = [n for n, fails in found.get(path, []) if fails]
-        if want != got:
-            names = {two.of[id(n)]: n for n in two.order} | {one.of[id(n)]: n for n in one.order}
-            odd = next((n for n, m in zip(got + [-1], want + [-1], strict=False) if n != m), -1)
-            odd = odd if odd != -1 else next(m for m, n in zip(want, got + [-1], strict=False) if n != m)
-            return f"{show_head(names[odd])}, which can fail, is demanded otherwise than in the source"
-    distinct = Counter(one.of[id(n)] for n in one.order if not isinstance(n, Let))
-    for path, steps in found.items():
-        along = Counter(n for i in range(len(path) + 1) for n, _ in found.get(path[:i], []))
-        for n, _ in steps:
-            if along[n] > distinct[n]:
-                node = next(x for x in two.order if two.of[id(x)] == n and not isinstance(x, (Let, Var)))
-                return f"{show_head(node)} is evaluated {along[n]} times, {distinct[n]} in the source"
+    known: dict[Key, list[int]] = {}
+
+    def remember(_: Function, key: Key, walk: Walk, __: Numbering) -> Key:
+        if walk.events not in known.setdefault(key, []):
+            known[key].append(walk.events)
+        return (*key, walk.events)
+
+    one = number_function(before, source, table, exact=True, seal=remember)
+    two = number_function(after, target, table, exact=True, seal=Inner(after, target, table, known))
+    wrong = _fault(one, two, table, ordered)
+    least = _heights(one, two) if wrong else {}
+    if least:
+        # a function that no longer names what it evaluated for nothing is lower than in the source
+        inner = Inner(after, target, table, known)
+        again = number_function(after, target, table, exact=True, seal=inner, least=least)
+        return wrong if _fault(one, again, table, ordered) else None
+    return wrong
+
+
+def _heights(one: Numbered, two: Numbered) -> dict[int, int]:
+    """Greater heights for functions of the target, from those of the source that seem to be the same; only a hint."""
+    tall: dict[tuple[str, ...], set[int]] = {}
+    for f in one.order:
+        if isinstance(f, Function):
+            tall.setdefault(tuple(p.name for p in f.params), set()).add(one.nest.height[id(f)])
+    found: dict[int, int] = {}
+    for f in two.order:
+        if isinstance(f, Function):
+            names = tuple(p.name for p in f.params)
+            high = tall.get(names) or tall.get(tuple(re.sub(r"_[0-9]+$", "", n) for n in names), set())
+            if len(high) == 1 and max(high) > two.nest.height[id(f)]:
+                found[id(f)] = max(high)
+    return found
+
+
+def _fault(one: Numbered, two: Numbered, table: Table, ordered: bool) -> str | None:
+    before, after = one.function, two.function
+    if (entered := _entered(one, two)) is not None:
+        return f"{named(entered)} is taken apart; a function that is primitive or for another compiler stays as it is"
+    if [p.name for p in before.params] != [p.name for p in after.params]:
+        return f"the parameters of {named(after)} have other names"
+    return (
+        difference(one, two, table)
+        or _signature(one, two, table)
+        or _types_and_devices(one, two)
+        or work_fault(one, two, table, ordered)
+    )
+
+
+def _signature(one: Numbered, two: Numbered, table: Table) -> str | None:
+    """The types of parameters and result, attributes, and the device of the function itself."""
+    before, after = one.function, two.function
+    params = zip(before.params, after.params, strict=True)
+    if before.device != after.device or any(p.device != q.device for p, q in params):
+        return f"{named(after)} or a parameter is on another device"
+    keys = [table.keys[n.of[id(n.function)]] for n in (one, two)]
+    keys = [table.keys[k[1]] if k[0] == "on" else k for k in keys]
+    if keys[0][1] != keys[1][1]:
+        return f"{named(after)} has other types or attributes than {named(before)}"
     return None
 
 
-def _demand(program: Numbered) -> dict[Path, list[tuple[int, bool]]]:
-    """What is evaluated on each path, in order (rule M3): the number of each node, and whether it can fail."""
-    found: dict[Path, list[tuple[int, bool]]] = {}
-    done: set[int] = set()
-    work: list[tuple[str, Expr, Path]] = [("node", program.function.body, ())]
-    opened: list[list[int]] = [[]]
-    while work:
-        what, node, path = work.pop()
-        if what == "close":
-            done.difference_update(opened.pop())
-        elif what == "open":
-            opened.append([])
-        elif what == "done":
-            found.setdefault(path, []).append((program.of[id(node)], _can_fail(node)))
-        elif id(node) not in done:
-            done.add(id(node))
-            opened[-1].append(id(node))
-            number = program.of[id(node)]
-            inside: list[tuple[str, Expr, Path]] = []
-            branches: list[tuple[int, Expr]] = []
-            match node:
-                case Var() | GlobalVar():
-                    continue
-                case If():
-                    inside = [("node", node.condition, path)]
-                    branches = [(1, node.then), (2, node.otherwise)]
-                case Function():
-                    branches = [] if _opaque(node) else [(0, node.body)]
-                case _:
-                    inside = [("node", c, path) for c in node.children]
-            if not isinstance(node, Let):
-                inside.append(("done", node, path))
-            for which, part in branches:
-                inner = (*path, (number, which))
-                inside += [("open", node, path), ("node", part, inner), ("close", node, path)]
-            work += reversed(inside)
-    return found
+def _entered(one: Numbered, two: Numbered) -> Function | None:
+    """A function that must not be entered, but was. One that names variables from outside may name others."""
+    whole = {id(n.body) for n in one.order if isinstance(n, Function) and is_opaque(n)}
+    for node in two.order:
+        if isinstance(node, Function) and is_opaque(node) and id(node.body) not in whole and not free_variables(node):
+            return node
+    return None
+
+
+def _types_and_devices(one: Numbered, two: Numbered) -> str | None:
+    """Each value keeps its type; each name keeps the device of what it names."""
+    types: dict[int, list[Type]] = {}  # a name inside one function may have the number of a name inside another
+    devices: set[tuple[int, VirtualDevice]] = set()
+    homes = set(one.of.values())
+    for node in one.order:
+        number = one.of[id(node)]
+        if isinstance(node, Let):
+            devices.add((one.of[id(node.value)], node.var.device))
+        elif not is_atom(node):
+            types.setdefault(number, []).append(node.type)
+            devices.add((number, node.device))
+    for node in two.order:
+        if isinstance(node, Let):
+            value = two.of[id(node.value)]
+            if value in homes and (value, node.var.device) not in devices:
+                return f"{node.var.name} is on another device than {named(node.value)}"
+        elif not is_atom(node):
+            of = types.get(two.of[id(node)], [node.type])
+            if node.type not in of and two.type_key(node.type) not in map(one.type_key, of):
+                return f"{named(node)} has another type than in the source: {of[0]}"
+    return None
+

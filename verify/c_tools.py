@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from assay.lower.c import CSource
-from assay.lower.c_header import Argument
-from assay.lower.c_kernel import TRAPS
+from assay.lower.c.header import Argument
+from assay.lower.c.kernel import TRAPS
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from assay.lower.c import CSource, emit
-from assay.lower.c_names import identifier as c_identifier
+from assay.lower.c.names import identifier as c_identifier
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module

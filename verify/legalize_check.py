@@ -1,7 +1,7 @@
 """Whether tensor functions do what the operators did (specs/verify.md, "legalize").
 
-Two halves. The graph is the same but for calls, and each tensor function claims the operator it replaces: by a walk of
-both graphs in lockstep. Each tensor function keeps its claim: run by the scalar rules on random operands of its very
+Two halves. The graph is the same but for calls, and each tensor function claims the operator it replaces: with every
+tensor function taken for what it claims to be, both are structurally equal. Each tensor function keeps its claim: run by the scalar rules on random operands of its very
 shapes, its results lie within the operator's bounds, and on integer-valued operands of a contraction or reduction,
 where every order of additions is exact, they are equal bit for bit.
 """
@@ -9,6 +9,7 @@ where every order of additions is exact, they are equal bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,28 +17,15 @@ import numpy as np
 from assay.interp import vector
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Trap
-from assay.semantics.graph import (
-    Call,
-    CallTIR,
-    Constant,
-    Expr,
-    Function,
-    GlobalVar,
-    Let,
-    TupleGetItem,
-    Var,
-    call,
-    show_head,
-    var,
-)
+from assay.semantics.equality import first_difference
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.graph import Call, CallTIR, Expr, Function, call, show_head, var
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten, same_type
-from assay.semantics.walk import post_order
+from assay.semantics.walk import post_order, rewrite
 from assay.verify.evidence import Evidence, checked, refuted, tested
-from assay.verify.numbering import attrs_key
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]
@@ -51,7 +39,7 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
         if isinstance(before, Function):
             if not isinstance(after, Function):
                 return refuted("checked", f"function {name} is gone")
-            wrong = _lockstep(before, after, target, samples)
+            wrong = _raised(before, after, source, target, samples)
             if wrong:
                 return refuted("checked", f"in {name}: {wrong}")
     unused = [n for n in target.kernels if n not in samples and n not in source.definitions]
@@ -68,53 +56,43 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
     return tested(f"{len(samples)} kernels within their operator's bounds, {exact} of them bit for bit")
 
 
-def _lockstep(before: Function, after: Function, target: Module, samples: dict[str, Call]) -> str | None:
-    """Why the graphs differ in more than calls, if they do; a call for each tensor function goes into `samples`."""
-    old, new = list(post_order(before)), list(post_order(after))
+def _raised(before: Function, after: Function, source: Module, target: Module, samples: dict[str, Call]) -> str | None:
+    """Why the graphs differ in more than calls, if they do: every new tensor function is taken for the operator that it
+    claims to be. A call for each goes into `samples`."""
+    wrong: list[str] = []
+
+    def raised(node: Expr) -> Expr:
+        if not isinstance(node, CallTIR) or node.func in source.definitions:
+            return node
+        claim = target.kernel(node.func).attrs
+        at = show_head(node) + (f" at {node.span}" if node.span else "")
+        try:
+            made = call(claim.get("operator", ""), *node.args, **claim.get("attrs", {}))
+        except Invalid as refused:
+            wrong.append(f"{at} claims to be {claim.get('operator')} {claim.get('attrs')}: {refused.message}")
+            return node
+        if not same_type(made.type, node.type):
+            wrong.append(f"{at} claims to be {show_head(made)}")
+        made = replace(made, device=node.device, span=node.span)
+        samples.setdefault(node.func, made)
+        return made
+
+    root: Expr = after
+    back = rewrite(root, raised)
+    if wrong:
+        return wrong[0]
+    difference = first_difference(before, back)
+    return None if difference is None else f"{_place(before, back)}{difference.split(': ', 1)[-1]}"
+
+
+def _place(before: Expr, back: Expr) -> str:
+    """The first node, operands first, that has no counterpart: by its head, and where it is from."""
     pair: dict[int, int] = {}
-    renamed: dict[Expr, Expr] = {}
-
-    def is_same(a: Sequence[Var], b: Sequence[Var]) -> bool:
-        return len(a) == len(b) and all(renamed.setdefault(v, w) is w for v, w in zip(a, b, strict=True))
-
-    for a, b in zip(old, new, strict=False):
+    for a, b in zip(post_order(before), post_order(back), strict=False):
+        if type(a) is not type(b) or [pair.get(id(c)) for c in a.children] != [id(c) for c in b.children]:
+            return show_head(a) + (f" at {a.span}: " if a.span else ": ")
         pair[id(a)] = id(b)
-        at = f"{show_head(a)}" + (f" at {a.span}" if a.span else "")
-        if [pair.get(id(c)) for c in a.children] != [id(c) for c in b.children]:
-            return f"{at} has other operands"
-        if isinstance(a, Call) and isinstance(a.op, Operator) and not a.op.view:
-            if not isinstance(b, CallTIR):
-                return f"{at} is still an operator"
-            claim = target.kernel(b.func).attrs
-            if claim.get("operator") != a.op.name or attrs_key(claim.get("attrs", {})) != attrs_key(a.attrs):
-                return f"{at} is replaced by {b.func}, which claims to be {claim.get('operator')} {claim.get('attrs')}"
-            samples.setdefault(b.func, a)
-            continue
-        match a, b:
-            case (Var(), Var()):
-                same = is_same([a], [b])
-            case (Let(), Let()):
-                same = is_same([a.var], [b.var])
-            case (Function(), Function()):
-                same = is_same(a.params, b.params) and attrs_key(a.attrs) == attrs_key(b.attrs)
-            case (Call(), Call()):
-                same = isinstance(a.op, Expr) == isinstance(b.op, Expr) and attrs_key(a.attrs) == attrs_key(b.attrs)
-                same &= isinstance(a.op, Expr) or a.op is b.op
-            case (CallTIR(), CallTIR()):
-                same = a.func == b.func
-            case (GlobalVar(), GlobalVar()):
-                same = a.name == b.name
-            case (TupleGetItem(), TupleGetItem()):
-                same = a.index == b.index
-            case (Constant(), Constant()):
-                same = a.data.dtype == b.data.dtype and a.data.tobytes() == b.data.tobytes()
-            case _:
-                same = type(a) is type(b)
-        if not same or not same_type(a.type, b.type):
-            return f"{at} has become {show_head(b)}"
-    if len(set(renamed.values())) != len(renamed):
-        return "two variables have become one"
-    return None if len(old) == len(new) else "the graphs have different sizes"
+    return ""
 
 
 def check_kernel(kernel: PrimFunc, use: Call, seed: int) -> Evidence:

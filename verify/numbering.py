@@ -1,4 +1,5 @@
-"""Value numbering: two programs compute the same if their results get the same number (specs/verify.md, "Bisimulation").
+"""Value numbering: two programs compute the same if their results get the same number (specs/verify.md,
+"Bisimulation").
 
 A number stands for a value as a term over the parameters: the operation and the numbers of its operands. Lets, tuples
 and projections vanish; a tensor function has the operation that its attributes claim (which the legalize check holds it
@@ -8,23 +9,31 @@ terms, for every input. This file shares no code with the passes that it judges.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from assay.semantics.effects import acts, kernel_can_trap
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.graph import (
+    AssertOp,
     Call,
     CallTIR,
     Constant,
+    Constructor,
     Expr,
+    ExternFunc,
     Function,
     GlobalVar,
     If,
     Let,
+    Match,
+    MatchCast,
+    Print,
+    ShapeExpr,
+    ShapeOf,
     Tuple,
     TupleGetItem,
     Var,
@@ -32,45 +41,35 @@ from assay.semantics.graph import (
 )
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.ops import operator
+from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import TensorType, TupleType, Type, flatten
-from assay.semantics.walk import post_order
+from assay.semantics.types import ANYWHERE, TensorType, TupleType, Type, flatten
+from assay.verify.events import Budget, Walk, patterns, walk_body
+from assay.verify.nesting import Nesting, Undecided, is_atom, nesting, plain_symbols
+from assay.verify.terms import Key, Table, attrs_key, constant_key, dim_text, type_text
+
+__all__ = [
+    "Budget",
+    "Fold",
+    "Numbered",
+    "Numbering",
+    "Seal",
+    "Table",
+    "Undecided",
+    "attrs_key",
+    "can_trap",
+    "constant_key",
+    "failures",
+    "first_unmatched",
+    "number_function",
+    "step_results",
+    "tensors",
+]
 
 Array = np.ndarray[Any, Any]
-Key = tuple[Any, ...]
 
-
-def constant_key(array: Array) -> Key:
-    """Two constants are one exactly if dtype, shape and bytes are equal."""
-    bytes_ = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return ("constant", str(array.dtype), array.shape, hashlib.sha256(bytes_.data).hexdigest())
-
-
-@dataclass
-class Table:
-    """Numbers of terms, shared by the programs that are compared."""
-
-    numbers: dict[Key, int] = field(default_factory=dict)
-    keys: list[Key] = field(default_factory=list)
-    constants: dict[int, Array] = field(default_factory=dict)
-
-    def number(self, *key: Any) -> int:
-        found = self.numbers.get(key)
-        if found is None:
-            found = self.numbers[key] = len(self.keys)
-            self.keys.append(key)
-        return found
-
-    def constant(self, array: Array) -> int:
-        number = self.number(*constant_key(array))
-        self.constants.setdefault(number, array)
-        return number
-
-    def field_of(self, value: int, index: int) -> int:
-        """The number of a projection: that of the field where the tuple is known."""
-        key = self.keys[value]
-        return int(key[1][index]) if key[0] == "tuple" else self.number("field", value, index)
+STEPS, GROWTH = 100_000, 20
+"""How many steps a walk over the paths of a function may take: so many, and some for each node."""
 
 
 Fold = Callable[[Expr, Sequence[Array]], Sequence[Array] | None]
@@ -105,103 +104,254 @@ def tensors(value: int, of: Type, table: Table) -> list[int]:
     return [n for i, t in enumerate(of.fields) for n in tensors(table.field_of(value, i), t, table)]
 
 
-def attrs_key(attrs: Mapping[str, Any]) -> str:
-    """Attributes as text: equal exactly if each has the same type and value, the sign of zero and NaN included."""
-    return repr(sorted((k, _attr_key(v)) for k, v in attrs.items()))
-
-
-def _attr_key(value: Any) -> str:
-    if isinstance(value, tuple):
-        return f"({','.join(map(_attr_key, value))})"
-    return f"{type(value).__name__} {value.hex() if isinstance(value, float) else value}"
-
-
 @dataclass
 class Numbered:
-    """The numbers of a function's nodes, by identity, and of its result."""
+    """The numbers of a function's nodes, by identity, and of its result; what its bodies do, by function."""
 
     function: Function
     result: int
     of: dict[int, int]
     order: list[Expr]
-    recursive: list[int]
+    nest: Nesting
+    walks: dict[int, Walk]
+    type_key: Callable[[Type], str]
+    """A type as text: equal exactly for equal types, up to the names of symbols that were made for a node."""
+
+    @property
+    def events(self) -> int:
+        """The number of what the function's body does, besides its result: failures and actions in their order."""
+        return self.walks[id(self.function)].events
 
 
-def number_function(function: Function, module: Module, table: Table, fold: Fold | None = None) -> Numbered:
-    """Number every node of a top-level function. With `fold`, calls on constants become constants."""
-    root: Expr = function
-    order = list(post_order(root))
-    of: dict[int, int] = {}
-    depth: dict[int, int] = {id(function): 0}
-    recursive: list[Function] = []
-    for i, p in enumerate(function.params):
-        of[id(p)] = table.number("parameter", i)
-    for node in reversed(order):  # users first: nesting is known before the body
-        below = depth.setdefault(id(node), 0) + isinstance(node, Function)
-        for child in node.children:
-            depth[id(child)] = max(depth.get(id(child), 0), below)
-        if isinstance(node, Function) and node is not function:
-            for i, p in enumerate(node.params):
-                of[id(p)] = table.number("bound", below, i, str(p.type))
-    lets = {node.var: node for node in order if isinstance(node, Let)}
-    for node in order:
-        if id(node) in of:
-            continue
-        args = [of[id(c)] for c in node.children if id(c) in of]
+Seal = Callable[[Function, Key, Walk, "Numbering"], Key]
+"""Gives the key of an inner function from the key of what it is and its events."""
+
+
+class Numbering:
+    """Numbers one top-level function. See `number_function`."""
+
+    def __init__(
+        self, function: Function, module: Module, table: Table, exact: bool, least: Mapping[int, int]
+    ) -> None:
+        self.function, self.module, self.table, self.exact = function, module, table, exact
+        self.nest = nesting(function, module, least)
+        self.budget = Budget(STEPS + GROWTH * len(self.nest.order))
+        self.of: dict[int, int] = {}
+        self.walks: dict[int, Walk] = {}
+        self.symbols: dict[Symbol, int] = {}
+        self.maker: dict[Symbol, Expr] = {}
+        self.recursive = any(isinstance(let.value, Function) for let in self.nest.lets.values())
+        self.open: dict[int, frozenset[int]] = {}
+        """For a node the recursive functions around it, by identity, that it names from inside."""
+
+    def run(self, fold: Fold | None, seal: Seal | None) -> Numbered:
+        for node in self.nest.order:
+            if not isinstance(node, Var):
+                self.of[id(node)] = self._number(node, fold, seal)
+                self._introduce(node)
+        for node in self.nest.order:
+            if isinstance(node, Var):
+                self.of[id(node)] = self.at(node)
+        result = self.at(self.function.body)
+        return Numbered(self.function, result, self.of, self.nest.order, self.nest, self.walks, self.type_key)
+
+    def at(self, node: Expr) -> int:
+        """The number of a node that is numbered, or of a variable wherever it is used."""
+        known = self.of.get(id(node)) if not isinstance(node, Var) else None
+        return known if known is not None else self._name(self.nest.resolve(node))
+
+    def _name(self, node: Expr) -> int:
+        table, nest = self.table, self.nest
+        if id(node) in self.of:
+            return self.of[id(node)]
+        if isinstance(node, Function):
+            # inside its own body: two recursive functions are one if their bodies agree under this assumption
+            return table.number("recursive", nest.height[id(node)])
+        if isinstance(node, Var) and node in nest.params:
+            owner, i = nest.params[node]
+            if owner is self.function:
+                return table.number("parameter", i)
+            return table.number("bound", nest.height[id(owner)], i)
+        if isinstance(node, Var) and node in nest.made:
+            match, way = nest.made[node]
+            number = self.at(match.value)
+            for name, i in way:
+                number = table.number("field", number, name, i) if name else table.field_of(number, i)
+            return number
+        name = node.name if isinstance(node, Var) else show_head(node)
+        raise Invalid(f"variable {name} is used before it is bound", where=node.span, label="graph.C1")
+
+    # --- one node ------------------------------------------------------------------------------------------------
+
+    def _number(self, node: Expr, fold: Fold | None, seal: Seal | None) -> int:
+        if self.recursive:
+            self._watch_recursion(node)
+        args = [self.at(c) for c in node.children]
+        table = self.table
         match node:
-            case Var():
-                let = lets.get(node)
-                if let is not None and id(let.value) in of:
-                    number = of[id(let.value)]
-                elif let is not None and isinstance(let.value, Function):
-                    # inside its own value: two recursive functions are one if their bodies agree under this assumption
-                    number = table.number("recursive", len(recursive))
-                    recursive.append(let.value)
-                else:
-                    raise Invalid(f"variable {node.name} is used before it is bound", where=node.span, label="graph.C1")
+            case Let():
+                return args[-1]
+            case GlobalVar() if node.name in self.module.constants:
+                return table.constant(self.module.constants[node.name])
+            case GlobalVar():
+                return table.number("global", node.name)
+            case ExternFunc():
+                return table.number("extern", node.name, self.type_key(node.type))
+            case Constructor():
+                return table.number("constructor", node.data, node.name)
             case Constant():
                 number = table.constant(node.data)
-            case GlobalVar() if node.name in module.constants:
-                number = table.constant(module.constants[node.name])
-            case GlobalVar():
-                number = table.number("global", node.name)
-            case Let():
-                number = args[-1]
             case Tuple():
                 number = table.number("tuple", tuple(args))
             case TupleGetItem():
                 number = table.field_of(args[0], node.index)
             case If():
                 number = table.number("if", *args)
+            case Match():
+                number = table.number("match", patterns(node), *args)
             case Function():
-                number = table.number("function", str([str(p.type) for p in node.params]), args[0])
+                number = self._function(node, args[0], seal)
+            case _ if acts(node):
+                function, i = self.nest.places[id(node)]
+                high = 0 if function is self.function else self.nest.height[id(function)]
+                number = table.number("acted", high, i)
             case Call() if isinstance(node.op, Expr):
-                number = table.number("apply", *args)
+                number = table.number("apply", tuple(map(self.type_key, node.type_args)), *args)
+            case MatchCast():
+                number = table.number("match_cast", self.type_key(node.type), *args)
+            case ShapeExpr():
+                number = table.number("shape", *map(self.dim_key, node.dims))
+            case ShapeOf():
+                number = table.number("shape_of", "" if self.exact else self.type_key(node.value.type), *args)
             case _:
-                number = _number_call(node, args, module, table, fold)
-        of[id(node)] = number
-    return Numbered(function, of[id(function.body)], of, order, [of[id(value)] for value in recursive])
+                number = self._call(node, args, fold)
+        if self.exact and node.device != ANYWHERE:
+            number = table.number("on", number, repr(node.device))
+        return number
+
+    def _call(self, node: Expr, args: list[int], fold: Fold | None) -> int:
+        """The number of an operator's or a tensor function's call.
+
+        Unless asked to be exact, a view is its operand's bytes and has their number, and a tensor function is what it
+        claims to be.
+        """
+        table = self.table
+        if fold is not None and all(a in table.constants for a in args):
+            values = fold(node, [table.constants[a] for a in args])
+            if values is not None:
+                return self._several([table.constant(v) for v in values], node)
+        match node:
+            case Call() if isinstance(node.op, Operator):
+                if node.op.view and not self.exact:
+                    return args[0]
+                claim: Key = ("operator", node.op.name, attrs_key(node.attrs, self.dim_key))
+            case CallTIR():
+                claim = ("kernel", node.func) if self.exact else _claim(self.module.kernel(node.func))
+                if node.scalars or self.exact:
+                    claim = (*claim, *map(self.dim_key, node.scalars), self.type_key(node.type))
+            case _:
+                raise Crash(f"no operation in {show_head(node)}")
+        if self.exact:
+            return table.number(*claim, *args)
+        operands = [self.type_key(c.type) for c in node.children]
+        results = [self.type_key(t) for t in flatten(node.type)]
+        return self._several(_results(claim, operands, results, args, table), node)
+
+    def _several(self, numbers: list[int], node: Expr) -> int:
+        return numbers[0] if isinstance(node.type, TensorType) else self.table.number("tuple", tuple(numbers))
+
+    def _function(self, node: Function, body: int, seal: Seal | None) -> int:
+        walk = walk_body(
+            node, self.nest, self.module, self.table, self.at, self._deed, self.budget, spans=self.exact
+        )
+        self.walks[id(node)] = walk
+        key: Key = ("function", self._signature(node), body)
+        if seal is not None and node is not self.function:
+            key = seal(node, key, walk, self)
+        else:
+            key = (*key, walk.events)
+        return self.table.number(*key)
+
+    def _signature(self, node: Function) -> Key:
+        """What a caller sees. A symbol that only the result has is a size that a run tells (rule M4)."""
+        of, nest = node.func_type, self.nest
+        body = nest.parts[id(node), 0]
+        own: dict[Symbol, str] = {}
+
+        def result_symbol(s: Symbol) -> str:
+            by = self.maker.get(s)
+            if s in nest.named or (by is not None and not nest.regions.inside(nest.region.get(id(by), 0), body)):
+                return self._symbol(s)
+            return own.setdefault(s, f"?{len(own)}")
+
+        params = tuple(self.type_key(p.type) for p in node.params)
+        kinds = tuple(self.table.symbol(t) for t in of.type_params)
+        result = type_text(of.result, lambda d: dim_text(d, result_symbol), self.table)
+        return (params, result, kinds, of.pure, attrs_key(node.attrs, self.dim_key))
+
+    def _deed(self, node: Expr) -> Key:
+        """What an action does, and to what."""
+        what = (node.format,) if isinstance(node, (Print, AssertOp)) else ()
+        types = () if self.exact else tuple(self.type_key(c.type) for c in node.children)
+        return (type(node).__name__, *what, tuple(map(self.at, node.children)), types)
+
+    # --- symbols and types -----------------------------------------------------------------------------------------
+
+    def _introduce(self, node: Expr) -> None:
+        """The symbols that were made for the node's type are its dims; those that a person wrote are themselves."""
+        for i, s in enumerate(plain_symbols(node.type)):
+            if s not in self.nest.named and s not in self.symbols:
+                self.symbols[s] = self.table.number("dim", self.of[id(node)], i)
+                self.maker[s] = node
+
+    def _symbol(self, of: Symbol) -> str:
+        return f"#{self.symbols[of]}" if of in self.symbols else f"@{self.table.symbol(of)}"
+
+    def dim_key(self, dim: Dim) -> str:
+        return dim_text(dim, self._symbol)
+
+    def type_key(self, of: Type) -> str:
+        if isinstance(of, TensorType) and of.is_static:
+            return str(of)
+        return type_text(of, self.dim_key, self.table)
+
+    # --- recursion ---------------------------------------------------------------------------------------------------
+
+    def _watch_recursion(self, node: Expr) -> None:
+        """A node that names a function from inside it must stay inside: outside, the name means something else."""
+        inside: frozenset[int] = frozenset()
+        for child in node.children:
+            if isinstance(child, Var):
+                child = self.nest.resolve(child)
+                if isinstance(child, Function) and id(child) not in self.of:
+                    inside |= {id(child)}
+            inside |= self.open.get(id(child), frozenset())
+        inside -= {id(node)}
+        if inside:
+            self.open[id(node)] = inside
+            here = self.nest.region.get(id(node), 0)
+            if not all(self.nest.regions.inside(here, self.nest.parts[f, 0]) for f in inside):
+                at = f" at {node.span}" if node.span else ""
+                raise Undecided(f"{show_head(node)}{at} names a recursive function, and is used in its body and outside")
 
 
-def _number_call(node: Expr, args: list[int], module: Module, table: Table, fold: Fold | None) -> int:
-    """The number of an operator's or a tensor function's call. A view is its operand's bytes: it has their number."""
-    if fold is not None and all(a in table.constants for a in args):
-        values = fold(node, [table.constants[a] for a in args])
-        if values is not None:
-            numbers = [table.constant(v) for v in values]
-            return numbers[0] if isinstance(node.type, TensorType) else table.number("tuple", tuple(numbers))
-    match node:
-        case Call() if isinstance(node.op, Operator):
-            if node.op.view:
-                return args[0]
-            claim: Key = ("operator", node.op.name, attrs_key(node.attrs))
-        case CallTIR():
-            claim = _claim(module.kernel(node.func))
-        case _:
-            raise Crash(f"no operation in {show_head(node)}")
-    operands = [str(c.type) for c in node.children]
-    numbers = _results(claim, operands, [str(t) for t in flatten(node.type)], args, table)
-    return numbers[0] if isinstance(node.type, TensorType) else table.number("tuple", tuple(numbers))
+def number_function(
+    function: Function,
+    module: Module,
+    table: Table,
+    fold: Fold | None = None,
+    *,
+    exact: bool = False,
+    seal: Seal | None = None,
+    least: Mapping[int, int] | None = None,
+) -> Numbered:
+    """Number every node of a top-level function, and the events of every body.
+
+    With `fold`, calls on constants become constants. With `exact`, nothing vanishes but lets and projections: views
+    and copies are operations, devices count, and so do the places of what can fail. Undecided where a proof would need
+    too many steps. `least` are heights that functions have at least, see `assay.verify.nesting`.
+    """
+    return Numbering(function, module, table, exact, least or {}).run(fold, seal)
 
 
 def failures(program: Numbered, module: Module, table: Table) -> list[int]:
@@ -218,18 +368,13 @@ def failures(program: Numbered, module: Module, table: Table) -> list[int]:
     return found
 
 
-def can_trap(kernel: PrimFunc) -> bool:
-    """Whether the operator that a tensor function claims to be may trap; one that claims none may."""
-    claim = kernel.attrs.get("operator")
-    if claim == "astype" and kernel.params[0].dtype is kernel.params[1].dtype:
-        return False  # a copy
-    return claim is None or operator(claim).can_trap
+can_trap = kernel_can_trap
 
 
 def first_unmatched(source: Numbered, target: Numbered) -> Expr | None:
     """The first evaluated node of `source`, operands first, whose value `target` never computes."""
     known = set(target.of.values())
     for node in source.order:
-        if source.of.get(id(node)) not in known and isinstance(node, (Call, CallTIR, Constant, If, Tuple)):
+        if not isinstance(node, Let) and not is_atom(node) and source.of[id(node)] not in known:
             return node
     return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from assay.lower.pool import lower_bound
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Function, Let
-from assay.semantics.module import Module
+from assay.semantics.module import Definition, Module, Program
 from assay.semantics.operator import Operator
 from assay.semantics.rules import check as check_rules
 from assay.semantics.store import ArrayWriter, encode
@@ -25,6 +25,7 @@ from assay.verify.legalize_check import check_claim, check_legalize
 from assay.verify.numbering import attrs_key, constant_key
 from assay.verify.plan import check_lives, check_pool
 from assay.verify.program_check import check_program
+from assay.verify.schedule_check import ATTRIBUTE, check_schedule, claim_of
 
 
 @dataclass
@@ -74,6 +75,15 @@ def _constants(before: Module, after: Module) -> Did:
 
 def _calls(module: Module) -> int:
     return sum(isinstance(n, CallTIR) for n in post_order(module.main))
+
+
+def _schedule(before: Module, after: Module) -> Did:
+    claim = claim_of(after.main)
+    if claim is None:
+        return "not planned", {}
+    data = {"peak_before": claim.before, "peak": claim.after, "peak_bound": claim.bound}
+    peak = f"peak {size(claim.before)}" + (f" to {size(claim.after)}" if claim.after < claim.before else "")
+    return peak + (", optimal" if claim.optimal else f", at least {size(claim.bound)}"), data
 
 
 def _liveness(before: Module, after: Module) -> Did:
@@ -135,14 +145,16 @@ def _kernels_then(check: Check) -> Check:
 
 
 def _interface(main: Function) -> tuple[str, ...]:
-    """What a caller relies on: names and types of parameters, the type of the result, attributes."""
-    return (*(f"{p.name}: {p.type}" for p in main.params), str(main.result_type), attrs_key(main.attrs))
+    """What a caller relies on: names and types of parameters, the type of the result, attributes. What the schedule
+    claims is none of that."""
+    attrs = {k: v for k, v in main.attrs.items() if k != ATTRIBUTE}
+    return (*(f"{p.name}: {p.type}" for p in main.params), str(main.result_type), attrs_key(attrs))
 
 
-def _stored(kernel: PrimFunc) -> tuple[str, bytes]:
-    """A tensor function as it would be stored: all of it, data and attributes too."""
+def _stored(definition: Definition) -> tuple[str, bytes]:
+    """A definition as it would be stored: all of it, data and attributes too."""
     data = io.BytesIO()
-    return encode(Module({"kernel": kernel}), ArrayWriter(data)), data.getvalue()
+    return encode(Module({"it": definition}), ArrayWriter(data)), data.getvalue()
 
 
 def _constants_then(check: Check) -> Check:
@@ -153,7 +165,8 @@ def _constants_then(check: Check) -> Check:
         same = list(old) == list(new) and before.offsets == after.offsets
         if not same or any(old[n] is not new[n] and constant_key(old[n]) != constant_key(new[n]) for n in old):
             return refuted("checked", "the table of constants has changed")
-        for slot in after.program.placed("constant"):
+        entry = after.definitions["main"]
+        for slot in entry.placed("constant") if isinstance(entry, Program) else ():
             if slot.offset != after.offsets.get(slot.name):
                 return refuted("checked", f"constant {slot.name} is sought at another offset")
         return check(before, after, context)
@@ -166,8 +179,19 @@ def _check_constants(before: Module, after: Module, context: Context) -> Evidenc
     return evidence
 
 
+def _check_schedule(before: Module, after: Module, context: Context) -> Evidence:
+    old, new = before.definitions, after.definitions
+    others = [n for n, d in old.items() if n != "main" and not isinstance(d, PrimFunc)]
+    if list(old) != list(new) or any(old[n] is not new[n] and _stored(old[n]) != _stored(new[n]) for n in others):
+        return refuted("checked", "a definition other than main has changed")
+    return check_schedule(before, after)
+
+
 def _check_liveness(before: Module, after: Module, context: Context) -> Evidence:
     same = check_program(before, after)
+    claim, needed = claim_of(before.main), lower_bound(after.program.placed("workspace"))
+    if same.holds and claim is not None and claim.after != needed:
+        return refuted("checked", f"the schedule claims a peak of {claim.after} bytes, the lives have one of {needed}")
     lives = check_lives(after.program)
     return same if lives.holds or not same.holds else lives
 
@@ -188,6 +212,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("anf", _anf, _rules_then(lambda b, a, c: check_anf(b, a))),
     Stage("legalize", _legalize, _rules_then(lambda b, a, c: check_legalize(b, a, c.seed, c.progress))),
     Stage("constants", _constants, _kernels_then(_check_constants)),
+    Stage("schedule", _schedule, _constants_then(_check_schedule)),
     Stage("liveness", _liveness, _constants_then(_check_liveness)),
     Stage("pool", _pool, _constants_then(_check_pool)),
 )

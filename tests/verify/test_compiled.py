@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from assay.lower.c import CSource, emit
-from assay.lower.c_tables import Blob
+from assay.lower.c.tables import Blob
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, INT64
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.module import Module

@@ -9,11 +9,15 @@ import pytest
 
 from assay.interp import vector
 from assay.lower.kernels import build
+from assay.lower.legalize import Strategy, legalize
 from assay.lower.pipeline import passes
 from assay.semantics.dtypes import FLOAT32
-from assay.semantics.graph import call, constant, function, get, tuple_of, var
+from assay.semantics.graph import Call, call, constant, function, get, tuple_of, var
 from assay.semantics.module import Module
+from assay.semantics.operator import Operator
 from assay.semantics.rules import check as check_rules
+from assay.semantics.scalar import apply
+from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import TensorType
 from assay.verify.constants_check import check_constants
 from assay.verify.legalize_check import check_legalize
@@ -123,3 +127,26 @@ def test_machine_and_graph_agree() -> None:
     want = graph.run(replace(made["legalize"]), x)
     named = dict(zip(sample().main.attrs["outputs"], (got[s] for s in program.outputs), strict=True))
     assert {n: v.tobytes() for n, v in named.items()} == {n: v.tobytes() for n, v in want.items()}
+
+
+@pytest.mark.row("R39")
+def test_the_lowering_of_an_operator_can_be_chosen_and_is_held_to_the_operator() -> None:
+    """A strategy gives `exp` a kernel of its own: the right one holds, one that forgets an element is refused."""
+    of = TensorType((4,), FLOAT32)
+    x = var("x", of)
+    source = Module({"main": function([x], call("negative", call("exp", x)))})
+
+    def strategy(extent: int) -> Strategy:
+        def chosen(node: Call, name: str) -> PrimFunc | None:
+            if not isinstance(node.op, Operator) or node.op.name != "exp":
+                return None
+            a, b = Buffer("a", (4,), FLOAT32), Buffer("b", (4,), FLOAT32)
+            backwards = loops("i", (extent,), lambda i: store(b, 3 - i, apply("exp", a[3 - i])))
+            return PrimFunc(name, (a, b), 1, backwards)
+
+        return chosen
+
+    right, wrong = (legalize(source, strategy(extent)) for extent in (4, 3))
+    assert right.kernel("exp").params[0].name == "a" and check_legalize(source, right).holds
+    evidence = check_legalize(source, wrong)
+    assert not evidence.holds and "exp" in evidence.detail

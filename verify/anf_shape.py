@@ -1,0 +1,156 @@
+"""Whether a function has the shape of A-normal form (specs/verify.md, "anf").
+
+Every compound expression is the value of one let, every operand is a name, every name is bound once and before its
+use, symbols are used under what binds them, and dataflow blocks hold together. This reads the target alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from assay.semantics.effects import acts
+from assay.semantics.graph import Dataflow, Expr, Function, If, Let, Match, Var, free_variables, show_head
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.types import same_type
+from assay.semantics.walk import post_order
+from assay.verify.nesting import is_atom, plain_symbols, used_symbols
+
+
+def is_opaque(function: Function) -> bool:
+    """A function for another compiler, or a fused one: it stays as it is."""
+    return "primitive" in function.attrs or "compiler" in function.attrs
+
+
+def named(node: Expr) -> str:
+    """A node for a message: what it is, and where."""
+    return show_head(node) + (f" at {node.span}" if node.span else "")
+
+
+class _Wrong(Exception):
+    pass
+
+
+class _Shape:
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.names: Counter[str] = Counter()
+        self.scope: set[Var] = set()
+        self.symbols: Counter[Symbol] = Counter()
+        self.bound: dict[int, Var] = {}
+        self.finished: set[int] = set()
+        self.block: Dataflow | None = None
+        self.work: list[Callable[[], None]] = []
+        """What is left to do, the next last. Each step may put its parts on top."""
+
+    def run(self) -> str | None:
+        self.enter(self.function.params, named(self.function))
+        self.work.append(lambda: self.chain(self.function.body))
+        try:
+            while self.work:
+                self.work.pop()()
+        except _Wrong as wrong:
+            return str(wrong)
+        return None
+
+    def then(self, *steps: Callable[[], None]) -> None:
+        self.work += reversed(steps)
+
+    def enter(self, vars: Iterable[Var], at: str) -> None:
+        for v in vars:
+            self.names[v.name] += 1
+            if self.names[v.name] > 1:
+                raise _Wrong(f"the name {v.name} is bound more than once, the second time by {at}")
+            self.scope.add(v)
+            self.symbols.update(plain_symbols(v.type))
+
+    def leave(self, vars: Iterable[Var]) -> None:
+        for v in vars:
+            self.scope.discard(v)
+            self.symbols.subtract(plain_symbols(v.type))
+
+    def chain(self, body: Expr) -> None:
+        """A let chain, from here on to its result. Each let is done before the next is looked at."""
+        block, self.block = self.block, None
+        inside: list[Var] = []
+        self.then(lambda: self.link(body, inside), lambda: setattr(self, "block", block))
+
+    def link(self, body: Expr, inside: list[Var]) -> None:
+        if not isinstance(body, Let):
+            if not is_atom(body):
+                raise _Wrong(f"the result {named(body)} is not atomic: it has no binding")
+            self.use(body, body)
+            self.leave(inside)
+            return
+        self.mark(body)
+        inside.append(body.var)
+        rest = lambda: self.link(body.body, inside)  # noqa: E731
+        bind = lambda: self.enter([body.var], f"the let of {named(body.value)}")  # noqa: E731
+        value = lambda: self.value(body)  # noqa: E731
+        # a function may name itself; nothing else may
+        self.then(*((bind, value) if isinstance(body.value, Function) else (value, bind)), rest)
+
+    def mark(self, let: Let) -> None:
+        """A dataflow block is one run of lets, and nothing in it acts."""
+        if let.dataflow is not self.block:
+            if self.block is not None:
+                self.finished.add(id(self.block))
+            self.block = let.dataflow
+            if let.dataflow is not None and id(let.dataflow) in self.finished:
+                raise _Wrong(f"the dataflow block of {let.var.name} is broken: other bindings stand inside it")
+        if let.dataflow is not None:
+            inside = post_order(let.value, lambda n: () if isinstance(n, Function) else n.children)
+            doer = next((n for n in inside if acts(n)), None)
+            if doer is not None:
+                raise _Wrong(f"{named(doer)} acts inside a dataflow block")
+
+    def value(self, let: Let) -> None:
+        node = let.value
+        if not same_type(let.var.type, node.type):
+            raise _Wrong(f"{let.var.name} is {let.var.type}, its value is {named(node)}")
+        if is_atom(node):
+            return self.use(node, node)
+        other = self.bound.setdefault(id(node), let.var)
+        # what fails may be bound in each of two branches; one object for both is as good as a copy
+        whole = isinstance(node, (If, Match, Function)) or acts(node)
+        if other is not let.var and (whole or other in self.scope):
+            raise _Wrong(f"{named(node)} is bound twice, by {other.name} and by {let.var.name}")
+        for s in used_symbols(node):
+            if self.symbols[s] <= 0:
+                raise _Wrong(f"symbol {s.name} is used by {named(node)} before anything binds it")
+        match node:
+            case Let():
+                raise _Wrong(f"a let as an operand: the value of {let.var.name} binds {node.var.name}")
+            case If():
+                self.use(node.condition, node)
+                self.then(lambda: self.chain(node.then), lambda: self.chain(node.otherwise))
+            case Match():
+                self.use(node.value, node)
+                for c in reversed(node.clauses):
+                    vars = c.vars
+                    self.then(*self.within(vars, c.body, f"a pattern of {named(node)}"))
+            case Function() if is_opaque(node):
+                for v in free_variables(node):
+                    if v not in self.scope:
+                        raise _Wrong(f"variable {v.name} is used before it is bound, by {named(node)}")
+            case Function():
+                self.then(*self.within(node.params, node.body, named(node)))
+            case _:
+                for operand in node.children:
+                    self.use(operand, node)
+
+    def within(self, vars: Iterable[Var], body: Expr, at: str) -> list[Callable[[], None]]:
+        own = list(vars)
+        return [lambda: self.enter(own, at), lambda: self.chain(body), lambda: self.leave(own)]
+
+    def use(self, operand: Expr, user: Expr) -> None:
+        if not is_atom(operand):
+            raise _Wrong(f"operand {named(operand)} of {named(user)} is not atomic")
+        if isinstance(operand, Var) and operand not in self.scope:
+            by = "as a result" if operand is user else f"by {named(user)}"
+            raise _Wrong(f"variable {operand.name} is used before it is bound, {by}")
+
+
+def shape_fault(function: Function) -> str | None:
+    """What is not A-normal about a function, if anything."""
+    return _Shape(function).run()

@@ -1,0 +1,103 @@
+"""The table of numbers that the programs under comparison share, and the keys of its entries (specs/verify.md,
+"Bisimulation")."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, show, substitute, variables
+from assay.semantics.types import DataType, FuncType, RefType, ShapeType, TensorType, TupleType, Type, TypeVar
+
+Array = np.ndarray[Any, Any]
+Key = tuple[Any, ...]
+
+
+def constant_key(array: Array) -> Key:
+    """Two constants are one exactly if dtype, shape and bytes are equal."""
+    bytes_ = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return ("constant", str(array.dtype), array.shape, hashlib.sha256(bytes_.data).hexdigest())
+
+
+@dataclass
+class Table:
+    """Numbers of terms, shared by the programs that are compared."""
+
+    numbers: dict[Key, int] = field(default_factory=dict)
+    keys: list[Key] = field(default_factory=list)
+    constants: dict[int, Array] = field(default_factory=dict)
+    known: dict[int, Symbol | TypeVar] = field(default_factory=dict)
+
+    def number(self, *key: Any) -> int:
+        found = self.numbers.get(key)
+        if found is None:
+            found = self.numbers[key] = len(self.keys)
+            self.keys.append(key)
+        return found
+
+    def constant(self, array: Array) -> int:
+        number = self.number(*constant_key(array))
+        self.constants.setdefault(number, array)
+        return number
+
+    def symbol(self, of: Symbol | TypeVar) -> int:
+        """The number of a symbol or type parameter that a person wrote: it is itself."""
+        self.known[id(of)] = of  # kept alive, so that no other object gets its identity
+        return self.number("symbol", id(of))
+
+    def field_of(self, value: int, index: int) -> int:
+        """The number of a projection: that of the field where the tuple is known."""
+        key = self.keys[value]
+        return int(key[1][index]) if key[0] == "tuple" else self.number("field", value, index)
+
+
+def attrs_key(attrs: Mapping[str, Any], dim: Callable[[Dim], str] = show) -> str:
+    """Attributes as text: equal exactly if each has the same type and value, the sign of zero and NaN included."""
+    return repr(sorted((k, _attr_key(v, dim)) for k, v in attrs.items())) if attrs else ""
+
+
+def _attr_key(value: Any, dim: Callable[[Dim], str]) -> str:
+    if isinstance(value, (tuple, list)):
+        return f"({','.join(_attr_key(v, dim) for v in value)})"
+    if isinstance(value, Scalar):
+        return f"dim {dim(value)}"
+    return f"{type(value).__name__} {value.hex() if isinstance(value, float) else value}"
+
+
+def dim_text(dim: Dim, name: Callable[[Symbol], str]) -> str:
+    """A dim as text, each symbol by the name that `name` gives it."""
+    if isinstance(dim, Symbol):
+        return name(dim)
+    if not isinstance(dim, Scalar):
+        return str(dim)
+    return show(substitute(dim, {s: Symbol(name(s)) for s in variables(dim)}))
+
+
+def type_text(of: Type, dim: Callable[[Dim], str], table: Table) -> str:
+    """A type as text, each dim as `dim` writes it; two types of one text are one."""
+    text: list[str] = []
+    rest: list[Type | str] = [of]
+    while rest:
+        t = rest.pop()
+        match t:
+            case str():
+                text.append(t)
+            case TensorType():
+                text.append(f"Tensor(({', '.join(map(dim, t.shape))}), {t.dtype})")
+            case ShapeType():
+                text.append(f"Shape({', '.join(map(dim, t.dims))})")
+            case TypeVar():
+                text.append(f"%{table.symbol(t)}")
+            case TupleType() | RefType() | DataType() | FuncType():
+                head = t.name if isinstance(t, DataType) else type(t).__name__
+                if isinstance(t, FuncType):
+                    head += f"{'' if t.pure else '!'}{[table.symbol(p) for p in t.type_params]}"
+                text.append(f"{head}(")
+                rest += [")", *(piece for c in reversed(t.children) for piece in (", ", c))]
+            case _:
+                text.append(str(t))
+    return "".join(text)
