@@ -9,6 +9,7 @@ from assay.lower.constants import Evaluate, lift_constants
 from assay.lower.legalize import legalize
 from assay.lower.liveness import find_lives
 from assay.lower.pool import plan
+from assay.lower.schedule import schedule
 from assay.semantics.module import Module
 
 Pass = Callable[[Module], Module]
@@ -20,6 +21,7 @@ def passes(evaluate: Evaluate) -> dict[str, Pass]:
         "anf": to_anf,
         "legalize": legalize,
         "constants": lambda module: lift_constants(module, evaluate),
+        "schedule": schedule,
         "liveness": find_lives,
         "pool": plan,
     }

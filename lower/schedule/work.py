@@ -1,0 +1,89 @@
+"""The calls of `main` as a graph of work over bytes (specs/lower.md, "schedule").
+
+The bytes are those of chapters liveness and pool: a tensor that a call makes is live from that call until after the
+last call that reads it under any alias; what a tensor function allocates inside is live during the call. Inputs,
+constants and results are not in the workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.semantics.alias import Origin, bindings, origins, result
+from assay.semantics.effects import kernel_can_trap
+from assay.semantics.graph import CallTIR, Var
+from assay.semantics.module import Module
+
+
+@dataclass(frozen=True)
+class Work:
+    """Calls and the tensors of the workspace, both by number; calls in the given order."""
+
+    vars: list[Var]
+    need: list[int]
+    """For each call the bytes that it adds while it runs: what it makes, and what it allocates inside."""
+    makes: list[list[int]]
+    """For each call the tensors that it makes and some call reads."""
+    reads: list[list[int]]
+    """For each call the tensors that it reads, each once."""
+    size: list[int]
+    readers: list[list[int]]
+    before: list[list[int]]
+    """For each call those that must run before it: who makes what it reads, and the last one that may trap (M3)."""
+
+
+def work_of(module: Module) -> Work:
+    """The work of `main`; Invalid where liveness would refuse it."""
+    main = module.main
+    look = origins(main)
+    given = {o for o in look(result(main)) if o.kind == "call"}
+    work = Work([], [], [], [], [], [], [])
+    maker: dict[Origin, int] = {}
+    tensor: dict[Origin, int] = {}
+    traps: list[int] = []
+    for var, value in bindings(main):
+        if not isinstance(value, CallTIR):
+            continue
+        kernel, index = module.kernel(value.func), len(work.vars)
+        read = dict.fromkeys(o for a in value.args for o in look(a) if o.kind == "call")
+        for o in read:
+            if o not in given:
+                work.readers[tensor[o]].append(index)
+        before = {maker[o] for o in read}
+        if kernel_can_trap(kernel):
+            before.update(traps)
+            traps = [index]
+        made = look(var)
+        for o in made:
+            maker[o] = index
+            if o not in given:
+                tensor[o] = len(work.size)
+                work.size.append(o.type.nbytes)
+                work.readers.append([])
+        work.vars.append(var)
+        work.need.append(sum(o.type.nbytes for o in made if o not in given) + sum(b.nbytes for b in kernel.allocations))
+        work.makes.append([tensor[o] for o in made if o in tensor])
+        work.reads.append([tensor[o] for o in read if o in tensor])
+        work.before.append(sorted(before))
+    work.makes[:] = [[t for t in made if work.readers[t]] for made in work.makes]
+    return work
+
+
+def profile(work: Work, order: Sequence[int]) -> list[tuple[int, int]]:
+    """For each call of an order the bytes live before it, and the most while it runs."""
+    left = [len(r) for r in work.readers]
+    live, found = 0, []
+    for call in order:
+        found.append((live, live + work.need[call]))
+        live += sum(work.size[t] for t in work.makes[call])
+        for t in work.reads[call]:
+            left[t] -= 1
+            if not left[t]:
+                live -= work.size[t]
+    return found
+
+
+def peak(work: Work, order: Sequence[int]) -> int:
+    """The most bytes live at once."""
+    return max((high for _, high in profile(work, order)), default=0)
