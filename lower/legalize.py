@@ -7,9 +7,9 @@ are names for bytes, not work. Sizes must be known here.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from assay.lower.kernels import build
 from assay.semantics.errors import Unsupported
@@ -20,9 +20,15 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, flatten
 from assay.semantics.walk import rewrite
 
+Strategy: TypeAlias = Callable[[Call, str], PrimFunc | None]
+"""A kernel of the given name for an operator's call, or None for the usual one. The check holds it to the operator."""
 
-def legalize(module: Module) -> Module:
-    """The module without operators: each is a tensor function of its own, called by name."""
+
+def legalize(module: Module, strategy: Strategy = lambda call, name: None) -> Module:
+    """The module without operators: each is a tensor function of its own, called by name.
+
+    `strategy` may choose another lowering than `assay.lower.kernels` has (row R39).
+    """
     definitions: dict[str, Definition] = dict(module.definitions)
     known: dict[tuple[Any, ...], PrimFunc] = {}
 
@@ -41,7 +47,7 @@ def legalize(module: Module) -> Module:
         key = (node.op.name, str(sorted(node.attrs.items())), str(operands), str(node.type))
         if key not in known:
             name = _name(node.op.name, definitions)
-            kernel = build(node.op.name, node.attrs, operands, node.type, name)
+            kernel = strategy(node, name) or build(node.op.name, node.attrs, operands, node.type, name)
             known[key] = kernel = replace(kernel, attrs={**kernel.attrs, **origin(node)})
             definitions[name] = kernel
         return call_tir(known[key].name, node.args, node.type, node.span)

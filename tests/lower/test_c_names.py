@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from assay.lower.c import emit
-from assay.lower.c_helpers import Library
-from assay.lower.c_kernel import write_kernel
-from assay.lower.c_names import Names, comment, identifier, quote, unquote
+from assay.lower.c.helpers import Library
+from assay.lower.c.kernel import write_kernel
+from assay.lower.c.names import Names, comment, identifier, quote, unquote
 from assay.semantics.dtypes import DTYPES, FLOAT32, INT32, INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.module import Module, Slot
@@ -37,6 +37,7 @@ from tests.lower.planned import alone, interpreted, lanes, planned, same_bits
 # --- names --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.row("A14")
 def test_names_that_are_no_identifiers_or_collide() -> None:
     """Keywords, macros, library functions, parameters of the entry, and names that become one."""
     names = ["int", "run", "weights", "workspace", "a.b", "a_b", "a b", "A_B", "NULL", "expf", "class", "status", "base",

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from assay.lower.c_range import Known, Ranges
+from assay.lower.c.range import Known, Ranges
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import OPERATIONS, Expr, Var, apply, cast, const, evaluate, select

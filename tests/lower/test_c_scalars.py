@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from assay.lower.c import emit
-from assay.lower.c_tables import STORAGE
+from assay.lower.c.tables import STORAGE
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType, dtype
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, Var, apply, cast, const, evaluate, select
