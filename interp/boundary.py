@@ -50,6 +50,7 @@ def _given(value: Any, of: Type, what: str, lift: Callable[[Value], Value]) -> T
         case ShapeType() if isinstance(value, Shape):
             return value
         case ShapeType():
+            value = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
             sizes = value if isinstance(value, (tuple, list)) else ()
             whole = [isinstance(d, (int, np.integer)) and not isinstance(d, bool) and 0 <= int(d) < 2**63 for d in sizes]
             if not isinstance(value, (tuple, list)) or not all(whole):

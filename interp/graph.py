@@ -101,6 +101,8 @@ def run(
     args = [given(inputs[p.name], p.type, f"input {p.name!r}", machine.lift) for p in main.params]
     result = machine.call(main, args)
     names: Sequence[str] = main.attrs.get("outputs", ())
+    if names and len(set(names)) != (len(result) if isinstance(result, tuple) else 1):
+        raise Invalid(f"main has {len(set(names))} names for its results, {', '.join(names)}", label="module.C5")
     if not isinstance(result, tuple):
         return {names[0] if names else "output_0": result}
     return dict(zip(names or [f"output_{i}" for i in range(len(result))], result, strict=True))
@@ -309,7 +311,10 @@ class _Evaluator:
         if found is None:
             raise Trap("match", "no clause matches", where=node.span, label="match.T1")
         clause, bound = found
-        frame.values.update((id(v), value) for v, value in bound.items())
+        for v, value in bound.items():
+            frame.values[id(v)] = value
+            if symbols(v.type):
+                self.meet(node, value, frame, v.type)
         return clause.body
 
     def apply(self, node: Call, callee: External | Maker, args: list[Value]) -> Value:
@@ -365,6 +370,7 @@ class _Evaluator:
                 return Shape(tuple(args[0].shape))
             case CallTIR():
                 result: Value = self.fill(node, args, frame)
+                self.meet(node, result, frame)
             case Call() if isinstance(node.op, Operator):
                 try:
                     attrs = {k: _at(v, frame.symbols) for k, v in node.attrs.items()}

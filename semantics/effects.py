@@ -6,7 +6,7 @@ it. All others are pure and total: when they are evaluated cannot be observed.
 
 from __future__ import annotations
 
-from assay.semantics.graph import Call, CallTIR, Constructor, Expr, Match, MatchCast, ShapeExpr, acts
+from assay.semantics.graph import Call, CallTIR, Constructor, Expr, If, Match, MatchCast, ShapeExpr, acts
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
@@ -33,8 +33,10 @@ def can_fail(node: Expr, module: Module) -> bool:
             return not same_type(node.type, node.value.type)
         case ShapeExpr():
             return any(_computed(d) for d in node.dims)
+        case If():  # a size in which the branches may differ could have got another value before
+            return not all(same_type(node.type, b.type) for b in (node.then, node.otherwise))
         case Match():
-            return node.partial
+            return node.partial or not all(same_type(node.type, c.body.type) for c in node.clauses)
         case _:
             return False
 

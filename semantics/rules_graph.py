@@ -205,6 +205,8 @@ def check_data(data: DataDef, module: Module) -> None:
 
 def _check_call_tir(node: CallTIR, kernel: PrimFunc) -> None:
     operands, made = [t for a in node.args for t in flatten(a.type)], flatten(node.type)
+    if any(isinstance(t, TupleType) for t in (node.type.fields if isinstance(node.type, TupleType) else ())):
+        raise Invalid(f"{kernel.name} fills tensors, not {node.type}", label="call_tir.C4")
     types = [*operands, *made]
     if len(operands) != len(kernel.inputs) or len(made) != len(kernel.outputs):
         wanted = f"{len(kernel.inputs)} buffers and fills {len(kernel.outputs)}"
