@@ -61,10 +61,10 @@ from assay.semantics.graph import (
     function,
     show_head,
 )
+from assay.semantics.graph.scopes import Scopes, function_scopes
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, evaluate_dim, show, variables
-from assay.semantics.scopes import Scopes, function_scopes
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, TupleType, Type, flatten, symbols
 from assay.semantics.walk import post_order

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.semantics.graph import Constructor, ExternFunc, Function
+from assay.semantics.graph.scopes import Scopes
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.scopes import Scopes
 from assay.semantics.walk import post_order
 
 Value: TypeAlias = Any

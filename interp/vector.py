@@ -24,10 +24,10 @@ from assay.interp.building import build
 from assay.interp.emit import Kernel, compile_plan
 from assay.interp.plan import make_plan
 from assay.interp.regions import analyse
-from assay.semantics.blocks import without_blocks
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.blocks import without_blocks
 
 RETRACE = 200_000
 """A run that traps is repeated by the definition for this many statements, so that it names the first trap."""

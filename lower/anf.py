@@ -25,8 +25,8 @@ from assay.semantics.graph import (
     Var,
     free_variables,
 )
+from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
-from assay.semantics.scopes import Forest
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import ANYWHERE
 

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from assay.lower.anf import Converted, convert
 from assay.lower.placement import Placement, is_whole
-from assay.semantics.effects import acts, can_fail
 from assay.semantics.graph import Expr, Function, If, Let, Match, Var, free_variables
+from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
 
 

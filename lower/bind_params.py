@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics import graph
-from assay.semantics.analysis import called
+from assay.semantics.analyses.variables import called
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import (
     Bind,
@@ -32,7 +32,7 @@ from assay.semantics.graph import (
     ShapeExpr,
     Var,
 )
-from assay.semantics.matching import Bound, instantiate, instantiate_dim, match_types
+from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim, match_types
 from assay.semantics.module import Module
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, evaluate_dim, variables
 from assay.semantics.types import dims

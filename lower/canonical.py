@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.semantics.effects import acts, can_fail
 from assay.semantics.graph import (
     Constructor,
     Expr,
@@ -22,6 +21,7 @@ from assay.semantics.graph import (
     TupleGetItem,
     Var,
 )
+from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
 from assay.semantics.types import same_type
 from assay.semantics.walk import post_order

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.semantics.analysis import reachable, used_by
-from assay.semantics.effects import acts, can_fail
+from assay.semantics.analyses.variables import reachable, used_by
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Function, Let, Var
+from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import symbols

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from assay.semantics import graph
-from assay.semantics.analysis import symbols_used
+from assay.semantics.analyses.variables import symbols_used
 from assay.semantics.graph import Call, Constant, Expr, Function, GlobalVar, Let, Match, Var, free_variables
+from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Definition, Module
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.scopes import function_scopes
 from assay.semantics.types import FuncType, Type, TypeVar, dims, symbols
 from assay.semantics.walk import post_order, rewrite
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from assay.semantics.effects import can_fail
-from assay.semantics.expression import Expr as Scalar
 from assay.semantics.graph import (
     Call,
     CallTIR,
@@ -28,9 +26,11 @@ from assay.semantics.graph import (
     Var,
     free_variables,
 )
+from assay.semantics.graph.effects import can_fail
+from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Var as Symbol, variables
-from assay.semantics.scopes import Forest
+from assay.semantics.scalar.expression import Expr as Scalar
 from assay.semantics.types import Type, dims, symbols
 from assay.semantics.walk import post_order
 

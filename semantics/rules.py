@@ -11,10 +11,10 @@ from math import prod
 
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
+from assay.semantics.graph.rules import broken_rules, check_data
 from assay.semantics.module import Module, Program
-from assay.semantics.rules_graph import broken_rules, check_data
-from assay.semantics.rules_tensor import check_prim_func
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.types import DataDef
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from assay.semantics.effects import acts
 from assay.semantics.graph import Expr, Function, Let
+from assay.semantics.graph.effects import acts
 from assay.verify.anf_shape import named
 from assay.verify.nesting import is_atom
 from assay.verify.numbering import Numbered

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.semantics.effects import can_fail
 from assay.semantics.graph import Expr, Function, If, Let, Match
+from assay.semantics.graph.effects import can_fail
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order
 from assay.verify.events import Walk, cover, scrutiny

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from assay.semantics.effects import acts
 from assay.semantics.graph import Dataflow, Expr, Function, If, Let, Match, Var, free_variables, show_head
+from assay.semantics.graph.effects import acts
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import same_type
 from assay.semantics.walk import post_order

@@ -17,7 +17,6 @@ import onnx
 
 from assay.interp import graph, machine
 from assay.lower.c import CSource
-from assay.semantics.blocks import without_blocks
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Crash, Invalid, Trap
@@ -26,6 +25,7 @@ from assay.semantics.module import Module, Step
 from assay.semantics.ops import operator
 from assay.semantics.scalar import TRANSCENDENTAL, Apply
 from assay.semantics.tensor import PrimFunc, program_order
+from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
 from assay.verify.backends import backend
 from assay.verify.compiled import Compiled, Look, compile_c

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from assay.semantics.effects import acts, can_fail
 from assay.semantics.graph import Expr, Fields, Function, If, Let, Made, Match, Pattern, Var, show_head
+from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order
 from assay.verify.nesting import Nesting, Part, Undecided, is_atom

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from assay.interp import vector
+from assay.semantics.analyses.equality import first_difference
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.dtypes import dtype
-from assay.semantics.equality import first_difference
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call, show_head, var
 from assay.semantics.module import Module

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.semantics.effects import acts, can_fail
 from assay.semantics.graph import (
     Bind,
     Call,
@@ -30,9 +29,10 @@ from assay.semantics.graph import (
     ShapeExpr,
     Var,
 )
+from assay.semantics.graph.effects import acts, can_fail
+from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
-from assay.semantics.scopes import Forest
 from assay.semantics.types import FuncType, TensorType, Type, dims, symbols
 from assay.semantics.walk import post_order
 

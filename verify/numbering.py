@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.effects import acts, kernel_can_trap
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.graph import (
     AssertOp,
@@ -39,6 +38,7 @@ from assay.semantics.graph import (
     Var,
     show_head,
 )
+from assay.semantics.graph.effects import acts, kernel_can_trap
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol

@@ -21,7 +21,6 @@ from assay.lower.c.names import comment
 from assay.lower.c.ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
 from assay.lower.c.range import Known, Ranges
 from assay.lower.c.tables import needs_math, static_table, storage
-from assay.semantics.blocks import without_blocks
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.scalar import Const, Load, Var
@@ -41,6 +40,7 @@ from assay.semantics.tensor import (
     While,
     program_order,
 )
+from assay.semantics.tensor.blocks import without_blocks
 
 TRAPS = {
     "assertion": "ASSERT",

@@ -1,7 +1,7 @@
 """Transcendental functions in C: libm, or the shared routines (rule M10; specs/lower.md, "c").
 
 Every function that a model uses stands twice, and the macro NAME_REPRODUCIBLE chooses: the compiler's libm, or the
-straight-line program of `assay.semantics.transcendental`, printed operation by operation, which the interpreters run too.
+straight-line program of `assay.semantics.scalar.transcendental`, printed operation by operation, which the interpreters run too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from assay.lower.c.ops import SHORT, Code, Ops, scalar_type
 from assay.lower.c.range import Ranges
 from assay.semantics.dtypes import FLOAT32, FLOAT64, DType
 from assay.semantics.errors import Crash
-from assay.semantics.transcendental import ROUTINES
+from assay.semantics.scalar.transcendental import ROUTINES
 
 
 def function(library: Library, op: str, of: DType) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.semantics.alias import Origin, bindings, origins, result
-from assay.semantics.effects import kernel_can_trap
 from assay.semantics.graph import CallTIR, Var
+from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.module import Module
 
 

@@ -19,7 +19,7 @@ from assay.semantics import graph
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constant, Dataflow, Expr, Function, Var
-from assay.semantics.matching import compatible
+from assay.semantics.graph.matching import compatible
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import ANYWHERE, FuncType, TensorType, VirtualDevice, same_type, symbols
 

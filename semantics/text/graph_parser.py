@@ -16,7 +16,7 @@ from typing import Any
 
 from assay.semantics import graph
 from assay.semantics.graph import Dataflow, Expr, Function, Var
-from assay.semantics.matching import compatible, instantiate
+from assay.semantics.graph.matching import compatible, instantiate
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.graph_calls import Calls

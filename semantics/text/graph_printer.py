@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.semantics.graph import Call, CallTIR, Expr, Function, If, Let, Match, TupleGetItem, Var
-from assay.semantics.nodes import Dataflow
+from assay.semantics.graph.nodes import Dataflow
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task

@@ -36,7 +36,7 @@ from assay.semantics.graph import (
     Var,
     Wildcard,
 )
-from assay.semantics.nodes import Dataflow
+from assay.semantics.graph.nodes import Dataflow
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim
 from assay.semantics.tasks import Task, run_task

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.blocks import strides_of
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, DType
 from assay.semantics.scalar import Const, Dim, Expr, Var, cast, const, provably_equal
 from assay.semantics.tensor import Buffer, Region, View
+from assay.semantics.tensor.blocks import strides_of
 from assay.semantics.text.scalars import MODULES, ScalarParser
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor_scope import BlockHead, FunctionHead, Names

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.blocks import strides_of
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Const, Dim, Expr, Var, const, same, variables
 from assay.semantics.tensor import Buffer, PrimFunc, Region, View
+from assay.semantics.tensor.blocks import strides_of
 from assay.semantics.text.outputs import noted
 from assay.semantics.text.scalar_printer import ScalarPrinter, literal
 from assay.semantics.text.scalars import MODULES

@@ -16,7 +16,6 @@ from functools import partial
 
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Invalid, Span
-from assay.semantics.rules_tensor import check_prim_func
 from assay.semantics.scalar import Var
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import (
@@ -33,6 +32,7 @@ from assay.semantics.tensor import (
     program_order,
     seq,
 )
+from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.text.outputs import needs_root, noted, written
 from assay.semantics.text.scalars import MODULES
 from assay.semantics.text.source import Source

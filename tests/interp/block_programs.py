@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.derived import DEFINITIONS
 from assay.semantics.dtypes import BOOL
 from assay.semantics.scalar import Expr, Var, apply, both, choice, const, either
+from assay.semantics.scalar.derived import DEFINITIONS
 from assay.semantics.tensor import (
     Alias,
     Allocate,

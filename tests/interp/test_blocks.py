@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from assay.interp import tensor, vector
-from assay.semantics.blocks import without_blocks
-from assay.semantics.derived import DEFINITIONS
 from assay.semantics.dtypes import BOOL, FLOAT32, INT32, INT64, dtype
 from assay.semantics.errors import Invalid, Trap
-from assay.semantics.rules_tensor import check_prim_func
 from assay.semantics.scalar import Choice, Expr, Var, apply, both, cast, choice, const, either, evaluate, select
+from assay.semantics.scalar.derived import DEFINITIONS
 from assay.semantics.tensor import (
     Alias,
     Allocate,
@@ -36,6 +34,8 @@ from assay.semantics.tensor import (
     seq,
     store,
 )
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.tensor.rules import check_prim_func
 from tests.interp.programs import Array, outcome, same_bits
 
 F32 = FLOAT32

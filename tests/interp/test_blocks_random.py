@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from assay.interp import tensor, vector
-from assay.semantics import blocks, within
-from assay.semantics.blocks import without_blocks
-from assay.semantics.derived import DEFINITIONS
 from assay.semantics.dtypes import BOOL
-from assay.semantics.rules_tensor import check_prim_func
 from assay.semantics.scalar import apply, const
-from assay.semantics.tensor import Buffer, PrimFunc, loops, store
+from assay.semantics.scalar.derived import DEFINITIONS
+from assay.semantics.tensor import Buffer, PrimFunc, blocks, loops, store, within
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.tensor.rules import check_prim_func
 from tests.interp.block_programs import random_blocks
 from tests.interp.programs import Array, agree, outcome
 from tests.interp.test_blocks import F32, equal, matmul, one_output, trapped

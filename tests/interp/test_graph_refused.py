@@ -12,9 +12,9 @@ from assay.interp import graph as interp
 from assay.interp.observation import observe
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32
-from assay.semantics.effects import can_fail
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Expr, Function, call, function, get, if_, let, tuple_of, var
+from assay.semantics.graph.effects import can_fail
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol

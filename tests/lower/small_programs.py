@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.builder import Builder
+from assay.semantics.builder.prelude import INT
 from assay.semantics.graph import MatchCast, Var
 from assay.semantics.module import Module
-from assay.semantics.prelude import INT
 
 
 def program(seed: int, size: int = 12) -> tuple[Module, Mapping[str, Any]]:

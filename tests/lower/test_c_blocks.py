@@ -10,11 +10,11 @@ import pytest
 
 from assay.interp import tensor
 from assay.lower.c import emit
-from assay.semantics.blocks import without_blocks
 from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.errors import Trap, Unsupported
 from assay.semantics.scalar import Var, choice, const
 from assay.semantics.tensor import Block, Buffer, PrimFunc, seq, store
+from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.types import TensorType
 from assay.verify.compiled import STRICT, compile_c
 from tests.interp.block_programs import random_blocks

@@ -12,13 +12,13 @@ from assay.interp.observation import observe
 from assay.lower.canonical import canonical_bindings
 from assay.lower.lambda_lift import Lifter, lift_functions
 from assay.semantics import graph
-from assay.semantics.analysis import called
+from assay.semantics.analyses.equality import first_difference, structural_hash
+from assay.semantics.analyses.variables import called
 from assay.semantics.builder import Builder, tensor
-from assay.semantics.equality import first_difference, structural_hash
+from assay.semantics.builder.prelude import INT, make_list, prelude_function, with_prelude
 from assay.semantics.errors import AssayError
 from assay.semantics.graph import Call, Expr, Function, Let, Var
 from assay.semantics.module import Module
-from assay.semantics.prelude import INT, make_list, prelude_function, with_prelude
 from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.walk import post_order

@@ -26,9 +26,9 @@ from assay.lower.schedule.search import Puzzle, beam, search, solve
 from assay.lower.schedule.work import Work, peak
 from assay.semantics.alias import bindings
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64
-from assay.semantics.effects import can_fail, kernel_can_trap
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Expr, call, call_tir, function, if_, let, var
+from assay.semantics.graph.effects import can_fail, kernel_can_trap
 from assay.semantics.module import Module
 from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import Var as Symbol

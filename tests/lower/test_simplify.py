@@ -15,15 +15,15 @@ from assay.lower.bind_params import bind_params
 from assay.lower.canonical import canonical_bindings
 from assay.lower.dead_code import dead_code, remove_dead_bindings, remove_unreachable
 from assay.semantics import graph
-from assay.semantics.analysis import called
+from assay.semantics.analyses.equality import first_difference, structural_equal, structural_hash
+from assay.semantics.analyses.variables import called
 from assay.semantics.builder import Builder, tensor
-from assay.semantics.equality import first_difference, structural_equal, structural_hash
+from assay.semantics.builder.prelude import INT, make_list, prelude_function, with_prelude
+from assay.semantics.builder.te import compute
 from assay.semantics.errors import AssayError, Invalid
 from assay.semantics.graph import Call, Expr, Function, Let, MatchCast, Var
 from assay.semantics.module import Module
-from assay.semantics.prelude import INT, make_list, prelude_function, with_prelude
 from assay.semantics.rules import check
-from assay.semantics.te import compute
 from assay.semantics.types import VirtualDevice
 from assay.semantics.walk import post_order, rewrite
 from tests.lower.small_programs import program
@@ -377,7 +377,7 @@ def fuse_multiply_add(module: Module) -> Module:
         return node
 
     def fused(x: Expr, y: Expr, c: Expr) -> Expr:
-        from assay.semantics.te import tensor_function
+        from assay.semantics.builder.te import tensor_function
 
         def formula(a: Any, b: Any, c: Any) -> Any:
             return compute(a.shape, lambda i, j: a[i, j] * b[i, j] + c[i, j])

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from assay.lower.dead_code import DeadCode
-from assay.semantics.analysis import called
+from assay.semantics.analyses.variables import called
 from assay.semantics.builder import Builder, tensor
-from assay.semantics.effects import acts
 from assay.semantics.graph import (
     Call,
     Expr,
@@ -29,6 +28,7 @@ from assay.semantics.graph import (
     get,
     tuple_of,
 )
+from assay.semantics.graph.effects import acts
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from assay.semantics.effects import acts, can_fail
 from assay.semantics.graph import (
     Bind,
     Clause,
@@ -28,6 +27,7 @@ from assay.semantics.graph import (
     Var,
     free_variables,
 )
+from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
 
 Path = tuple[tuple[int, int], ...]

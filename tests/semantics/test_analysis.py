@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from assay.semantics import graph
-from assay.semantics.analysis import (
+from assay.semantics.analyses.dump import dump
+from assay.semantics.analyses.variables import (
     all_variables,
     bound_variables,
     called,
@@ -20,13 +21,12 @@ from assay.semantics.analysis import (
     symbols_used,
 )
 from assay.semantics.builder import Builder, tensor
+from assay.semantics.builder.prelude import INT, LIST, cons, list_of, nil, prelude
+from assay.semantics.builder.te import compute
 from assay.semantics.dtypes import FLOAT32
-from assay.semantics.dump import dump
 from assay.semantics.graph import Expr, Var
 from assay.semantics.module import Module
-from assay.semantics.prelude import INT, LIST, cons, list_of, nil, prelude
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.te import compute
 from assay.semantics.types import DataDef, DataType, FuncType, RefType, TensorType, TupleType, Type
 
 DEEP = 100_000

@@ -11,15 +11,15 @@ from assay.interp.graph import run
 from assay.interp.observation import observe
 from assay.lower.anf import to_anf
 from assay.semantics import graph
+from assay.semantics.analyses.equality import first_difference, structural_equal
 from assay.semantics.builder import Builder, func_type, tensor, tuple_type
-from assay.semantics.builder_bindings import ATOMS
-from assay.semantics.equality import first_difference, structural_equal
+from assay.semantics.builder.bindings import ATOMS
+from assay.semantics.builder.prelude import INT, LIST, cons, list_of, nil, prelude
+from assay.semantics.builder.te import compute, reduce, tensor_function
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Expr, Function, If, Let, Match
 from assay.semantics.module import Module
-from assay.semantics.prelude import INT, LIST, cons, list_of, nil, prelude
 from assay.semantics.rules import check
-from assay.semantics.te import compute, reduce, tensor_function
 from assay.semantics.tensor import Buffer, Stmt, loops, store
 from assay.semantics.types import FuncType, TensorType
 from assay.semantics.walk import post_order

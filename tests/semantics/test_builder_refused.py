@@ -11,10 +11,10 @@ import pytest
 from assay.interp.graph import run
 from assay.semantics import graph
 from assay.semantics.builder import Builder, tensor
+from assay.semantics.builder.prelude import INT, LIST, cons
+from assay.semantics.builder.te import compute
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Var
-from assay.semantics.prelude import INT, LIST, cons
-from assay.semantics.te import compute
 from assay.semantics.types import DataDef
 
 

@@ -12,15 +12,15 @@ import pytest
 from assay.interp import vector
 from assay.lower.pipeline import passes
 from assay.semantics import graph
+from assay.semantics.analyses.equality import first_difference, structural_equal, structural_hash
 from assay.semantics.builder import Builder, tensor
+from assay.semantics.builder.prelude import INT, prelude
+from assay.semantics.builder.te import compute, reduce, tensor_function
 from assay.semantics.dtypes import FLOAT32, INT32
-from assay.semantics.equality import first_difference, structural_equal, structural_hash
 from assay.semantics.graph import Call, Expr, Function
 from assay.semantics.module import Module
 from assay.semantics.ops import operator
-from assay.semantics.prelude import INT, prelude
 from assay.semantics.scalar import Var as Symbol, const
-from assay.semantics.te import compute, reduce, tensor_function
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import (
     FuncType,

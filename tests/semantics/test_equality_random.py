@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from assay.semantics import graph
-from assay.semantics.equality import first_difference, structural_equal, structural_hash
+from assay.semantics.analyses.equality import first_difference, structural_equal, structural_hash
+from assay.semantics.builder.prelude import prelude
 from assay.semantics.errors import Span
 from assay.semantics.graph import Call, Expr, Function
-from assay.semantics.prelude import prelude
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.walk import post_order
 from tests.lower.small_programs import program
@@ -116,8 +116,8 @@ def test_large_programs() -> None:
 
 
 SCRIPT = """
-from assay.semantics.equality import structural_hash
-from assay.semantics.prelude import prelude
+from assay.semantics.analyses.equality import structural_hash
+from assay.semantics.builder.prelude import prelude
 from assay.semantics.walk import post_order, rewrite
 from tests.lower.small_programs import program
 print(structural_hash(prelude()), structural_hash(program(3)[0]), structural_hash(program(3)[0], sharing=False))

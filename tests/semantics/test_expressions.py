@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from assay.semantics import arithmetic
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, UINT8, DType, dtype
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import (
@@ -21,6 +20,7 @@ from assay.semantics.scalar import (
     Interner,
     Var,
     apply,
+    arithmetic,
     cast,
     const,
     evaluate,

@@ -7,9 +7,9 @@ import pytest
 
 from assay.interp.graph import run
 from assay.semantics.builder import Builder, tensor
+from assay.semantics.builder.layers import Conv2d, Layer, LayerNorm, Linear, Parameter, Sequential, export
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
-from assay.semantics.layers import Conv2d, Layer, LayerNorm, Linear, Parameter, Sequential, export
 from assay.semantics.rules import check
 
 

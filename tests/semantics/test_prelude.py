@@ -12,10 +12,7 @@ import pytest
 from assay.interp.graph import run
 from assay.interp.values import Data
 from assay.semantics.builder import Builder, tensor
-from assay.semantics.errors import Invalid, Trap
-from assay.semantics.graph import Call, Expr, Var
-from assay.semantics.module import Module
-from assay.semantics.prelude import (
+from assay.semantics.builder.prelude import (
     INT,
     LIST,
     OPTION,
@@ -32,6 +29,9 @@ from assay.semantics.prelude import (
     tree_of,
     with_prelude,
 )
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.graph import Call, Expr, Var
+from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.types import DataDef, FuncType, TupleType
 from assay.semantics.walk import rewrite

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from assay.semantics.arithmetic import OPERATIONS, convert, operation
 from assay.semantics.dtypes import DTYPES, DType, dtype
 from assay.semantics.errors import Trap
+from assay.semantics.scalar.arithmetic import OPERATIONS, convert, operation
 
 INTEGERS = [d for d in DTYPES.values() if d.is_integer]
 FLOATS = [d for d in DTYPES.values() if d.is_float]

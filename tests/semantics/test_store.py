@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from assay.lower.kernels import build
-from assay.semantics import graph, nodes
+from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.errors import Invalid, Span
-from assay.semantics.graph import Expr, call, constant, function, if_, let, show_head, tuple_of, var
+from assay.semantics.graph import Expr, call, constant, function, if_, let, nodes, show_head, tuple_of, var
 from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol

@@ -13,14 +13,14 @@ from hypothesis import given, settings, strategies as st
 
 from assay.interp.graph import run
 from assay.semantics import graph as g
+from assay.semantics.analyses.equality import first_difference
+from assay.semantics.builder.prelude import prelude
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64, dtype
-from assay.semantics.equality import first_difference
 from assay.semantics.errors import Span
 from assay.semantics.graph import Call, Dataflow, Expr, Function, Let, call, constant, function, let, var
 from assay.semantics.module import Module
 from assay.semantics.operator import Example, Operator
 from assay.semantics.ops import OPERATORS
-from assay.semantics.prelude import prelude
 from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse, show, show_function
 from assay.semantics.text.relax_ops import coverage, from_relax, to_relax

@@ -12,8 +12,8 @@ import onnx
 import pytest
 
 from assay.interp.graph import run
+from assay.semantics.analyses.equality import first_difference
 from assay.semantics.dtypes import DTYPES, FLOAT32, INT64, dtype
-from assay.semantics.equality import first_difference
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import GlobalVar, call, call_tir, constant, constructor, function, tuple_of, var
 from assay.semantics.module import Module, Program

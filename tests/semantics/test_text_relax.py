@@ -14,7 +14,7 @@ from tvm import relax
 from tvm.script import from_source
 
 from assay.interp.graph import run
-from assay.semantics.equality import first_difference
+from assay.semantics.analyses.equality import first_difference
 from assay.semantics.errors import Unsupported
 from assay.semantics.module import Module
 from assay.semantics.rules import check

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from assay.interp import tensor
+from assay.semantics.analyses.tensor_equal import same_function
 from assay.semantics.dtypes import BOOL, FLOAT32, INT32
 from assay.semantics.errors import Unsupported
 from assay.semantics.module import Module
@@ -43,7 +44,6 @@ from assay.semantics.tensor import (
     seq,
     store,
 )
-from assay.semantics.tensor_equal import same_function
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor_parser import parse_prim_func
 from assay.semantics.text.tensor_printer import DEEPEST, module_symbols, print_prim_func

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.semantics import scalar, transcendental
+from assay.semantics import scalar
 from assay.semantics.dtypes import DTYPES, FLOAT64, DType, dtype
-from assay.semantics.transcendental import BLOCK, ROUTINES, Routine
+from assay.semantics.scalar import transcendental
+from assay.semantics.scalar.transcendental import BLOCK, ROUTINES, Routine
 
 Array = np.ndarray[Any, Any]
 

@@ -10,8 +10,8 @@ import pytest
 
 from assay.interp.observation import observe
 from assay.lower.anf import to_anf
+from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.dtypes import FLOAT32
-from assay.semantics.equality import structural_equal
 from assay.semantics.graph import Expr, Function, call, function, let, var
 from assay.semantics.module import Module
 from assay.semantics.rules import check

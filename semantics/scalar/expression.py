@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from assay.semantics.arithmetic import operation, rounded
 from assay.semantics.dtypes import BOOL, INT64, DType, dtype
 from assay.semantics.errors import Crash, Invalid, Trap
+from assay.semantics.scalar.arithmetic import operation, rounded
 
 if TYPE_CHECKING:
     from assay.semantics.tensor import Buffer

@@ -16,7 +16,7 @@ import numpy as np
 
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Span
-from assay.semantics.nodes import (
+from assay.semantics.graph.nodes import (
     Bind,
     Constant,
     Constructor,

@@ -1,6 +1,6 @@
 """The graph IR: expressions over tensors, with sharing by identity (rule M2; specs/semantics.md, "Graph IR").
 
-The nodes are in `assay.semantics.nodes`; here are the constructors that derive a node's type from its parts and check
+The nodes are in `assay.semantics.graph.nodes`; here are the constructors that derive a node's type from its parts and check
 them. A node with two parents is one evaluation.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid, Span
-from assay.semantics.matching import compatible, instantiate, join, match_types
-from assay.semantics.nodes import (
+from assay.semantics.graph.matching import compatible, instantiate, join, match_types
+from assay.semantics.graph.nodes import (
     AssertOp,
     Bind,
     Call,

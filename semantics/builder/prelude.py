@@ -13,11 +13,11 @@ from dataclasses import replace
 from functools import cache
 
 from assay.semantics import graph
-from assay.semantics.analysis import reachable
+from assay.semantics.analyses.equality import structural_equal
+from assay.semantics.analyses.variables import reachable
 from assay.semantics.builder import Builder
-from assay.semantics.builder_scopes import FunctionScope
+from assay.semantics.builder.scopes import FunctionScope
 from assay.semantics.dtypes import BOOL, INT32
-from assay.semantics.equality import structural_equal
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constructor, Expr, GlobalVar, Var
 from assay.semantics.module import Definition, Module

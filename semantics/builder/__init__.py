@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from assay.semantics import graph, rules
-from assay.semantics.builder_bindings import Bindings
-from assay.semantics.builder_scopes import (
+from assay.semantics.analyses.equality import structural_equal, structural_hash
+from assay.semantics.builder.bindings import Bindings
+from assay.semantics.builder.scopes import (
     Described,
     FunctionScope,
     IfScope,
@@ -33,7 +34,7 @@ from assay.semantics.builder_scopes import (
     tensor,
     tuple_type,
 )
-from assay.semantics.equality import structural_equal, structural_hash
+from assay.semantics.builder.te import parameter_names, renamed, tensor_function
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import (
     Dataflow,
@@ -42,12 +43,11 @@ from assay.semantics.graph import (
     GlobalVar,
     Var,
 )
-from assay.semantics.matching import Bound, instantiate, match_types
+from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.module import Definition, Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Dim, Var as Symbol
-from assay.semantics.te import parameter_names, renamed, tensor_function
 from assay.semantics.tensor import Buffer, PrimFunc, Stmt
 from assay.semantics.types import DataDef, FuncType, TensorType, TupleType, Type, TypeVar, flatten, same_type
 
@@ -330,7 +330,7 @@ class Builder(Bindings):
         return self._call_tir(func, operands, types, scalars, name)
 
     def emit_te(self, formula: Callable[..., Any], *args: Any, name: str = "") -> Var:
-        """Emits the call of the tensor function that a formula describes: see `assay.semantics.te`."""
+        """Emits the call of the tensor function that a formula describes: see `assay.semantics.builder.te`."""
         operands = [self.operand(a) for a in args]
         types = [t for a in operands for t in flatten(a.type)]
         return self._call_tir(tensor_function(_python_name(formula, name), formula, types), operands, types, (), name)

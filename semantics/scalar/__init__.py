@@ -1,7 +1,7 @@
 """The scalar language: dims, indices, constraints and tensor-IR arithmetic (specs/semantics.md, "Scalars").
 
 One language with one meaning. A scalar expression is a tree of `Var`, `Const`, `Apply`, `Cast`, `Load` and `Choice`, built by
-`assay.semantics.expression`; what each operation does to numbers stands once, in `assay.semantics.arithmetic`. Here they
+`assay.semantics.scalar.expression`; what each operation does to numbers stands once, in `assay.semantics.scalar.arithmetic`. Here they
 come together: evaluation, structure and linear forms.
 
     n = Var("n")
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from assay.semantics.arithmetic import (
+from assay.semantics.dtypes import INT64
+from assay.semantics.errors import Crash, Invalid
+from assay.semantics.scalar.arithmetic import (
     ANY,
     DERIVED,
     NUMERIC,
@@ -27,9 +29,7 @@ from assay.semantics.arithmetic import (
     convert,
     operation,
 )
-from assay.semantics.dtypes import INT64
-from assay.semantics.errors import Crash, Invalid
-from assay.semantics.expression import (
+from assay.semantics.scalar.expression import (
     Apply,
     Cast,
     Choice,

@@ -164,10 +164,10 @@ OPERATIONS: dict[str, Operation] = {
 """Every operation that is exact or correctly rounded."""
 
 TRANSCENDENTAL: dict[str, Operation] = {}
-"""Operations whose value is *an* implementation within a bound; `assay.semantics.transcendental` fills this table."""
+"""Operations whose value is *an* implementation within a bound; `assay.semantics.scalar.transcendental` fills this table."""
 
 DERIVED: dict[str, Operation] = {}
-"""Operations that are short for an expression of others; `assay.semantics.derived` fills this table."""
+"""Operations that are short for an expression of others; `assay.semantics.scalar.derived` fills this table."""
 
 
 def operation(name: str) -> Operation:

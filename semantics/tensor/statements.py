@@ -76,7 +76,7 @@ class Stmt:
         return ()
 
     def __repr__(self) -> str:
-        from assay.semantics.tensor_show import show_stmt
+        from assay.semantics.tensor.show import show_stmt
 
         return show_stmt(self)
 
@@ -375,7 +375,7 @@ class PrimFunc:
         return tuple(b for s in program_order(self.body) for b in allocated(s))
 
     def __repr__(self) -> str:
-        from assay.semantics.tensor_show import show_stmt
+        from assay.semantics.tensor.show import show_stmt
 
         params = ", ".join([*map(repr, self.params), *(f"{v.name}: T.{v.dtype}" for v in self.scalars)])
         return f"def {self.name}({params}):\n{show_stmt(self.body, 1)}"

@@ -41,12 +41,12 @@ from assay.semantics.graph import (
     acts,
     show_head,
 )
-from assay.semantics.matching import Bound, instantiate, match_types
+from assay.semantics.graph.matching import Bound, instantiate, match_types
+from assay.semantics.graph.patterns import covers
+from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.patterns import covers
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
-from assay.semantics.scopes import Forest
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import (
     UNIT,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.builder_scopes import Frame, FunctionScope
+from assay.semantics.builder.scopes import Frame, FunctionScope
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import (
     Call,

@@ -13,11 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from assay.semantics.graph import Expr, show_head
-from assay.semantics.module import Module
-from assay.semantics.nodes import Dataflow, Var
-from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol
-from assay.semantics.structure import (
+from assay.semantics.analyses.structure import (
     NAMES,
     Bits,
     Node,
@@ -29,6 +25,10 @@ from assay.semantics.structure import (
     labels,
     view,
 )
+from assay.semantics.graph import Expr, show_head
+from assay.semantics.graph.nodes import Dataflow, Var
+from assay.semantics.module import Module
+from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol
 from assay.semantics.tensor import Buffer, PrimFunc, Stmt
 from assay.semantics.types import FuncType, ShapeType, TensorType, Type, TypeVar, dims, symbols
 from assay.semantics.walk import post_order

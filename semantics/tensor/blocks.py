@@ -18,11 +18,11 @@ from functools import reduce
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
-from assay.semantics.arithmetic import DERIVED
-from assay.semantics.derived import expand
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Crash
 from assay.semantics.scalar import Apply, Choice, Const, Dim, Expr, Load, Var, apply, cast, const, same, select
+from assay.semantics.scalar.arithmetic import DERIVED
+from assay.semantics.scalar.derived import expand
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import (
     Alias,
@@ -45,8 +45,8 @@ from assay.semantics.tensor import (
     program_order,
     seq,
 )
+from assay.semantics.tensor.within import Within
 from assay.semantics.walk import post_order, rewrite
-from assay.semantics.within import Within
 
 _done: WeakKeyDictionary[PrimFunc, PrimFunc] = WeakKeyDictionary()
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.semantics.graph import free_variables
-from assay.semantics.module import Definition, Module, Program
-from assay.semantics.nodes import (
+from assay.semantics.graph.nodes import (
     Call,
     CallTIR,
     Constructor,
@@ -26,6 +25,7 @@ from assay.semantics.nodes import (
     ShapeExpr,
     Var,
 )
+from assay.semantics.module import Definition, Module, Program
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
 from assay.semantics.types import DataDef, DataType, FuncType, ShapeType, TensorType, Type, dims
 from assay.semantics.walk import post_order

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.semantics.scalar import show
-from assay.semantics.statements import (
+from assay.semantics.tensor.statements import (
     Alias,
     Allocate,
     AllocateConst,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.semantics.analyses.structure import NAMES, Node, labelled
 from assay.semantics.graph import Expr
+from assay.semantics.graph.nodes import Constant
 from assay.semantics.module import Module, Program
-from assay.semantics.nodes import Constant
 from assay.semantics.scalar import Expr as Scalar, show
-from assay.semantics.structure import NAMES, Node, labelled
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc
 from assay.semantics.types import ANYWHERE, DataDef, TensorType, TypeVar, VirtualDevice, show_type
 

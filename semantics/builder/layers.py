@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.semantics.builder import Builder
-from assay.semantics.builder_scopes import Described, tensor
+from assay.semantics.builder.scopes import Described, tensor
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Var
 from assay.semantics.module import Module

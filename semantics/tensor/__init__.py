@@ -1,7 +1,7 @@
 """The tensor IR: loops over buffers (rule M6; specs/semantics.md, "Tensor IR").
 
 A `PrimFunc` takes buffers and writes into the last `num_outputs` of them (destination passing). Its meaning is one
-iteration after another, as `assay.interp.tensor` spells out. The nodes are those of `assay.semantics.statements`.
+iteration after another, as `assay.interp.tensor` spells out. The nodes are those of `assay.semantics.tensor.statements`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Dim, Expr, Number, Var, const
-from assay.semantics.statements import (
+from assay.semantics.tensor.show import show_stmt
+from assay.semantics.tensor.statements import (
     INDEPENDENT,
     Alias,
     Allocate,
@@ -39,7 +40,6 @@ from assay.semantics.statements import (
     loads,
     program_order,
 )
-from assay.semantics.tensor_show import show_stmt
 
 __all__ = [
     "INDEPENDENT",
