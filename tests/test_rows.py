@@ -40,7 +40,7 @@ from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, loops, store
 from assay.semantics.types import FuncType, TensorType, VirtualDevice
-from assay.verify.anf_check import check_anf
+from assay.verify.anf import check_anf
 from assay.verify.plan import check_pool, neighbours
 
 F = TensorType((2, 3), FLOAT32)

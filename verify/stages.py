@@ -18,7 +18,7 @@ from assay.semantics.rules import check as check_rules
 from assay.semantics.store import ArrayWriter, encode
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.walk import post_order
-from assay.verify.anf_check import check_anf
+from assay.verify.anf import check_anf
 from assay.verify.constants_check import check_constants, table_slots
 from assay.verify.evidence import Evidence, checked, plural, refuted, size
 from assay.verify.legalize_check import check_claim, check_legalize

@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.table import Table
 
 from assay.lower.anf import to_anf
-from assay.lower.bbnf import to_bbnf
+from assay.lower.anf.bbnf import to_bbnf
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order
-from assay.verify.anf_check import check_anf
+from assay.verify.anf import check_anf
 from tests.lower.anf_shapes import SHAPES
 
 SIZES = (1_000, 10_000, 100_000)

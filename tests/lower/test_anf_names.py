@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from assay.lower.anf import to_anf
-from assay.lower.names import Names
+from assay.lower.anf.names import Names
 from assay.semantics import graph as g
 from assay.semantics.errors import Span
 from assay.semantics.graph import (

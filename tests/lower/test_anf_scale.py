@@ -15,7 +15,7 @@ import pytest
 
 from assay.interp.observation import observe
 from assay.lower.anf import to_anf
-from assay.lower.bbnf import to_bbnf
+from assay.lower.anf.bbnf import to_bbnf
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import (
     Constructor,
@@ -35,7 +35,7 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.store import ArrayWriter, encode
 from assay.semantics.walk import post_order
-from assay.verify.bbnf_check import why_not_bbnf
+from assay.verify.anf.bbnf import why_not_bbnf
 from tests.lower.anf_shapes import SHAPES, F
 from tests.lower.anf_text import blocks, text
 from tests.lower.shared_programs import program

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from assay.interp.observation import observe
-from assay.lower.bbnf import to_bbnf
+from assay.lower.anf.bbnf import to_bbnf
 from assay.semantics import graph as g
 from assay.semantics.errors import Span
 from assay.semantics.graph import Expr, Function, GlobalVar, Var, call, constant, function, if_, let, tuple_of, var
 from assay.semantics.module import Definition, Module
 from assay.semantics.rules import check
 from assay.semantics.types import UNIT, FuncType, RefType
-from assay.verify.bbnf_check import is_bbnf, why_not_bbnf
+from assay.verify.anf.bbnf import is_bbnf, why_not_bbnf
 from tests.lower.anf_text import same_text
 from tests.lower.test_anf_pass import BIT, INT, UNARY, add, div, nat, nat_functions, number
 

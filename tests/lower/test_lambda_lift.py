@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from assay.interp.observation import observe
-from assay.lower.canonical import canonical_bindings
-from assay.lower.lambda_lift import Lifter, lift_functions
+from assay.lower.simplify.canonical import canonical_bindings
+from assay.lower.simplify.lambda_lift import Lifter, lift_functions
 from assay.semantics import graph
 from assay.semantics.analyses.equality import first_difference, structural_hash
 from assay.semantics.analyses.variables import called

@@ -7,8 +7,8 @@ import pytest
 
 from assay.interp.observation import observe
 from assay.lower.anf import to_anf
-from assay.lower.graph_pattern import Pattern, anything, constant, field, fields, match, op
 from assay.lower.rewriting import extract, rewrite_matches
+from assay.lower.rewriting.pattern import Pattern, anything, constant, field, fields, match, op
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid

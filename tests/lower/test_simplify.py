@@ -11,9 +11,9 @@ import pytest
 
 from assay.interp.graph import run
 from assay.interp.observation import Observation, observe
-from assay.lower.bind_params import bind_params
-from assay.lower.canonical import canonical_bindings
-from assay.lower.dead_code import dead_code, remove_dead_bindings, remove_unreachable
+from assay.lower.simplify.bind_params import bind_params
+from assay.lower.simplify.canonical import canonical_bindings
+from assay.lower.simplify.dead_code import dead_code, remove_dead_bindings, remove_unreachable
 from assay.semantics import graph
 from assay.semantics.analyses.equality import first_difference, structural_equal, structural_hash
 from assay.semantics.analyses.variables import called

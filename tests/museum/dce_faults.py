@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.dead_code import DeadCode
+from assay.lower.simplify.dead_code import DeadCode
 from assay.semantics.analyses.variables import called
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.graph import (

@@ -21,7 +21,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
-from assay.verify.anf_check import check_anf
+from assay.verify.anf import check_anf
 
 F = TensorType((2, 3), FLOAT32)
 B = TensorType((), BOOL)

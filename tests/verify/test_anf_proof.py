@@ -28,7 +28,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.module import Module
 from assay.semantics.types import FuncType, TensorType
-from assay.verify.anf_check import check_anf, function_fault
+from assay.verify.anf import check_anf, function_fault
 from tests.museum.naive_anf import naive_anf
 
 F = TensorType((2, 3), FLOAT32)

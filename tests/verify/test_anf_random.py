@@ -14,7 +14,7 @@ from assay.interp.observation import observe
 from assay.lower.anf import to_anf
 from assay.semantics.module import Module
 from assay.semantics.rules import check
-from assay.verify.anf_check import check_anf
+from assay.verify.anf import check_anf
 from tests.museum.mutations import mutated
 from tests.verify.programs import Maker, inputs
 

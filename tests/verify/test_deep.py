@@ -18,7 +18,7 @@ from assay.semantics.rules import check
 from assay.semantics.text.module_printer import show
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
-from assay.verify.anf_check import check_anf
+from assay.verify.anf import check_anf
 
 CALLS = 100_000
 X = var("x", TensorType((2,), FLOAT32))

@@ -11,11 +11,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from assay.semantics.graph import Expr, Function, If, Let, Match, TupleGetItem
-from assay.verify.anf_shape import is_opaque, named
-from assay.verify.events import inner_path, root_path
-from assay.verify.nesting import Undecided, is_atom
+from assay.verify.anf.shape import is_opaque, named
 from assay.verify.numbering import GROWTH, STEPS, Numbered
-from assay.verify.terms import Table
+from assay.verify.numbering.events import inner_path, root_path
+from assay.verify.numbering.nesting import Undecided, is_atom
+from assay.verify.numbering.terms import Table
 
 Place = tuple[int, int]
 """A scope: the number of the function (-1 for the outermost) and the path inside its body."""

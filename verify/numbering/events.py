@@ -17,7 +17,7 @@ from assay.semantics.graph import Expr, Fields, Function, If, Let, Made, Match, 
 from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order
-from assay.verify.nesting import Nesting, Part, Undecided, is_atom
+from assay.verify.numbering.nesting import Nesting, Part, Undecided, is_atom
 
 
 class Numbers(Protocol):

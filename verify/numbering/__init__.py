@@ -44,9 +44,9 @@ from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ANYWHERE, TensorType, TupleType, Type, flatten
-from assay.verify.events import Budget, Walk, patterns, walk_body
-from assay.verify.nesting import Nesting, Undecided, is_atom, nesting, plain_symbols
-from assay.verify.terms import Key, Table, attrs_key, constant_key, dim_text, type_text
+from assay.verify.numbering.events import Budget, Walk, patterns, walk_body
+from assay.verify.numbering.nesting import Nesting, Undecided, is_atom, nesting, plain_symbols
+from assay.verify.numbering.terms import Key, Table, attrs_key, constant_key, dim_text, type_text
 
 __all__ = [
     "Budget",
@@ -349,7 +349,7 @@ def number_function(
 
     With `fold`, calls on constants become constants. With `exact`, nothing vanishes but lets and projections: views
     and copies are operations, devices count, and so do the places of what can fail. Undecided where a proof would need
-    too many steps. `least` are heights that functions have at least, see `assay.verify.nesting`.
+    too many steps. `least` are heights that functions have at least, see `assay.verify.numbering.nesting`.
     """
     return Numbering(function, module, table, exact, least or {}).run(fold, seal)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from assay.semantics.graph import Expr, Function, Let
 from assay.semantics.graph.effects import acts
-from assay.verify.anf_shape import named
-from assay.verify.nesting import is_atom
+from assay.verify.anf.shape import named
 from assay.verify.numbering import Numbered
-from assay.verify.terms import Table
+from assay.verify.numbering.nesting import is_atom
+from assay.verify.numbering.terms import Table
 
 
 def difference(one: Numbered, two: Numbered, table: Table) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from assay.lower.graph_pattern import Anything, Found, Lets, Pattern, Where, match, resolved
+from assay.lower.rewriting.pattern import Anything, Found, Lets, Pattern, Where, match, resolved
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constant, Expr, Function, Let, Var, acts, call, function, show_head, var
 from assay.semantics.types import same_type

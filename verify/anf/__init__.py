@@ -2,8 +2,8 @@
 
 Both programs are evaluated symbolically in one table of numbers. Equal numbers of results and of events mean: the same
 value, the same failures and actions in the same order on every path, for every input. Beside that: operands atomic,
-names unique (`assay.verify.anf_shape`), nothing evaluated where or more often than the source evaluates it
-(`assay.verify.anf_work`). The checks know nothing of the pass.
+names unique (`assay.verify.anf.shape`), nothing evaluated where or more often than the source evaluates it
+(`assay.verify.anf.work`). The checks know nothing of the pass.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Mapping
 from assay.semantics.graph import Function, Let, free_variables
 from assay.semantics.module import Module
 from assay.semantics.types import Type, VirtualDevice
-from assay.verify.anf_difference import difference
-from assay.verify.anf_inner import Inner
-from assay.verify.anf_shape import is_opaque, named, shape_fault
-from assay.verify.anf_work import work_fault
-from assay.verify.events import Walk
+from assay.verify.anf.difference import difference
+from assay.verify.anf.inner import Inner
+from assay.verify.anf.shape import is_opaque, named, shape_fault
+from assay.verify.anf.work import work_fault
 from assay.verify.evidence import Evidence, proved, refuted
-from assay.verify.nesting import is_atom
 from assay.verify.numbering import Numbered, Numbering, Undecided, number_function
-from assay.verify.terms import Array, Key, Table, constant_key
+from assay.verify.numbering.events import Walk
+from assay.verify.numbering.nesting import is_atom
+from assay.verify.numbering.terms import Array, Key, Table, constant_key
 
 
 def check_anf(source: Module, target: Module) -> Evidence:

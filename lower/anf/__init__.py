@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from assay.lower.copying import fresh_copy, with_variables
-from assay.lower.names import Names
-from assay.lower.placement import ATOMS, Placement, is_whole
+from assay.lower.anf.copying import fresh_copy, with_variables
+from assay.lower.anf.names import Names
+from assay.lower.anf.placement import ATOMS, Placement, is_whole
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.graph import (
     Clause,

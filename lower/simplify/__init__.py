@@ -1,0 +1,1 @@
+"""Passes that take away what is not needed, or move it (specs/lower.md, "simplify")."""
