@@ -101,8 +101,8 @@ def run(
     args = [given(inputs[p.name], p.type, f"input {p.name!r}", machine.lift) for p in main.params]
     result = machine.call(main, args)
     names: Sequence[str] = main.attrs.get("outputs", ())
-    if names and len(set(names)) != (len(result) if isinstance(result, tuple) else 1):
-        raise Invalid(f"main has {len(set(names))} names for its results, {', '.join(names)}", label="module.C5")
+    if names and len(names) != (len(result) if isinstance(result, tuple) else 1):
+        raise Invalid(f"main has {len(names)} names for its results, {', '.join(names)}", label="module.C5")
     if not isinstance(result, tuple):
         return {names[0] if names else "output_0": result}
     return dict(zip(names or [f"output_{i}" for i in range(len(result))], result, strict=True))

@@ -52,7 +52,7 @@ def test_a_planted_file_name_is_found(tmp_path: Path) -> None:
     (tmp_path / "lower").mkdir()
     (tmp_path / "lower" / "anf.py").touch()
     for page in PAGES:
-        (tmp_path / page).write_text("See `lower/anf`, `lower/` and `lower/a*.py`.\n")
+        (tmp_path / page).write_text("See `lower/anf.py`, `lower/` and `lower/a*.py`.\n")
     assert file_faults(tmp_path) == []
     (tmp_path / "specs" / "interp.md").write_text("See `lower/gone.py`.\n")
     assert file_faults(tmp_path) == ["specs/interp.md: lower/gone.py"]

@@ -1,8 +1,8 @@
 """What nobody needs is left out: bindings (row R35) and definitions (row R24; specs/lower.md, "simplify").
 
 A binding goes if its variable is not used, and evaluating its value neither acts nor can fail: not the value itself,
-nor anything that would be evaluated with it. A symbol counts as a use of the bindings that give it its value. Nothing
-is inlined, so nothing moves into or out of a function.
+nor anything that would be evaluated with it. What gives a size its value can fail, so it stays. Nothing is inlined, so
+nothing moves into or out of a function.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from assay.semantics.analyses.variables import reachable, used_by
+from assay.semantics.analyses.variables import reachable
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Function, Let, Var
 from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
-from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import symbols
 from assay.semantics.walk import post_order, rewrite
 
 
@@ -60,10 +58,6 @@ class DeadCode:
         """The parts that a node needs if it is needed. A let is looked at apart."""
         return node.children
 
-    def needed_symbols(self, node: Expr, seen: set[int]) -> Sequence[Symbol]:
-        """The symbols whose values a node needs."""
-        return used_by(node, seen)
-
     def function(self, function: Function) -> Function:
         """A top-level function without its dead bindings."""
         root: Expr = function
@@ -84,10 +78,6 @@ class DeadCode:
         """The let-bound variables whose bindings stay."""
         live: set[Var] = set()
         waiting: dict[Var, Expr] = {}
-        binders: dict[Symbol, list[Var]] = {}
-        given = {s for p in function.params for s in symbols(p.type)}
-        needed: set[Symbol] = set()
-        seen: set[int] = set()
         done: set[int] = set()
         work: list[Expr] = [function]
 
@@ -101,22 +91,14 @@ class DeadCode:
             if id(node) in done:
                 continue
             done.add(id(node))
-            for s in self.needed_symbols(node, seen):
-                if s not in needed and s not in given:
-                    needed.add(s)
-                    for v in binders.pop(s, ()):
-                        keep(v)
             match node:
                 case Var():
                     keep(node)
                 case Let():
                     waiting[node.var] = node.value
                     work.append(node.body)
-                    own = symbols(node.var.type)
-                    if not silent[id(node.value)] or not needed.isdisjoint(own):
+                    if not silent[id(node.value)]:
                         keep(node.var)
-                    for s in own:
-                        binders.setdefault(s, []).append(node.var)
                 case _:
                     work += self.uses(node)
         return live

@@ -32,7 +32,6 @@ from assay.semantics.graph.effects import acts
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
-from assay.semantics.scalar import Var as Symbol
 from assay.semantics.walk import post_order, rewrite
 
 Inputs = Mapping[str, Any]
@@ -83,11 +82,6 @@ class OnlyTheValueItself(DeadCode):
         result = rewrite(root, lambda n: n.body if isinstance(n, Let) and n.var not in live else n)
         assert isinstance(result, Function)
         return result
-
-
-class SymbolsNeedNothing(DeadCode):
-    def needed_symbols(self, node: Expr, seen: set[int]) -> Sequence[Symbol]:
-        return ()
 
 
 def only_what_is_called(module: Module) -> Module:
@@ -194,14 +188,6 @@ def fails_in_a_branch() -> tuple[Module, Inputs]:
     return b.module(), {"x": ZERO}
 
 
-def size_of_a_choice() -> tuple[Module, Inputs]:
-    b = Builder()
-    with b.function("main", c=tensor(of="bool"), x=tensor("n"), y=tensor("m")) as f:
-        chosen = b.choose(f.c, lambda: f.x, lambda: f.y)
-        b.result(b.shape(chosen.type.shape[0]))
-    return b.module(), {"c": np.bool_(True), "x": np.zeros(2, "float32"), "y": np.zeros(3, "float32")}
-
-
 def handed_on() -> tuple[Module, Inputs]:
     b = Builder()
     with b.function("next", x=SCALAR) as step:
@@ -252,7 +238,6 @@ FAULTS = [
     Fault("failures", "a division by zero is dropped", dead_code_of(FailuresAreDead), fails),
     Fault("calls", "a call of a function that prints is dropped", dead_code_of(CallsAreDead), calls_what_acts),
     Fault("branches", "what a branch evaluates is not looked at", dead_code_of(OnlyTheValueItself), fails_in_a_branch),
-    Fault("symbols", "the binding that gives a size is dropped", dead_code_of(SymbolsNeedNothing), size_of_a_choice),
     Fault("handed on", "a function that is only handed on is dropped", only_what_is_called, handed_on),
     Fault("inlined", "a read moves into a function that runs later", into_functions, read_before_a_write),
     Fault("fields", "a field that fails is dropped", fields_are_dead, field_of_a_failure),

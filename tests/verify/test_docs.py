@@ -23,7 +23,7 @@ def test_the_generated_pages_are_fresh() -> None:
 
 # --- a small repository of its own --------------------------------------------------------------------------------
 
-ROWS = 'id,sentence,where\nA1,Sharing becomes lets.,lower/anf\nA2,Order is fixed.,\nJ1,"Dims, known later.",\n'
+ROWS = 'id,sentence,where\nA1,Sharing becomes lets.,lower/anf.py\nA2,Order is fixed.,\nJ1,"Dims, known later.",\n'
 TEST = """
 import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.row("J1")]
@@ -76,7 +76,7 @@ def test_markers_are_collected_without_running(small: Path) -> None:
 def test_a_row_is_shown_or_open(small: Path) -> None:
     page = rows_page(small)
     assert "3 of 3 rows are shown" in page
-    assert "| A1 | Sharing becomes lets. | lower/anf | `lower/test_anf.py::test_one`<br>" in page
+    assert "| A1 | Sharing becomes lets. | lower/anf.py | `lower/test_anf.py::test_one`<br>" in page
     (small / "tests" / "lower" / "test_anf.py").write_text("def test_one(): ...\n")
     page = rows_page(small)
     assert "0 of 3 rows are shown" in page
@@ -107,10 +107,10 @@ def test_labels_are_found_with_their_messages(small: Path) -> None:
     assert (found["anf.T2"].kind, found["anf.T2"].message) == ("lost | found", "no such thing")
     assert (found["*.T3"].kind, found["*.T3"].message) == ("lost | found", "")
     page = labels_page(small)
-    assert "| anf.C1 | {n} of {...} names | lower/anf | open |" in page
+    assert "| anf.C1 | {n} of {...} names | lower/anf.py | open |" in page
     (small / "tests" / "test_y.py").write_text('LABEL = "anf.C1"\n')
-    assert "| anf.C1 | {n} of {...} names | lower/anf | yes |" in labels_page(small)
-    assert "| lost \\| found | lower/anf |" in page
+    assert "| anf.C1 | {n} of {...} names | lower/anf.py | yes |" in labels_page(small)
+    assert "| lost \\| found | lower/anf.py |" in page
 
 
 def test_a_stale_page_is_found_and_written(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
