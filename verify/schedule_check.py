@@ -74,6 +74,17 @@ def check_schedule(source: Module, target: Module) -> Evidence:
     return refuted("checked", wrong) if wrong else proved(f"same bindings, dependences and traps; {_shown(target)}")
 
 
+def check_same_values(source: Module, target: Module) -> Evidence:
+    """Whether `main` of `target` gives what that of `source` gives, and traps as it does, whatever else it computes."""
+    table = Table()
+    one, two = number_function(source.main, source, table), number_function(target.main, target, table)
+    if one.result != two.result:
+        return refuted("proved", "the result has another value than in the source")
+    if failures(one, source, table) != failures(two, target, table):
+        return refuted("proved", "a call that may trap is added, dropped or moved")
+    return proved("same values and traps")
+
+
 def _peaks(source: Module, target: Module) -> str | None:
     """What is wrong with the claims about memory, if anything."""
     try:
