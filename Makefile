@@ -24,10 +24,10 @@ demo: $(READY) compiler ## check a real model (shufflenet) from import to compil
 	$(BIN)/assay check "$(MODEL)" --backend onnxruntime
 
 test: $(READY) compiler lint types ## lint, types and all tests but the long random runs and the benchmarks
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 quick: $(READY) compiler ## the tests without the slow ones
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow and not campaign and not bench"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not campaign and not bench"
 
 lint: $(READY) ## ruff
 	$(BIN)/ruff check .
@@ -40,7 +40,7 @@ bench: $(READY) compiler ## the benchmarks, each peer beside us in one run
 	$(BIN)/python -m pytest -q -m bench -s tests/bench
 
 campaign: $(READY) compiler ## the long random runs
-	$(BIN)/python -m pytest -n $(JOBS) -m campaign --hypothesis-profile campaign
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m campaign --hypothesis-profile campaign
 
 docs: $(READY) ## write the generated pages: specs/operators.md, specs/rows.md, specs/labels.md
 	$(BIN)/python -m assay.verify.docs .
