@@ -157,6 +157,4 @@ def literal(node: Const, plain: DType | None, module: str = "T") -> str:
         return f'{module}.reinterpret("{of}", {module}.{carrier}({int(np.asarray(node.value).view(carrier.numpy))}))'
     if np.isinf(value):
         return f'{module}.{of}("{value}")'
-    # the shortest decimal that is the same number: other readers keep literals as doubles, and 0.1 is what was meant
-    short = float(str(node.value))
-    return f"{module}.{of}({short!r})" if np.asarray(short).astype(of.numpy).tobytes() == bits else f"{module}.{of}({value!r})"
+    return f"{module}.{of}({value!r})"
