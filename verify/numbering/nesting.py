@@ -51,8 +51,8 @@ def is_atom(node: Expr) -> bool:
 
 def plain_symbols(of: Type) -> list[Symbol]:
     """The symbols that are a whole dim in a type: a value of the type says what they are (rule M4)."""
-    if isinstance(of, TensorType):
-        return [] if of.is_static else [d for d in of.shape if isinstance(d, Symbol)]
+    if not symbols(of):
+        return []
     found: list[Symbol] = []
     work: list[Type] = [of]
     while work:
