@@ -10,32 +10,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from assay.semantics.graph import (
-    Call,
-    CallTIR,
-    Constructor,
     Dataflow,
     Expr,
-    ExternFunc,
     Function,
-    GlobalVar,
     If,
     Let,
     Match,
-    MatchCast,
-    ShapeExpr,
     Var,
     free_variables,
 )
 from assay.semantics.graph.effects import can_fail
+from assay.semantics.graph.nodes import ATOMS, bound_by
 from assay.semantics.graph.scopes import Forest
+from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
-from assay.semantics.scalar import Dim, Var as Symbol, variables
-from assay.semantics.scalar.expression import Expr as Scalar
-from assay.semantics.types import Type, dims, symbols
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.types import symbols
 from assay.semantics.walk import post_order
-
-ATOMS = (Var, GlobalVar, ExternFunc, Constructor)
-"""What A-normal form leaves as an operand. Constants are bound (row A5)."""
 
 
 def is_whole(node: Expr) -> bool:
@@ -140,7 +131,7 @@ class Placement:
                 return [(node.value, here), *((c.body, r) for c, r in zip(node.clauses, clauses, strict=True))]
             case Function() if is_whole(node):
                 for part in post_order(node.body):
-                    self.kept.update(map(id, _binds(part)))
+                    self.kept.update(map(id, bound_by(part)))
                     if not isinstance(part, Var):
                         self.kept.add(id(part))
                     if isinstance(part, Let) and part.dataflow is not None:
@@ -231,57 +222,7 @@ class Placement:
         return True
 
 
-def _binds(node: Expr) -> Collection[Var]:
-    match node:
-        case Let():
-            return (node.var,)
-        case Function():
-            return node.params
-        case Match():
-            return [v for c in node.clauses for v in c.vars]
-        case _:
-            return ()
-
-
 def _sizes_used(node: Expr) -> Iterator[Symbol]:
     """The sizes that must have values when a node is evaluated, or when a function that it makes is called."""
     for part in post_order(node) if is_whole(node) else (node,):
-        match part:
-            case Call():
-                for value in part.attrs.values():
-                    if isinstance(value, (Scalar, tuple, list)):
-                        yield from _in_attribute(value)
-            case CallTIR():
-                yield from symbols(part.type)
-                yield from _in_dims(part.scalars)
-            case ShapeExpr():
-                yield from _in_dims(part.dims)
-            case MatchCast():
-                yield from _computed([part.type])
-            case Function():
-                yield from _computed([p.type for p in part.params])
-            case _:
-                pass
-
-
-def _in_attribute(value: object) -> Iterator[Symbol]:
-    work = [value]
-    while work:
-        v = work.pop()
-        if isinstance(v, Scalar):
-            yield from variables(v)
-        elif isinstance(v, (tuple, list)):
-            work.extend(v)
-
-
-def _in_dims(found: Collection[Dim]) -> Iterator[Symbol]:
-    for d in found:
-        if isinstance(d, Scalar):
-            yield from variables(d)
-
-
-def _computed(types: Collection[Type]) -> Iterator[Symbol]:
-    """The symbols that types use in larger expressions, and nowhere as a whole dim."""
-    found = [d for of in types if symbols(of) for t in post_order(of) for d in dims(t)]
-    plain = {d for d in found if isinstance(d, Symbol)}
-    yield from (s for s in _in_dims(found) if s not in plain)
+        yield from sizes_used(part)

@@ -10,11 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from assay.semantics.graph import (
-    Constructor,
     Expr,
-    ExternFunc,
     Function,
-    GlobalVar,
     Let,
     MatchCast,
     Tuple,
@@ -22,11 +19,10 @@ from assay.semantics.graph import (
     Var,
 )
 from assay.semantics.graph.effects import acts, can_fail
+from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.module import Module
 from assay.semantics.types import same_type
 from assay.semantics.walk import post_order
-
-ATOMS = (Var, GlobalVar, ExternFunc, Constructor)
 
 
 def canonical_bindings(module: Module) -> Module:

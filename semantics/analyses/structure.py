@@ -17,16 +17,12 @@ import numpy as np
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Span
 from assay.semantics.graph.nodes import (
+    LEAVES,
     Bind,
-    Constant,
-    Constructor,
     Dataflow,
     Expr,
-    ExternFunc,
     Function,
-    GlobalVar,
     Let,
-    ShapeExpr,
     Var,
 )
 from assay.semantics.operator import Operator
@@ -50,8 +46,6 @@ Node: TypeAlias = Any
 
 NAMES = (Var, Symbol, TypeVar, Buffer, Dataflow)
 """The nodes that stand for something by being what they are: they compare up to renaming."""
-LEAVES = (Var, GlobalVar, Constant, ExternFunc, Constructor, ShapeExpr)
-"""The expressions that are the same evaluation however many nodes they are."""
 DIMS = ("shape", "dims", "scalars")
 """The fields in which a number stands for the int64 constant."""
 

@@ -6,9 +6,8 @@ definition counts once however often it is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from assay.semantics.graph import free_variables
 from assay.semantics.graph.nodes import (
@@ -19,14 +18,15 @@ from assay.semantics.graph.nodes import (
     ExternFunc,
     Function,
     GlobalVar,
-    Let,
     Made,
     Match,
     ShapeExpr,
     Var,
+    bound_by,
 )
+from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.module import Definition, Module, Program
-from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
+from assay.semantics.scalar import Var as Symbol, variables
 from assay.semantics.types import DataDef, DataType, FuncType, ShapeType, TensorType, Type, dims
 from assay.semantics.walk import post_order
 
@@ -47,29 +47,17 @@ __all__ = [
 
 def bound_variables(expr: Expr) -> list[Var]:
     """The variables that lets, functions and patterns inside `expr` bind."""
-    return list(dict.fromkeys(v for node in post_order(expr) for v in _binds(node)))
+    return list(dict.fromkeys(v for node in post_order(expr) for v in bound_by(node)))
 
 
 def all_variables(expr: Expr) -> list[Var]:
     """The variables that are bound or used inside `expr`."""
     found: dict[Var, None] = {}
     for node in post_order(expr):
-        found.update(dict.fromkeys(_binds(node)))
+        found.update(dict.fromkeys(bound_by(node)))
         if isinstance(node, Var):
             found[node] = None
     return list(found)
-
-
-def _binds(node: Expr) -> Sequence[Var]:
-    match node:
-        case Let():
-            return (node.var,)
-        case Function():
-            return node.params
-        case Match():
-            return [v for c in node.clauses for v in c.vars]
-        case _:
-            return ()
 
 
 # --- functions ---------------------------------------------------------------------------------------------------
@@ -106,7 +94,7 @@ def called(expr: Expr) -> Called:
             case Match():
                 made = (p for c in node.clauses for p in post_order(c.pattern) if isinstance(p, Made))
                 data.update(dict.fromkeys(p.constructor.data for p in made))
-        types = [node.type, *(v.type for v in _binds(node)), *(node.type_args if isinstance(node, Call) else ())]
+        types = [node.type, *(v.type for v in bound_by(node)), *(node.type_args if isinstance(node, Call) else ())]
         data.update(dict.fromkeys(_data_types(types, seen)))
     return Called(tuple(functions), tuple(kernels), tuple(data), tuple(externs))
 
@@ -162,7 +150,7 @@ def symbols_bound(expr: Expr) -> list[Symbol]:
     known: set[Symbol] = set()
     seen: set[int] = set()
     for node in post_order(expr):
-        for v in node.params if isinstance(node, Function) else _binds(node) if isinstance(node, Match) else ():
+        for v in node.params if isinstance(node, Function) else bound_by(node) if isinstance(node, Match) else ():
             found.update(dict.fromkeys(_plain(v.type, set())))
         new = [s for s in _plain(node.type, seen) if s not in known]
         known.update(new)
@@ -190,13 +178,13 @@ def used_by(node: Expr, seen: set[int]) -> list[Symbol]:
     found: list[Symbol] = []
     match node:
         case Call():
-            found += _in_attribute(node.attrs)
+            found += sizes_in(node.attrs.values())
         case CallTIR():
-            found += [s for d in node.scalars for s in variables(d)]
+            found += sizes_in(node.scalars)
             found += [s for t in _parts(node.type, set()) for d in dims(t) for s in variables(d)]
         case ShapeExpr():
-            found += [s for d in node.dims for s in variables(d)]
-    types = [v.type for v in _binds(node)] if isinstance(node, (Function, Match)) else []
+            found += sizes_in(node.dims)
+    types = [v.type for v in bound_by(node)] if isinstance(node, (Function, Match)) else []
     if isinstance(node, Function):
         types.append(node.result_type)
     elif not isinstance(node, Var):
@@ -205,18 +193,6 @@ def used_by(node: Expr, seen: set[int]) -> list[Symbol]:
         for part in _parts(t, seen):
             found += [s for d in dims(part) if not isinstance(d, Symbol) for s in variables(d)]
     return list(dict.fromkeys(found))
-
-
-def _in_attribute(value: Any) -> Iterator[Symbol]:
-    work = [value]
-    while work:
-        v = work.pop()
-        if isinstance(v, Scalar):
-            yield from variables(v)
-        elif isinstance(v, (tuple, list)):
-            work += reversed(v)
-        elif isinstance(v, Mapping):
-            work += reversed(list(v.values()))
 
 
 def _parts(of: Type, seen: set[int]) -> Iterator[Type]:

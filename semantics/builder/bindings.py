@@ -14,11 +14,8 @@ from assay.semantics.graph import (
     Call,
     CallTIR,
     Constant,
-    Constructor,
     Expr,
-    ExternFunc,
     Function,
-    GlobalVar,
     If,
     Let,
     Match,
@@ -29,13 +26,11 @@ from assay.semantics.graph import (
     show_head,
     tuple_of,
 )
+from assay.semantics.graph.nodes import ATOMS, bound_by
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType, Type
 from assay.semantics.walk import post_order
-
-ATOMS = (Var, GlobalVar, ExternFunc, Constructor)
-"""What is never bound: it is an operand as it is."""
 
 
 class Bindings:
@@ -176,7 +171,7 @@ class Bindings:
         for n in order:
             known = self._known(n)
             new[id(n)] = known if known is not None else n.with_children([new[id(c)] for c in n.children])
-            bound.update(_binds(n))
+            bound.update(bound_by(n))
         for n in order:
             if isinstance(n, Var) and n not in bound:
                 self._check_visible(n)
@@ -229,18 +224,6 @@ def _operands(node: Expr) -> Sequence[Expr]:
 
 def _evaluated(node: Expr) -> Sequence[Expr]:
     return () if isinstance(node, Function) else node.children
-
-
-def _binds(node: Expr) -> Sequence[Var]:
-    match node:
-        case Let():
-            return (node.var,)
-        case Function():
-            return node.params
-        case Match():
-            return [v for c in node.clauses for v in c.vars]
-        case _:
-            return ()
 
 
 def _short_name(value: Expr) -> str:

@@ -39,6 +39,20 @@ class Expr:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Unary(Expr):
+    """Base of expressions with one part."""
+
+    value: Expr
+
+    @property
+    def children(self) -> Sequence[Expr]:
+        return (self.value,)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        return self if children[0] is self.value else replace(self, value=children[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Var(Expr):
     """A parameter or a let-bound variable. Two Vars are equal if they are one; names are for people."""
 
@@ -130,16 +144,8 @@ class Tuple(Expr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TupleGetItem(Expr):
-    value: Expr
+class TupleGetItem(Unary):
     index: int
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return (self.value,)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        return self if children[0] is self.value else replace(self, value=children[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,17 +196,8 @@ class If(Expr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RefCreate(Expr):
+class RefCreate(Unary):
     """A fresh mutable cell that holds `value`. An action: two evaluations make two cells."""
-
-    value: Expr
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return (self.value,)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        return self if children[0] is self.value else replace(self, value=children[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -266,17 +263,8 @@ class AssertOp(Expr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MatchCast(Expr):
+class MatchCast(Unary):
     """`value`, as a value of the node's type: traps where a dim differs. Rank and dtype agree by the static rules."""
-
-    value: Expr
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return (self.value,)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        return self if children[0] is self.value else replace(self, value=children[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,17 +275,8 @@ class ShapeExpr(Expr):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ShapeOf(Expr):
+class ShapeOf(Unary):
     """The shape of a tensor, as a value."""
-
-    value: Expr
-
-    @property
-    def children(self) -> Sequence[Expr]:
-        return (self.value,)
-
-    def with_children(self, children: Sequence[Expr]) -> Expr:
-        return self if children[0] is self.value else replace(self, value=children[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,3 +387,22 @@ class Function(Expr):
 
 def _same_parts(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+ATOMS = (Var, GlobalVar, ExternFunc, Constructor)
+"""Names: what A-normal form leaves as an operand."""
+LEAVES = (*ATOMS, Constant, ShapeExpr)
+"""Expressions without parts, which are the same evaluation however many nodes they are."""
+
+
+def bound_by(node: Expr) -> Sequence[Var]:
+    """The variables that a node binds."""
+    match node:
+        case Let():
+            return (node.var,)
+        case Function():
+            return node.params
+        case Match():
+            return [v for c in node.clauses for v in c.vars]
+        case _:
+            return ()

@@ -44,9 +44,10 @@ from assay.semantics.graph import (
 from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.graph.patterns import covers
 from assay.semantics.graph.scopes import Forest
+from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
+from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import (
     UNIT,
@@ -57,7 +58,6 @@ from assay.semantics.types import (
     TupleType,
     Type,
     TypeVar,
-    dims,
     flatten,
     free_type_vars,
     open_symbols,
@@ -294,7 +294,7 @@ def _scopes(function: Function, order: list[Expr]) -> Iterator[Invalid]:
                     where=node.span,
                     label="graph.C11",
                 )
-        for s in _used_symbols(node):
+        for s in sizes_used(node):
             if not any(forest.inside(scope, b) for b in binders.get(s, ())):
                 yield Invalid(
                     f"{show_head(node)} uses the size {s.name}, which has no value there: a parameter or a let around it"
@@ -302,42 +302,6 @@ def _scopes(function: Function, order: list[Expr]) -> Iterator[Invalid]:
                     where=node.span,
                     label="graph.C8",
                 )
-
-
-def _used_symbols(node: Expr) -> Iterator[Symbol]:
-    """The symbols that must have values when the node is evaluated."""
-    match node:
-        case Call():
-            for value in node.attrs.values():
-                items = [value]
-                while items:
-                    item = items.pop()
-                    if isinstance(item, Scalar):
-                        yield from variables(item)
-                    elif isinstance(item, (tuple, list)):
-                        items.extend(item)
-        case CallTIR():
-            yield from symbols(node.type)
-            for d in node.scalars:
-                yield from variables(d)
-        case ShapeExpr():
-            for d in node.dims:
-                yield from variables(d)
-        case MatchCast():
-            yield from _derived_symbols(node.type)
-        case Function():
-            bound = {d for p in node.params for t in post_order(p.type) for d in dims(t) if isinstance(d, Symbol)}
-            for p in node.params:
-                yield from (s for s in _derived_symbols(p.type) if s not in bound)
-        case _:
-            pass
-
-
-def _derived_symbols(of: Type) -> list[Symbol]:
-    """Symbols that a type uses in larger expressions, and nowhere as a whole dim."""
-    found = [d for t in post_order(of) for d in dims(t)]
-    plain = {d for d in found if isinstance(d, Symbol)}
-    return [v for d in found if isinstance(d, Scalar) for v in variables(d) if v not in plain]
 
 
 # --- actions -----------------------------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.semantics.graph import Call, CallTIR, Expr, Function, If, Let, Match, TupleGetItem, Var
-from assay.semantics.graph.nodes import Dataflow
+from assay.semantics.graph.nodes import LEAVES, Dataflow, bound_by
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.graph_names import ModuleTexts, Pool, SymbolNames, unknown_sizes
 from assay.semantics.text.graph_scope import HOUSE
-from assay.semantics.text.graph_texts import LEAVES, NodeTexts
+from assay.semantics.text.graph_texts import NodeTexts
 from assay.semantics.text.types_text import height
 from assay.semantics.types import ANYWHERE, TupleType, Type, VirtualDevice, same_type, symbols
 from assay.semantics.walk import post_order
@@ -229,7 +229,7 @@ class _Printer(NodeTexts):
                 continue
             if isinstance(node, LEAVES):
                 continue
-            for v in _binds(node):
+            for v in bound_by(node):
                 if id(v) not in self.named:
                     self.declare(v, pending)
             text = self.render(node)
@@ -274,18 +274,6 @@ class _Printer(NodeTexts):
 
 def _as_expr(root: Function) -> Expr:
     return root
-
-
-def _binds(node: Expr) -> Sequence[Var]:
-    match node:
-        case Let():
-            return (node.var,)
-        case Function():
-            return node.params
-        case Match():
-            return [v for c in node.clauses for v in c.vars]
-        case _:
-            return ()
 
 
 def _is_call(node: Expr) -> bool:

@@ -48,8 +48,6 @@ from assay.semantics.text.scalar_printer import ScalarPrinter
 from assay.semantics.text.types_text import TypePrinter, listed
 from assay.semantics.types import ANYWHERE, FuncType, TupleType, Type, VirtualDevice, same_type
 
-LEAVES = (Var, Constant, GlobalVar, ExternFunc, Constructor, ShapeExpr)
-
 
 class NodeTexts:
     """Writes nodes whose operands have their texts already."""

@@ -13,11 +13,11 @@ from assay.lower.anf import to_anf
 from assay.semantics import graph
 from assay.semantics.analyses.equality import first_difference, structural_equal
 from assay.semantics.builder import Builder, func_type, tensor, tuple_type
-from assay.semantics.builder.bindings import ATOMS
 from assay.semantics.builder.prelude import INT, LIST, cons, list_of, nil, prelude
 from assay.semantics.builder.te import compute, reduce, tensor_function
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Expr, Function, If, Let, Match
+from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.tensor import Buffer, Stmt, loops, store
