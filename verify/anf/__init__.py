@@ -151,7 +151,7 @@ def _entered(one: Numbered, two: Numbered) -> Function | None:
 
 def _types_and_devices(one: Numbered, two: Numbered) -> str | None:
     """Each value keeps its type; each name keeps the device of what it names."""
-    types: dict[int, list[Type]] = {}  # a name inside one function may have the number of a name inside another
+    types: dict[int, dict[int, Type]] = {}  # a name inside one function may have the number of a name inside another
     devices: set[tuple[int, VirtualDevice]] = set()
     homes = set(one.of.values())
     for node in one.order:
@@ -159,7 +159,7 @@ def _types_and_devices(one: Numbered, two: Numbered) -> str | None:
         if isinstance(node, Let):
             devices.add((one.of[id(node.value)], node.var.device))
         elif not is_atom(node):
-            types.setdefault(number, []).append(node.type)
+            types.setdefault(number, {})[id(node.type)] = node.type
             devices.add((number, node.device))
     for node in two.order:
         if isinstance(node, Let):
@@ -167,8 +167,11 @@ def _types_and_devices(one: Numbered, two: Numbered) -> str | None:
             if value in homes and (value, node.var.device) not in devices:
                 return f"{node.var.name} is on another device than {named(node.value)}"
         elif not is_atom(node):
-            of = types.get(two.of[id(node)], [node.type])
-            if node.type not in of and two.type_key(node.type) not in map(one.type_key, of):
-                return f"{named(node)} has another type than in the source: {of[0]}"
+            of = types.get(two.of[id(node)])
+            if of is None or id(node.type) in of:
+                continue
+            key = two.type_key(node.type)
+            if not any(one.type_key(t) == key for t in of.values()):
+                return f"{named(node)} has another type than in the source: {next(iter(of.values()))}"
     return None
 
