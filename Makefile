@@ -36,7 +36,7 @@ types: $(READY) ## mypy, strict
 	$(BIN)/mypy
 
 bench: $(READY) compiler ## the benchmarks, each peer beside us in one run
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,xdsl]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
 	$(BIN)/python -m pytest -q -m bench -s tests/bench
 
 campaign: $(READY) compiler ## the long random runs

@@ -46,10 +46,18 @@ def check_shape(func: PrimFunc, buffer: Buffer, array: Array, dims: Mapping[Var,
     """Invalid unless `array` has the buffer's dtype and its shape under `dims`."""
     want = shape_at(buffer, dims)
     if tuple(array.shape) != want or dtype(array.dtype) is not buffer.dtype:
-        bound = ", ".join(f"{v.name} = {dims[v]}" for d in buffer.shape for v in variables(d))
+        bound = ", ".join(f"{v.name} = {dims[v]}{_origin(func, v)}" for d in buffer.shape for v in variables(d))
         where = f" with {bound}" if bound else ""
         got = f"{array.dtype} of shape {tuple(array.shape)}"
         raise Invalid(f"{func.name}: {buffer!r}{where} expected, got {got}", label="argument.C3")
+
+
+def _origin(func: PrimFunc, symbol: Var) -> str:
+    """Where the value of a symbol comes from, for messages."""
+    for b in func.inputs:
+        if any(d is symbol for d in b.shape):
+            return f" (by {b.name})"
+    return ""
 
 
 def shape_at(buffer: Buffer, dims: Mapping[Var, int]) -> tuple[int, ...]:

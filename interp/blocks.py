@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from assay.interp.affine import Affine, Interval
 from assay.interp.binding import Array
 from assay.semantics.errors import Span
 from assay.semantics.scalar import Expr, Var
+from assay.semantics.scalar.affine import Affine, Interval
 from assay.semantics.tensor import Buffer
 
 

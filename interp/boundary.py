@@ -25,10 +25,27 @@ from assay.semantics.types import (
     TupleType,
     Type,
     TypeVar,
+    with_dims,
 )
 
+Path: TypeAlias = "tuple[Path, str] | str"
+"""The way into a value, for messages: the way to the whole, and the step to the part."""
+MOST = 40
+"""How many steps of a path are shown."""
 
-def given(value: Any, of: Type, what: str, lift: Callable[[Value], Value] = lambda v: v) -> Value:
+
+def shown(path: Path) -> str:
+    """A path as text, its middle left out where it is long: input 'xs'.Cons.1.Cons.0"""
+    steps: list[str] = []
+    while not isinstance(path, str):
+        path, step = path
+        steps.append(step)
+    if (count := len(steps)) > MOST:
+        steps[MOST // 2 : -(MOST // 2)] = [f"({count - MOST} steps)"]
+    return ".".join([path, *reversed(steps)])
+
+
+def given(value: Any, of: Type, what: Path, lift: Callable[[Value], Value] = lambda v: v) -> Value:
     """What a caller gives for a value of type `of`, in the form that evaluation uses: arrays, tuples, shapes.
 
     Invalid, naming it by `what`, where it is nothing of the kind. `lift` is applied to every array.
@@ -36,7 +53,7 @@ def given(value: Any, of: Type, what: str, lift: Callable[[Value], Value] = lamb
     return run_task(_given(value, of, what, lift))
 
 
-def _given(value: Any, of: Type, what: str, lift: Callable[[Value], Value]) -> Task[Value]:
+def _given(value: Any, of: Type, what: Path, lift: Callable[[Value], Value]) -> Task[Value]:
     match of:
         case TensorType() if isinstance(value, Bounded):
             return value
@@ -45,7 +62,7 @@ def _given(value: Any, of: Type, what: str, lift: Callable[[Value], Value]) -> T
                 array = np.asarray(value)
                 dtype(array.dtype)
             except (ValueError, Invalid):
-                raise Invalid(f"{what} is no array of numbers, expected {of}", label="input.C3") from None
+                raise Invalid(f"{shown(what)} is no array of numbers, expected {of}", label="input.C3") from None
             return lift(array)
         case ShapeType() if isinstance(value, Shape):
             return value
@@ -54,18 +71,23 @@ def _given(value: Any, of: Type, what: str, lift: Callable[[Value], Value]) -> T
             sizes = value if isinstance(value, (tuple, list)) else ()
             whole = [isinstance(d, (int, np.integer)) and not isinstance(d, bool) and 0 <= int(d) < 2**63 for d in sizes]
             if not isinstance(value, (tuple, list)) or not all(whole):
-                raise Invalid(f"{what} is {value!r}, expected sizes: {of}", label="input.C3")
+                raise Invalid(f"{shown(what)} is {value!r}, expected sizes: {of}", label="input.C3")
             return Shape(tuple(int(d) for d in sizes))
         case TupleType() if isinstance(value, (tuple, list)) and len(value) == len(of.fields):
             fields: list[Value] = []
             for i, (v, t) in enumerate(zip(value, of.fields, strict=True)):
-                fields.append((yield _given(v, t, f"{what}.{i}", lift)))
+                fields.append((yield _given(v, t, (what, str(i)), lift)))
             return tuple(fields)
         case _:
             return value
 
 
-Meeting: TypeAlias = tuple[Type, Value, str]
+def unsized(of: Type) -> Type:
+    """`of` with nothing said about sizes: every dim is a symbol of its own."""
+    return with_dims(of, lambda d: Symbol("_"))
+
+
+Meeting: TypeAlias = tuple[Type, Value, Path]
 """A wanted type, the value given for it, and what that value is, for messages."""
 
 
@@ -76,7 +98,7 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
     A symbol takes its value from the first dim that is the symbol alone; all other dims are compared afterwards, so a
     dim may use a symbol that stands further on.
     """
-    later: list[tuple[Dim, int, str]] = []
+    later: list[tuple[Dim, int, int, Path]] = []
     seen: set[tuple[int, int]] = set()
     work = list(reversed(meetings))
     while work:
@@ -87,17 +109,17 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
         match want:
             case TensorType():
                 if not hasattr(value, "shape") or dtype(value.dtype) is not want.dtype or value.ndim != want.ndim:
-                    raise Invalid(f"{what} is {described(value)}, expected {want}", label="input.C3")
+                    raise Invalid(f"{shown(what)} is {described(value)}, expected {want}", label="input.C3")
                 sizes = zip(want.shape, value.shape, strict=True)
             case ShapeType():
                 if not isinstance(value, Shape) or len(value.dims) != len(want.dims):
-                    raise Invalid(f"{what} is {described(value)}, expected {want}", label="input.C3")
+                    raise Invalid(f"{shown(what)} is {described(value)}, expected {want}", label="input.C3")
                 sizes = zip(want.dims, value.dims, strict=True)
             case TupleType():
                 if not isinstance(value, tuple) or len(value) != len(want.fields):
-                    raise Invalid(f"{what} is not {want}", label="input.C3")
+                    raise Invalid(f"{shown(what)} is not {want}", label="input.C3")
                 fields = zip(want.fields, value, strict=True)
-                work += reversed([(t, v, f"{what}.{i}") for i, (t, v) in enumerate(fields)])
+                work += reversed([(t, v, (what, str(i))) for i, (t, v) in enumerate(fields)])
                 continue
             case RefType() if isinstance(value, Cell):
                 continue
@@ -108,18 +130,21 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
             case ObjectType() | TypeVar():
                 continue
             case _:
-                raise Invalid(f"{what} is {described(value)}, expected {want}", label="input.C3")
+                raise Invalid(f"{shown(what)} is {described(value)}, expected {want}", label="input.C3")
         for axis, (d, n) in enumerate(sizes):
             if isinstance(d, Symbol) and d not in symbols:
-                symbols[d], places[d] = int(n), f"axis {axis} of {what}"
+                symbols[d], places[d] = int(n), f"axis {axis} of {shown(what)}"
             elif d is not n:
-                later.append((d, int(n), f"axis {axis} of {what}"))
-    for d, n, where in later:
+                later.append((d, int(n), axis, what))
+    for d, n, axis, what in later:
+        if (d if isinstance(d, int) else symbols.get(d) if isinstance(d, Symbol) else None) == n:
+            continue
+        where = f"axis {axis} of {shown(what)}"
         unknown = [v.name for v in ([] if isinstance(d, int) else variables(d)) if v not in symbols]
         if unknown:
             raise Invalid(f"{where} is {show(d)}, but {unknown[0]} has no value", label="input.C6")
         if evaluate_dim(d, symbols) != n:
-            raise Invalid(f"{where} is {n}, expected {_expected(d, symbols, places)}", label="input.C4")
+            raise Invalid(f"{where} is {n}, expected {expected(d, symbols, places)}", label="input.C4")
 
 
 def described(value: Any) -> str:
@@ -129,8 +154,9 @@ def described(value: Any) -> str:
     return f"a {type(value).__name__.lower()}"
 
 
-def _expected(d: Dim, symbols: Mapping[Symbol, int], places: Mapping[Symbol, str]) -> str:
+def expected(d: Dim, symbols: Mapping[Symbol, int], places: Mapping[Symbol, str]) -> str:
+    """The number that a dim should be, and why, for messages."""
     number = evaluate_dim(d, symbols)
-    if isinstance(d, Symbol):
+    if isinstance(d, Symbol) and d in places:
         return f"{number}, the value of {d.name} by {places[d]}"
     return str(number) if isinstance(d, int) else f"{number} = {show(d)}"

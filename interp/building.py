@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from assay.interp.affine import affine, decide
 from assay.interp.binding import shape_at
 from assay.interp.blocks import (
     Bind,
@@ -28,6 +27,7 @@ from assay.interp.blocks import (
 from assay.interp.splitting import split_loops
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.scalar import Const, Expr, Load, Var, const
+from assay.semantics.scalar.affine import affine, decide
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,

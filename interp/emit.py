@@ -16,7 +16,6 @@ from math import prod
 import numpy as np
 
 from assay.interp import runtime
-from assay.interp.affine import Affine
 from assay.interp.binding import Array
 from assay.interp.blocks import Bind, Block, Branch, Check, Drop, Fresh, Item, Loop, Repeat, Write
 from assay.interp.emit_value import Lane, Value, Values
@@ -25,6 +24,7 @@ from assay.interp.memory import unwritten_output
 from assay.interp.plan import Plan, View
 from assay.semantics.errors import Crash
 from assay.semantics.scalar import Expr, Load, Var
+from assay.semantics.scalar.affine import Affine
 from assay.semantics.tensor import Buffer
 
 Kernel = Callable[..., None]

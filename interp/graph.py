@@ -9,14 +9,17 @@ correct backend must hit (rule M9).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from assay.interp import vector
-from assay.interp.boundary import bind, given
+from assay.interp.boundary import bind, given, unsized
+from assay.interp.contents import check_contents
+from assay.interp.filling import Filler, Kernel, flat
+from assay.interp.named_sizes import Sizes, as_shape
 from assay.interp.patterns import matching_clause
+from assay.interp.room import memory, too_large
 from assay.interp.values import (
     Cell,
     Closure,
@@ -29,11 +32,13 @@ from assay.interp.values import (
     Shape,
     Value,
     copied,
+    is_open,
     render,
 )
+from assay.semantics.bounding.core import settled
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Crash, Invalid, Trap
+from assay.semantics.errors import Crash, Invalid, Trap, Unpredictable
 from assay.semantics.graph import (
     AssertOp,
     Call,
@@ -62,20 +67,14 @@ from assay.semantics.graph import (
     show_head,
 )
 from assay.semantics.graph.scopes import Scopes, function_scopes
+from assay.semantics.graph.sizes import has_explicit_shapes
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, evaluate_dim, show, variables
-from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import TensorType, TupleType, Type, flatten, symbols
+from assay.semantics.scalar import Dim, Var as Symbol, show, variables
+from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order
 
 Observe = Callable[[Expr, Value], Value | None]
-
-
-class Kernel(Protocol):
-    """How a tensor function runs: `interp.vector.run`, or `interp.tensor.run`, the definition."""
-
-    def __call__(self, func: PrimFunc, inputs: Sequence[Value], *, scalars: Sequence[Any] = ()) -> Sequence[Value]: ...
 
 
 def run(
@@ -96,9 +95,12 @@ def run(
     and externs that are missing, unknown or of the wrong type are Invalid.
     """
     main = module.main
-    check_inputs(main, inputs)
+    sizes = check_inputs(main, inputs)
     machine = _Evaluator(module, bounds, kernel, observe, externs, trace)
     args = [given(inputs[p.name], p.type, f"input {p.name!r}", machine.lift) for p in main.params]
+    types = [unsized(p.type) if has_explicit_shapes(main) else p.type for p in main.params]
+    what = [f"input {p.name!r}" for p in main.params]
+    check_contents(list(zip(types, args, what, strict=True)), sizes, module, machine.externs)
     result = machine.call(main, args)
     names: Sequence[str] = main.attrs.get("outputs", ())
     if names and len(names) != (len(result) if isinstance(result, tuple) else 1):
@@ -125,7 +127,8 @@ def check_inputs(main: Function, inputs: Mapping[str, Any]) -> dict[Symbol, int]
             raise Invalid(f"missing input {name!r}: {p.type}", label="input.C2")
     symbols: dict[Symbol, int] = {}
     what = {n: f"input {n!r}" for n in expected}
-    bind([(p.type, given(inputs[n], p.type, what[n]), what[n]) for n, p in expected.items()], symbols, {})
+    types = {n: unsized(p.type) if has_explicit_shapes(main) else p.type for n, p in expected.items()}
+    bind([(t, given(inputs[n], t, what[n]), what[n]) for n, t in types.items()], symbols, {})
     return symbols
 
 
@@ -141,12 +144,12 @@ class _Evaluator:
     ) -> None:
         self.module = module
         self.bounds = bounds
-        self.kernel = kernel
         self.observe = observe
         self.externs = externs or {}
         self.trace = [] if trace is None else trace
         self.scopes: dict[int, Scopes] = {}
-        self.opened: dict[PrimFunc, PrimFunc] = {}
+        self.known = Sizes()
+        self.filler = Filler(module, kernel, self.known, bounds)
         for d in module.definitions.values():
             if isinstance(d, Function):
                 self.check_externs(d)
@@ -158,8 +161,10 @@ class _Evaluator:
 
     def lift(self, value: Value) -> Value:
         """A value as this walk carries it: floating-point arrays are exact intervals where bounds are asked for."""
-        if self.bounds and isinstance(value, np.ndarray) and dtype(value.dtype).is_float:
+        if self.bounds and isinstance(value, (np.ndarray, np.generic)) and dtype(value.dtype).is_float:
             return Bounded.exact(value)
+        if isinstance(value, Bounded):
+            return settled(value)
         return tuple(map(self.lift, value)) if isinstance(value, tuple) else value
 
     def call(self, function: Function, args: Sequence[Value]) -> Value:
@@ -187,13 +192,14 @@ class _Evaluator:
             scopes = self.scopes.get(id(function)) or self.scopes.setdefault(id(function), function_scopes(function))
         else:
             scopes = parent.scopes
-        symbols = dict(parent.symbols) if parent else {}
-        places = dict(parent.places) if parent else {}
+        explicit = has_explicit_shapes(function)
+        symbols = dict(parent.symbols) if parent and not explicit else {}
+        places = dict(parent.places) if parent and not explicit else {}
         if len(args) != len(function.params):
             raise Crash(f"{len(args)} arguments for {len(function.params)} parameters")
         met = [(p.type, a, f"parameter {p.name!r}") for p, a in zip(function.params, args, strict=True)]
         try:
-            bind(met, symbols, places)
+            bind(met if not explicit else [], symbols, places)
         except Invalid as wrong:
             raise Trap("shape", wrong.message, where=function.span, label="func.T2") from None
         frame = Frame(function, parent, symbols, places, scopes)
@@ -202,12 +208,10 @@ class _Evaluator:
 
     def owner(self, node: Expr, frame: Frame) -> Frame:
         """The activation that holds the node's value: that of the innermost function around all its uses."""
-        home = frame.scopes.owner.get(id(node))
-        while home is not None and frame.function is not home:
-            if frame.parent is None:
-                raise Crash(f"no activation of the scope of {show_head(node)}")
-            frame = frame.parent
-        return frame
+        at = frame.outwards(frame.scopes.depth.get(id(node), frame.depth))
+        if at.function is not frame.scopes.owner.get(id(node), at.function):
+            raise Crash(f"no activation of the scope of {show_head(node)}")
+        return at
 
     def value(self, node: Expr, frame: Frame) -> Value:
         return self.owner(node, frame).values[id(node)]
@@ -252,7 +256,8 @@ class _Evaluator:
                 if (demand := self.missing([branch], frame)) is not None:
                     return demand
                 result = self.value(branch, frame)
-                self.meet(node, result, frame)
+                if symbols(node.type):  # else the branch's value has met the type
+                    self.meet(node, result, frame)
             case Match():
                 if (demand := self.missing([node.value], frame)) is not None:
                     return demand
@@ -260,7 +265,8 @@ class _Evaluator:
                 if (demand := self.missing([branch], frame)) is not None:
                     return demand
                 result = self.value(branch, frame)
-                self.meet(node, result, frame)
+                if symbols(node.type):  # else the branch's value has met the type
+                    self.meet(node, result, frame)
             case Function():
                 result = Closure(node, frame)
             case Call() if isinstance(node.op, Expr):
@@ -279,7 +285,7 @@ class _Evaluator:
                     self.check_result(inner, result)
                     del frame.calls[id(node)]
                 else:
-                    result = self.apply(node, closure, [self.value(a, frame) for a in node.args])
+                    result = self.apply(node, closure, [self.value(a, frame) for a in node.args], frame)
                 self.meet(node, result, frame)
             case _:
                 if (demand := self.missing(node.children, frame, node)) is not None:
@@ -303,7 +309,13 @@ class _Evaluator:
             frame.values.pop(id(child), None)
 
     def decide(self, node: If, frame: Frame) -> bool:
-        return bool(self.value(node.condition, frame))
+        return self.holds(self.value(node.condition, frame), node)
+
+    def holds(self, condition: Value, node: Expr) -> bool:
+        try:
+            return bool(condition)
+        except Unpredictable as why:
+            raise why.at(node.span) from None
 
     def chosen(self, node: Match, frame: Frame) -> Expr:
         """The body of the clause that the value meets, its pattern's variables bound."""
@@ -317,15 +329,24 @@ class _Evaluator:
                 self.meet(node, value, frame, v.type)
         return clause.body
 
-    def apply(self, node: Call, callee: External | Maker, args: list[Value]) -> Value:
+    def apply(self, node: Call, callee: External | Maker, args: list[Value], frame: Frame) -> Value:
         """A call of what has no body here: a constructor or an extern function."""
         if isinstance(callee, Maker):
             return Data(callee.node.data, callee.node.name, tuple(args))
+        if is_open(tuple(args)):
+            raise Unpredictable(
+                f"the extern {callee.node.name} is given values that the bounds leave open", where=node.span, label="bounds.C2"
+            )
         seen = copied(tuple(args))
         if acts(node):
             self.trace.append(Event("extern", callee.node.name, seen))
         try:
-            return given(callee.act(*seen), node.type, f"the result of {callee.node.name}", self.lift)
+            result = given(callee.act(*seen), node.type, f"the result of {callee.node.name}", self.lift)
+            if frame.explicit:  # sizes are its statements' to check; what else the value is, is not
+                bind([(unsized(node.type), result, "the value")], {}, {})
+            of = unsized(node.type) if frame.explicit else node.type
+            check_contents([(of, result, f"the result of {callee.node.name}")], frame.symbols, self.module, self.externs)
+            return result
         except Invalid as wrong:
             raise Trap("shape", wrong.message, where=node.span, label="call.T1") from None
 
@@ -357,34 +378,43 @@ class _Evaluator:
                 self.trace.append(Event("print", node.format, copied(tuple(args))))
                 return ()
             case AssertOp():
-                if not bool(args[0]):
+                if not self.holds(args[0], node):
                     message = render(node.format, args[1:]) or "the condition does not hold"
                     raise Trap("assertion", message, where=node.span, label="assert_op.T1")
                 return ()
             case MatchCast():
-                self.meet(node, args[0], frame)
-                return args[0]
+                result = args[0]
+                if isinstance(node.type, ShapeType) and not isinstance(result, Shape):
+                    result = as_shape(node, result, frame)
+                if frame.explicit:
+                    self.known.put(node, result, frame)
+                else:
+                    self.meet(node, result, frame)
+                return result
             case ShapeExpr():
                 return Shape(tuple(self.sizes(node, node.dims, frame)))
             case ShapeOf():
                 return Shape(tuple(args[0].shape))
             case CallTIR():
-                result: Value = self.fill(node, args, frame)
+                result = self.lift(self.filler.fill(node, [self.lift(a) for a in flat(args)], frame))
                 self.meet(node, result, frame)
             case Call() if isinstance(node.op, Operator):
                 try:
-                    attrs = {k: _at(v, frame.symbols) for k, v in node.attrs.items()}
-                    self.check_sizes(node, frame)
-                    result = self.lift(node.op.value(attrs, *args))
-                except Trap as trap:
-                    raise trap.at(node.span) from None
+                    attrs = {k: self.known.attribute(v, frame) for k, v in node.attrs.items()}
+                    if not frame.explicit:
+                        self.check_sizes(node, frame)
+                    # what a reference, a data value or a closure held was not lifted where it came from
+                    with memory():
+                        result = self.lift(node.op.value(attrs, *map(self.lift, args)))
+                    if not frame.explicit:
+                        bind([(node.type, result, "the value")], frame.symbols, frame.places)
+                except (Trap, Unpredictable) as wrong:
+                    raise wrong.at(node.span) from None
+                except Invalid as wrong:
+                    # the operator's type rule says otherwise: a fault of its record, not of the program
+                    raise Crash(f"{show_head(node)}: {wrong.message}", where=node.span) from None
             case _:
                 raise Crash(f"no rule for {type(node).__name__}")
-        try:
-            bind([(node.type, result, "the value")], frame.symbols, frame.places)
-        except Invalid as wrong:
-            # the operator's type rule says otherwise: a fault of its record, not of the program
-            raise Crash(f"{show_head(node)}: {wrong.message}", where=node.span) from None
         if self.observe is not None:
             instead = self.observe(node, result)
             if instead is not None:
@@ -395,39 +425,21 @@ class _Evaluator:
         """Sizes as numbers. One that is negative is a trap."""
         for d in found:
             try:
-                n = evaluate_dim(d, frame.symbols)
+                n = self.known.value(d, frame)
             except Trap as trap:
                 raise trap.at(node.span) from None
-            if n < 0:
+            if n < 0 and not frame.explicit:
                 raise Trap("shape", f"{show_head(node)}: the size {show(d)} is {n}", where=node.span, label="size.T1")
             yield n
 
     def check_sizes(self, node: Expr, frame: Frame) -> None:
-        """No size of the result that is known before the result is negative."""
-        if isinstance(node.type, TensorType) and not node.type.is_static:
-            known = [d for d in node.type.shape if isinstance(d, Scalar) and all(v in frame.symbols for v in variables(d))]
-            list(self.sizes(node, known, frame))
-
-    def fill(self, node: CallTIR, args: list[Value], frame: Frame) -> Value:
-        """The results of a tensor function. Sizes of results that no operand tells are those of the node's type."""
-        func = self.module.kernel(node.func)
-        arrays = _flat(args)
-        scalars = [evaluate_dim(d, frame.symbols) for d in node.scalars]
-        hidden = _hidden(func)
-        if hidden:
-            made = flatten(node.type)
-            sizes: dict[Symbol, int] = {}
-            for b, t in zip(func.outputs, made, strict=True):
-                sizes |= {d: evaluate_dim(n, frame.symbols) for d, n in zip(b.shape, t.shape, strict=True) if d in hidden}
-            func = self.opened.setdefault(func, replace(func, scalars=(*func.scalars, *hidden)))
-            scalars += [sizes[s] for s in hidden]
-        try:
-            out = tuple(self.kernel(func, arrays, scalars=scalars))
-        except Trap as trap:
-            raise trap.at(node.span) from None
-        except Invalid as wrong:  # the sizes of this run are not those that the function takes
-            raise Trap("shape", wrong.message, where=node.span, label="call.T2") from None
-        return out if isinstance(node.type, TupleType) else out[0]
+        """No size of the result that is known before the result is negative, and there is room for it."""
+        for t in node.type.fields if isinstance(node.type, TupleType) else (node.type,):
+            if isinstance(t, TensorType):
+                known = [d for d in t.shape if isinstance(d, int) or all(v in frame.symbols for v in variables(d))]
+                wrong = too_large(t.static_shape if t.is_static else list(self.sizes(node, known, frame)), t.dtype)
+                if wrong is not None:
+                    raise Trap("memory", f"{show_head(node)} would take {wrong}", where=node.span, label="memory.T1")
 
     def global_value(self, node: GlobalVar) -> Value:
         if node.name in self.module.constants:
@@ -439,6 +451,8 @@ class _Evaluator:
 
     def meet(self, node: Expr, result: Value, frame: Frame, of: Type | None = None) -> None:
         """The value has the node's type: sizes that only the run can tell get their values, or agree (rule M4)."""
+        if frame.explicit:
+            return
         try:
             bind([(of or node.type, result, "the value")], frame.symbols, frame.places)
         except Invalid as wrong:
@@ -447,36 +461,9 @@ class _Evaluator:
 
     def check_result(self, frame: Frame, result: Value) -> None:
         """A declared result holds on return (rule M4)."""
+        if frame.explicit:
+            return
         try:
             bind([(frame.function.result_type, result, "result")], dict(frame.symbols), dict(frame.places))
         except Invalid as wrong:
             raise Trap("shape", wrong.message, where=frame.function.span, label="func.T1") from None
-
-
-def _at(value: Any, symbols: Mapping[Symbol, int]) -> Any:
-    """An attribute with its symbolic dims as numbers."""
-    if isinstance(value, Scalar):
-        return evaluate_dim(value, symbols)
-    if isinstance(value, tuple):
-        return tuple(_at(v, symbols) for v in value)
-    return value
-
-
-def _flat(values: Sequence[Value]) -> list[Value]:
-    """The arrays in nested tuples, left to right."""
-    found: list[Value] = []
-    work = list(reversed(values))
-    while work:
-        value = work.pop()
-        if isinstance(value, tuple):
-            work += reversed(value)
-        else:
-            found.append(value)
-    return found
-
-
-def _hidden(func: PrimFunc) -> tuple[Symbol, ...]:
-    """The symbols that are dims of results only."""
-    told = {v for b in func.inputs for d in b.shape if isinstance(d, Scalar) for v in variables(d)} | set(func.scalars)
-    found = dict.fromkeys(d for b in func.outputs for d in b.shape if isinstance(d, Symbol))
-    return tuple(s for s in found if s not in told)

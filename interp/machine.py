@@ -20,6 +20,7 @@ import numpy as np
 from assay.interp import tensor, vector
 from assay.interp.binding import Array
 from assay.interp.shadow import Region, ShadowMemory, Slots
+from assay.interp.windows import check_alignment
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module, Program, Slot, Step
@@ -192,6 +193,8 @@ class _Machine:
 
     def array(self, slot: Slot, buffer: Buffer) -> Array:
         """The slot as the kernel sees it: its bytes under the shape of the parameter. A view in the graph is no code."""
+        if slot.place in ("workspace", "constant"):
+            check_alignment(buffer, self.region(slot).span(slot).start)
         flat = self.region(slot).view(slot).reshape(-1)
         shape = tuple(d for d in buffer.shape if isinstance(d, int))
         if len(shape) != len(buffer.shape):

@@ -54,6 +54,19 @@ class Memory:
         """The shape of a buffer that exists."""
         return tuple(self.cell(buffer).data.shape)
 
+    def address(self, buffer: Buffer) -> int:
+        """The byte of its memory at which a buffer that exists begins."""
+        return 0
+
+    def is_constant(self, buffer: Buffer) -> bool:
+        """Whether a buffer that exists is read-only."""
+        return self.cell(buffer).written is None
+
+    def is_written(self, buffer: Buffer, index: Sequence[Any]) -> bool:
+        """Whether the element at `index`, which is inside, was written."""
+        written = self.cell(buffer).written
+        return written is None or bool(written[tuple(index)])
+
     def load(self, buffer: Buffer, index: Sequence[Any]) -> Any:
         """The element at `index`; traps out of bounds and where nothing was written."""
         cell = self.cell(buffer)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from assay.interp.affine import Affine
 from assay.interp.blocks import (
     Bind,
     Block,
@@ -29,6 +28,7 @@ from assay.interp.blocks import (
 )
 from assay.interp.regions import Regions, loads_in
 from assay.semantics.scalar import Expr, Load, Var
+from assay.semantics.scalar.affine import Affine
 from assay.semantics.tensor import INDEPENDENT, Buffer
 from assay.semantics.walk import post_order
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from assay.interp.affine import Affine, Ranges, affine
 from assay.interp.blocks import Bind, Block, Blocks, Fresh, Item, Loop, Write, expressions, inner, walk
 from assay.semantics.scalar import Expr, Load, Var
+from assay.semantics.scalar.affine import Affine, Ranges, affine
 from assay.semantics.tensor import Buffer
 from assay.semantics.walk import post_order
 

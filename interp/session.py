@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay.interp.boundary import bind, given
+from assay.interp.contents import check_contents
 from assay.interp.graph import run
 from assay.interp.values import Event, Externs, Value
 from assay.semantics.errors import Invalid
@@ -45,6 +46,7 @@ class Session:
         # a size that needs an input which is not set yet is asked when the module is invoked
         ready = [(t, known[n], f"input {n!r}") for t, n in types if plain.issuperset(symbols(t))]
         bind(ready, {}, {})
+        check_contents([(self.params[which].type, made, f"input {which!r}")], {}, self.module, self.externs or {})
         self.inputs[which] = made
 
     def set_inputs(self, *values: Any, **named: Any) -> None:

@@ -133,6 +133,22 @@ class ShadowMemory(Memory):
     def shape(self, buffer: Buffer) -> tuple[int, ...]:
         return self.shapes[buffer] if buffer in self.shapes else super().shape(buffer)
 
+    def address(self, buffer: Buffer) -> int:
+        if buffer not in self.homes:
+            return super().address(buffer)
+        slot, region = self.homes[buffer]
+        return int(region.span(slot).start)
+
+    def is_constant(self, buffer: Buffer) -> bool:
+        return buffer in self.inputs if buffer in self.homes else super().is_constant(buffer)
+
+    def is_written(self, buffer: Buffer, index: Sequence[Any]) -> bool:
+        if buffer not in self.homes:
+            return super().is_written(buffer, index)
+        _, place = self.locate(buffer, index)
+        slot, region = self.homes[buffer]
+        return bool((region.owners(slot)[place] == region.slots.numbers[slot.name]).all())
+
     def locate(self, buffer: Buffer, index: Sequence[Any]) -> tuple[tuple[int, ...], slice]:
         """The index of an element as numbers, and its bytes within its slot."""
         if buffer not in self.shapes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assay.interp.affine import Affine, Interval, Quotient, affine
 from assay.interp.blocks import Bind, Block, Blocks, Branch, Check, Drop, Fresh, Loop, Repeat, Write, expressions, walk
 from assay.semantics.scalar import Expr, Load, Var, const
+from assay.semantics.scalar.affine import Affine, Interval, Quotient, affine
 from assay.semantics.walk import post_order, rewrite
 
 

@@ -2,22 +2,24 @@
 
 Slow and obviously right. Every other way to run a tensor function, `assay.interp.vector` and the C alike, is compared
 with this one bit for bit (rule M10). What an operation does to numbers stands in the one table of
-`assay.semantics.scalar`. The walk keeps its own stack, so a nest may be any number of loops deep.
+`assay.semantics.scalar`. The walk keeps its own stack, so a nest may be any number of loops deep. The comments E1, E2, ...
+name the rules of the chapter.
 
     (c,) = run(matmul, [a, b])
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from assay.interp.binding import Array, bind_dims, bind_scalars, shape_at
-from assay.interp.memory import Memory, check_bounds, element
+from assay.interp.memory import Memory, read_only
+from assay.interp.values import Event, Externs, render
+from assay.interp.watching import Box, Boxes, Declared, Lanes, Race
+from assay.interp.windows import Window, as_bits, check_alignment, check_scope, wrong_thread
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, convert, evaluate, operation
 from assay.semantics.tensor import (
@@ -28,18 +30,23 @@ from assay.semantics.tensor import (
     Assert,
     Block,
     Buffer,
+    Call,
     Evaluate,
     For,
     If,
     LetStmt,
     Pragma,
     PrimFunc,
+    Region,
     Seq,
     Stmt,
     Store,
     View,
     While,
 )
+from assay.semantics.tensor.calls import DEEPEST, activation, callee
+from assay.semantics.tensor.places import first_place, is_placed, is_private
+from assay.semantics.tensor.regions import concerned, is_checked, matching
 from assay.semantics.walk import post_order
 
 
@@ -54,23 +61,33 @@ def run(
     scalars: Sequence[Any] = (),
     memory: Memory | None = None,
     limit: int | None = None,
+    functions: Mapping[str, PrimFunc] | None = None,
+    externs: Externs | None = None,
+    trace: list[Event] | None = None,
 ) -> tuple[Array, ...]:
     """The outputs of `func` on `inputs`, arrays of the shapes and dtypes of its input parameters, and on `scalars`.
 
     Invalid where the inputs do not fit. Trap, with buffer, index and iteration, for: out of bounds, unwritten read,
-    unwritten output, store to constant, use outside lifetime, assertion, race, and what scalar operations trap on.
-    `memory` holds the buffers, fresh arrays if not given. More than `limit` statements raise `Unfinished`.
+    unwritten output, store to constant, use outside lifetime, assertion, shape, race, carried dependence, undeclared
+    access, misaligned, wrong scope, recursion, and what scalar operations trap on. `memory` holds the buffers, fresh
+    arrays if not given. `functions` and `externs` are what calls may name; effects are appended to `trace`, in order.
+    More than `limit` statements raise `Unfinished`.
     """
-    dims = bind_dims(func, inputs, scalars)
+    dims = bind_dims(func, inputs, scalars)  # E0
     memory = Memory() if memory is None else memory
+    walk = _Run(func, memory, limit, functions or {}, externs or {}, trace)
     for buffer, array in zip(func.inputs, inputs, strict=True):
         memory.begin(buffer, tuple(array.shape), array)
     for buffer in func.outputs:
         memory.begin(buffer, shape_at(buffer, dims))
-    walk = _Run(func, memory, limit)
     walk.env.update((v, v.dtype.numpy.type(n)) for v, n in dims.items())
     walk.env.update(bind_scalars(func, scalars))
     with np.errstate(all="ignore"):
+        try:
+            for buffer in func.params:
+                check_alignment(buffer, memory.address(buffer))
+        except Trap as trap:
+            raise trap.at(func.name) from None
         walk.execute(func.body)
         try:
             return tuple(memory.result(b) for b in func.outputs)
@@ -78,89 +95,63 @@ def run(
             raise trap.at(func.name) from None
 
 
-class Race:
-    """Who touched what in one parallel or vectorized loop: iterations must not share an element that one of them writes (M6)."""
-
-    def __init__(self, var: Var) -> None:
-        self.var = var
-        self.now = 0
-        self.writer: dict[tuple[Buffer, tuple[int, ...]], int] = {}
-        self.reader: dict[tuple[Buffer, tuple[int, ...]], int] = {}
-        """The first iteration that read an element: if any other than the present one did, it is not the present one."""
-
-    def touch(self, buffer: Buffer, index: tuple[int, ...], write: bool) -> None:
-        key = (buffer, index)
-        other = self.writer.get(key, self.now)
-        if write and other == self.now:
-            other = self.reader.get(key, self.now)
-        if other != self.now:
-            raise Trap(
-                "race",
-                f"iterations {other} and {self.now} of the loop over {self.var.name} both touch"
-                f" {element(buffer, index)}, and one writes it",
-                label="tensor.T6",
-            )
-        if write:
-            self.writer[key] = self.now
-        else:
-            self.reader.setdefault(key, self.now)
-
-
-@dataclass(frozen=True)
-class Window:
-    """A view while it exists: its element `i` is element `offset + sum(i * strides)` of its source."""
-
-    buffer: Buffer
-    shape: tuple[int, ...]
-    source: Buffer
-    source_shape: tuple[int, ...]
-    offset: int
-    strides: tuple[int, ...]
-
-    def element(self, index: tuple[Any, ...]) -> tuple[Buffer, tuple[Any, ...]]:
-        """The element of the source that an element is; traps where either has no such element."""
-        at = check_bounds(self.buffer, self.shape, index)
-        flat = self.offset + sum(int(i) * s for i, s in zip(at, self.strides, strict=True))
-        size = prod(self.source_shape)
-        if not 0 <= flat < size:
-            raise Trap(
-                "out of bounds",
-                f"{element(self.buffer, at)} is element {flat} of {self.source.name}, which has {size}",
-                label="tensor.T2",
-            )
-        return self.source, tuple(np.unravel_index(flat, self.source_shape)) if self.source_shape else ()
-
-
 class _Run:
-    """One activation of a tensor function."""
+    """One run of a tensor function."""
 
-    def __init__(self, func: PrimFunc, memory: Memory, limit: int | None) -> None:
+    def __init__(
+        self,
+        func: PrimFunc,
+        memory: Memory,
+        limit: int | None,
+        functions: Mapping[str, PrimFunc],
+        externs: Externs,
+        trace: list[Event] | None,
+    ) -> None:
         self.func = func
         self.memory = memory
         self.left = limit
+        self.functions = functions
+        self.externs = externs
+        self.trace = trace
         self.env: dict[Var, Any] = {}
         self.loops: dict[Var, None] = {}
-        self.races: list[Race] = []
-        self.born: dict[Buffer, int] = {}
-        """How many races were watched when a buffer began: younger ones do not concern it, for it is private there."""
+        self.races: list[tuple[Race | Lanes, int]] = []
+        """The loops that claim something of their iterations, and how many statements were around each body."""
+        self.declared: list[Declared] = []
+        self.born: dict[Buffer, tuple[int, int]] = {}
+        """How many races and blocks were watched when a buffer began: younger ones do not concern it, for it is private there."""
+        self.movable: set[Buffer] = set()
+        """Buffers that blocks allocate: the lowering puts them where they are used, maybe inside a loop."""
         self.views: dict[Buffer, Window] = {}
+        self.depth = 0
+        self.activations: dict[tuple[int, int], tuple[Call, Stmt]] = {}
+        """What calls mean, by the call and how deep it is: those that are active at once have names of their own."""
+        self.positions: list[int] = []
+        """Which part of each statement on the stack runs now."""
         self.code: dict[int, tuple[Expr, Callable[[], Any]]] = {}
 
     def execute(self, body: Stmt) -> None:
         """Run a statement. A composite one is an iterator over the statements it runs, kept on the stack."""
-        stack = [self.parts(Seq((body,)))]
+        whole = Seq((body,))
+        stack: list[tuple[Stmt, Iterator[Stmt]]] = [(whole, self.parts(whole))]
+        self.positions = [0]
         at: Stmt = body
         try:
             while stack:
-                for at in stack[-1]:
+                at, rest = stack[-1]
+                for at in rest:
+                    self.positions[-1] += 1
                     if isinstance(at, (Store, Assert, Evaluate)):
                         self.perform(at)
+                        at = stack[-1][0]
                     else:
-                        stack.append(self.parts(at))
+                        stack.append((at, self.parts(at)))
+                        self.positions.append(0)
                         break
                 else:
                     stack.pop()
-        except Trap as trap:
+                    self.positions.pop()
+        except Trap as trap:  # E26
             where = ", ".join(f"{v.name}={int(self.env[v])}" for v in self.loops)
             what = trap.message + (f", in iteration {where}" if where else "")
             raise Trap(trap.kind, what, where=at.span or self.func.name, label=trap.label) from None
@@ -168,52 +159,59 @@ class _Run:
     def parts(self, node: Stmt) -> Iterator[Stmt]:
         """The statements that `node` runs, in order; the environment is set as each of them is asked for."""
         match node:
-            case Seq():
+            case Seq():  # E1
                 yield from node.body
-            case For():
+            case For():  # E3
                 yield from self.iterations(node)
-            case While():
+            case While():  # E6
                 while self.value(node.condition):
                     yield node.body
-            case If():
+                    self.positions[-1] += 1
+            case If():  # E7
                 if self.value(node.condition):
                     yield node.then
                 elif node.otherwise is not None:
+                    self.positions[-1] += 1  # lanes that go this way come after those that go the other
                     yield node.otherwise
-            case LetStmt():
+            case LetStmt():  # E8
                 self.env[node.var] = self.value(node.value)
                 yield node.body
                 del self.env[node.var]
-            case Allocate():
+            case Allocate():  # E9
                 self.allocate(node.buffer)
                 yield node.body
                 self.memory.end(node.buffer)
-            case AllocateConst():
+            case AllocateConst():  # E10
                 self.memory.begin(node.buffer, tuple(node.data.shape), node.data)
-                self.born[node.buffer] = len(self.races)
+                self.born[node.buffer] = len(self.races), len(self.declared)
                 yield node.body
                 self.memory.end(node.buffer)
-            case Alias():
-                self.views[node.view.buffer] = self.window(node.view)
+            case Alias():  # E11
+                self.view(node.view)
                 yield node.body
                 del self.views[node.view.buffer]
-            case Pragma():
+            case Pragma():  # E12
                 yield node.body
-            case Block():
+            case Block():  # E13
                 yield from self.block(node)
+            case Call(extern=False):  # E15
+                yield from self.call(node)
+            case Call():  # E16
+                self.outside(node)
             case _:
                 raise Crash(f"no such statement: {type(node).__name__}")
 
     def iterations(self, node: For) -> Iterator[Stmt]:
-        race = Race(node.var)
-        if node.kind in INDEPENDENT:
-            self.races.append(race)
+        watch = Lanes(node.var) if node.kind == "vectorized" else Race(node.var)  # E4, E5
         number = node.var.dtype.numpy.type
         start = None if node.start is None else convert(self.value(node.start), node.var.dtype)
-        for i in range(int(self.value(node.extent))):
+        extent = int(self.value(node.extent))
+        if node.kind in INDEPENDENT:
+            self.races.append((watch, len(self.positions)))
+        for i in range(extent):
             self.env[node.var] = number(i) if start is None else start + number(i)
             self.loops[node.var] = None
-            race.now = i
+            watch.now = i
             yield node.body
         self.env.pop(node.var, None)
         self.loops.pop(node.var, None)
@@ -234,10 +232,13 @@ class _Run:
                 where = f"[{domain.start}, {domain.stop})"
                 raise Trap("assertion", f"block {node.name}: {i.var.name} = {value} is outside {where}", label="tensor.T8")
             self.env[i.var] = value
+        if checked := is_checked(node, outermost=not self.declared):  # E14
+            self.declared.append(Declared(node, self.boxes(node.reads), self.boxes(node.writes)))
         for b in node.allocated:
             self.allocate(b)
+            self.movable.add(b)
         for v in node.views:
-            self.views[v.buffer] = self.window(v)
+            self.view(v)
         reduced = [(v, d) for i, v, d in zip(node.iterators, values, domains, strict=True) if i.kind == "reduce"]
         if node.init is not None and all(int(v) == d.start for v, d in reduced):
             yield node.init
@@ -246,29 +247,107 @@ class _Run:
             del self.views[v.buffer]
         for b in node.allocated:
             self.memory.end(b)
+        if checked:
+            self.declared.pop()
         for i in node.iterators:
             del self.env[i.var]
 
+    def boxes(self, regions: Sequence[Region] | None) -> Boxes | None:
+        """Declared regions as numbers."""
+        if regions is None:
+            return None
+        found: dict[Buffer, list[Box]] = {}
+        for r in regions:
+            bounds: list[tuple[int, int] | None] = []
+            for ends in concerned(r):
+                numbers = None if ends is None else [int(self.value(e)) for e in ends]
+                bounds.append(None if numbers is None else (numbers[0], numbers[1] if len(numbers) > 1 else numbers[0] + 1))
+            found.setdefault(r.buffer, []).append(Box(tuple(bounds)))
+        return found
+
+    def call(self, node: Call) -> Iterator[Stmt]:
+        """The body of a function, its parameters views of the arguments."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise Trap("recursion", f"{node.function} is called {DEEPEST} activations deep", label="tensor.T13")
+        key = id(node), self.depth
+        if key not in self.activations:
+            self.activations[key] = node, activation(node, callee(node, self.functions))
+        yield self.activations[key][1]
+        self.depth -= 1
+
+    def outside(self, node: Call) -> None:
+        """A function outside the language gets the elements of its buffers, and may change those that are not constant."""
+        if node.function not in self.externs:
+            raise Invalid(f"the extern function {node.function!r} is not given", where=node.span, label="extern.C1")
+        handed = {k: self.handed(a) for k, a in enumerate(node.args) if isinstance(a, Buffer)}
+        args = [handed[k] if k in handed else self.value(a) if isinstance(a, Expr) else a for k, a in enumerate(node.args)]
+        if self.trace is not None:
+            self.trace.append(Event("extern", node.function, tuple(np.array(a) if k in handed else a for k, a in enumerate(args))))
+        self.externs[node.function](*args)
+        for buffer, array in zip(node.buffers, handed.values(), strict=True):
+            for index in np.ndindex(array.shape) if array.flags.writeable else ():
+                self.store(buffer, index, array[index])
+
+    def handed(self, buffer: Buffer) -> Array:
+        """A buffer as an extern sees it: a copy, in which what was not written is 0."""
+        shape = self.views[buffer].shape if buffer in self.views else self.memory.shape(buffer)
+        array = np.zeros(shape, buffer.dtype.numpy)
+        places = {index: self.place(buffer, index)[-1] for index in np.ndindex(shape)}
+        for index, place in places.items():
+            if self.memory.is_written(*place):
+                array[index] = self.load(buffer, index)
+        array.flags.writeable = not self.is_constant(buffer)
+        return array
+
+    def is_constant(self, buffer: Buffer) -> bool:
+        while buffer in self.views:
+            window = self.views[buffer].view
+            if window.constant:
+                return True
+            buffer = window.source
+        return self.memory.is_constant(buffer)
+
+    # --- buffers -------------------------------------------------------------------------------------------------
+
     def allocate(self, buffer: Buffer) -> None:
         self.memory.begin(buffer, self.shape(buffer))
-        self.born[buffer] = len(self.races)
+        self.born[buffer] = len(self.races), len(self.declared)
+        check_alignment(buffer, self.memory.address(buffer))
 
     def shape(self, buffer: Buffer) -> tuple[int, ...]:
         """The shape of a buffer that begins now."""
         return shape_at(buffer, {v: int(n) for v, n in self.env.items() if v.dtype.is_integer})
 
-    def window(self, view: View) -> Window:
-        """What a view is now: sizes, and where in its source it lies."""
+    def view(self, view: View) -> None:
+        """A view begins: its sizes, and where in its source it lies."""
+        check_scope(view)
+        for claim in matching(view):
+            low, high = int(self.value(claim.low)), int(self.value(claim.high))
+            if low > high:
+                raise Trap(claim.kind, f"{claim.message}: {low} is more than {high}", label="tensor.T14")
         outer = self.views.get(view.source)
         shape = outer.shape if outer is not None else self.memory.shape(view.source)
         strides = tuple(int(self.value(s)) for s in view.strides)
-        return Window(view.buffer, self.shape(view.buffer), view.source, shape, int(self.value(view.offset)), strides)
+        window = Window(view, self.shape(view.buffer), shape, int(self.value(view.offset)), strides)
+        if is_placed(view.buffer):
+            between = []
+            root = view.source
+            while root in self.views:
+                w = self.views[root]
+                between.append((w.shape, w.offset, w.strides))
+                root = w.view.source
+            first = first_place(window.offset, between)
+            check_alignment(view.buffer, self.memory.address(root) + first * root.dtype.itemsize, first)
+        self.views[view.buffer] = window
 
-    def place(self, buffer: Buffer, index: tuple[Any, ...]) -> tuple[Buffer, tuple[Any, ...]]:
-        """The element of memory that an element is, through any number of views."""
+    def place(self, buffer: Buffer, index: tuple[Any, ...]) -> list[tuple[Buffer, tuple[Any, ...]]]:
+        """An element under each of its names: as it is written, then in the source of each view, the memory's last."""
+        names = [(buffer, index)]
         while buffer in self.views:
             buffer, index = self.views[buffer].element(index)
-        return buffer, index
+            names.append((buffer, index))
+        return names
 
     def perform(self, node: Store | Assert | Evaluate) -> None:
         """A statement without parts."""
@@ -277,27 +356,55 @@ class _Run:
             if self.left < 0:
                 raise Unfinished
         match node:
-            case Store():
+            case Store():  # E2
                 index = tuple(self.value(i) for i in node.indices)
-                value = self.value(node.value)
-                buffer, index = self.place(node.buffer, index)
-                self.memory.store(buffer, index, value)
-                self.touch(buffer, index, write=True)
-            case Assert():
+                self.store(node.buffer, index, self.value(node.value))
+            case Assert():  # E17
                 if not self.value(node.condition):
-                    raise Trap(node.kind, node.message, label="tensor.T7")
-            case Evaluate():
+                    values = [self.value(v) for v in node.values]
+                    raise Trap(node.kind, render(node.message, values) if values else node.message, label="tensor.T7")
+            case Evaluate():  # E18
                 self.value(node.value)
 
-    def load(self, buffer: Buffer, index: tuple[Any, ...]) -> Any:
-        buffer, index = self.place(buffer, index)
-        value = self.memory.load(buffer, index)
-        self.touch(buffer, index, write=False)
-        return value
+    @property
+    def is_plain(self) -> bool:
+        """Whether every buffer is its own memory and nobody watches."""
+        return not (self.views or self.races or self.declared)
 
-    def touch(self, buffer: Buffer, index: tuple[Any, ...], write: bool) -> None:
-        for race in self.races[self.born.get(buffer, 0) :]:
-            race.touch(buffer, index, write)
+    def store(self, buffer: Buffer, index: tuple[Any, ...], value: Any) -> None:
+        if self.is_plain:
+            self.memory.store(buffer, index, value)
+            return
+        names = self.place(buffer, index)
+        root, at = names[-1]
+        for name, place in names[:-1]:
+            if self.views[name].view.constant:
+                raise read_only(name, place)
+        self.memory.store(root, at, value if len(names) == 1 else as_bits(value, root.dtype))
+        self.touch(names, write=True)
+
+    def load(self, buffer: Buffer, index: tuple[Any, ...]) -> Any:
+        if self.is_plain:
+            return self.memory.load(buffer, index)
+        names = self.place(buffer, index)
+        value = self.memory.load(*names[-1])
+        self.touch(names, write=False)
+        return value if len(names) == 1 else as_bits(value, buffer.dtype)
+
+    def touch(self, names: Sequence[tuple[Buffer, tuple[Any, ...]]], write: bool) -> None:
+        """Tell an access to all that watch."""
+        place = names[-1]
+        root = place[0]
+        races, blocks = self.born.get(root, (0, 0))
+        for declared in self.declared[blocks:]:
+            declared.touch(names, write)
+        for watch, around in self.races[races:]:
+            if isinstance(watch, Lanes):
+                watch.touch(place, write, tuple(self.positions[around:]))
+                continue
+            if write and root.scope != "global" and is_private(root) and root not in self.movable:
+                raise wrong_thread(names, watch.var)
+            watch.touch(place, write)
 
     def value(self, expr: Expr) -> Any:
         """The value of an expression now."""
@@ -308,11 +415,11 @@ class _Run:
 
     def compile(self, expr: Expr) -> Callable[[], Any]:
         """`expr` as straight-line code, operands before operations, left to right: `scalar.evaluate`, made once."""
-        nodes = list(post_order(expr))
-        if any(isinstance(n, Choice) for n in nodes):
-            return lambda: evaluate(expr, self.env, self.load)  # not all of it is evaluated
+        nodes = list(post_order(expr))  # E19
+        if any(isinstance(n, Choice) for n in nodes):  # E24
+            return lambda: evaluate(expr, self.env, self.load)
         slot = {id(n): k for k, n in enumerate(nodes)}
-        values: list[Any] = [n.value if isinstance(n, Const) else None for n in nodes]
+        values: list[Any] = [n.value if isinstance(n, Const) else None for n in nodes]  # E25
         steps = [
             (k, self.rule(n), tuple(slot[id(c)] for c in n.children))
             for k, n in enumerate(nodes)
@@ -330,7 +437,7 @@ class _Run:
         """What a node of an expression does to the values of its parts."""
         env, load = self.env, self.load
         match node:
-            case Var():
+            case Var():  # E20
 
                 def variable() -> Any:
                     try:
@@ -339,12 +446,12 @@ class _Run:
                         raise Invalid(f"unbound scalar variable {node.name}", label="scalar.C7") from None
 
                 return variable
-            case Apply():
+            case Apply():  # E21
                 return operation(node.op).meaning
-            case Cast():
+            case Cast():  # E22
                 to = node.dtype
                 return lambda value: convert(value, to)
-            case Load():
+            case Load():  # E23
                 buffer = node.buffer
                 return lambda *index: load(buffer, index)
             case _:

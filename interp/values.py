@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from assay.semantics.bounds import Bounded
 from assay.semantics.graph import Constructor, ExternFunc, Function
 from assay.semantics.graph.scopes import Scopes
+from assay.semantics.graph.sizes import has_explicit_shapes
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.walk import post_order
 
@@ -30,8 +32,37 @@ class Frame:
     calls: dict[int, Frame] = field(default_factory=dict)
     progress: dict[int, int] = field(default_factory=dict)
     """For a node that waits: how many of its operands have values; for a let, that its variable has one."""
+    slots: dict[int, int] = field(default_factory=dict)
+    """The sizes that are larger expressions and have a name here, by structure (functions with explicit shapes)."""
     pending: dict[int, int] = field(default_factory=dict)
     """How many uses of a value are still to come, where that is known: it is dropped after the last."""
+    depth: int = field(init=False)
+    jump: Frame = field(init=False)
+    """An activation further out, so that one around this one is found in logarithmic time, as in `Forest`."""
+
+    def __post_init__(self) -> None:
+        if self.parent is None:
+            self.depth, self.jump = 0, self
+            return
+        far = self.parent.jump
+        twice = self.parent.depth - far.depth == far.depth - far.jump.depth
+        self.depth, self.jump = self.parent.depth + 1, far.jump if twice else self.parent
+
+    def outwards(self, depth: int) -> Frame:
+        """The activation of that depth that is this one or around it."""
+        at = self
+        while at.depth > depth:
+            if at.jump.depth >= depth:
+                at = at.jump
+            else:
+                assert at.parent is not None
+                at = at.parent
+        return at
+
+    @property
+    def explicit(self) -> bool:
+        """Whether statements check the sizes of this activation, and nothing else does (rule M4.7)."""
+        return has_explicit_shapes(self.function)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +139,8 @@ def described(value: Value) -> str:
             return np.array2string(np.asarray(value), separator=", ").replace("\n", "")
         case np.ndarray():
             return f"Tensor({tuple(value.shape)}, {value.dtype})"
+        case Bounded():
+            return repr(value)
         case Shape():
             return str(value.dims)
         case Data():
@@ -133,8 +166,14 @@ def parts(value: Value) -> Sequence[Value]:
             return ()
 
 
+def plain(value: Value) -> Value:
+    """An exact interval as the array that it is; anything else as it is."""
+    return value.raw.astype(value.of.numpy, copy=False) if isinstance(value, Bounded) and value.is_exact else value
+
+
 def copied(root: Value) -> Value:
-    """A copy of a value with its own cells, as they are now: later writes are not seen in it."""
+    """A copy of a value with its own cells, as they are now: later writes are not seen in it. Exact intervals become
+    arrays."""
     cells: dict[int, tuple[Cell, Cell]] = {}
     work = [root]
     while work:
@@ -153,8 +192,8 @@ def copied(root: Value) -> Value:
                     made[id(value)] = Data(value.type, value.constructor, tuple(made[id(p)] for p in value.fields))
                 case Cell():
                     made[id(value)] = cells[id(value)][1]
-                case np.ndarray():
-                    made[id(value)] = view = value.view()
+                case np.ndarray() | Bounded(is_exact=True):
+                    made[id(value)] = view = plain(value).view()
                     view.flags.writeable = False  # nobody who is shown it can change what it shows
                 case _:
                     made[id(value)] = value
@@ -163,6 +202,20 @@ def copied(root: Value) -> Value:
     for old, new in cells.values():
         new.value = rebuilt(old.value)
     return rebuilt(root)
+
+
+def is_open(root: Value) -> bool:
+    """Whether some number in a value is not known exactly."""
+    cells: set[int] = set()
+    work = [root]
+    while work:
+        for value in post_order(work.pop(), parts):
+            if isinstance(value, Bounded) and not value.is_exact:
+                return True
+            if isinstance(value, Cell) and id(value) not in cells:
+                cells.add(id(value))
+                work.append(value.value)
+    return False
 
 
 def same_value(a: Value, b: Value) -> bool:

@@ -24,10 +24,12 @@ from assay.interp.building import build
 from assay.interp.emit import Kernel, compile_plan
 from assay.interp.plan import make_plan
 from assay.interp.regions import analyse
-from assay.semantics.errors import Crash, Invalid, Trap
+from assay.interp.values import Event, Externs
+from assay.semantics.errors import Crash, Invalid, Trap, Unsupported
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.tensor.calls import called, without_calls
 
 RETRACE = 200_000
 """A run that traps is repeated by the definition for this many statements, so that it names the first trap."""
@@ -52,11 +54,15 @@ def run(
     outputs: Sequence[Array] | None = None,
     scratch: Sequence[Array] | None = None,
     scalars: Sequence[Any] = (),
+    functions: Mapping[str, PrimFunc] | None = None,
+    externs: Externs | None = None,
+    trace: list[Event] | None = None,
 ) -> tuple[Array, ...]:
     """The outputs of `func` on `inputs` and `scalars`, as `assay.interp.tensor.run` defines them, bit for bit (but for NaN payloads).
 
     Given `outputs` are filled and returned; `scratch` is memory for the function's allocations, in program order. Both
-    must be C-contiguous and of the right shapes and dtypes, and must not overlap the inputs. Invalid and Trap as in
+    must be C-contiguous and of the right shapes and dtypes, and must not overlap the inputs. `functions`, `externs` and
+    `trace` are for calls, as in the definition, which runs what calls an extern or itself. Invalid and Trap as in
     the definition. A trap is the definition's own if that is reached within `RETRACE` statements; beyond, it may be
     another one of the function's traps.
     """
@@ -66,13 +72,15 @@ def run(
     else:
         outputs = list(outputs)
     _check_given(func, outputs, scratch, dims)
-    compiled = compile_function(func, inputs, scalars)
+    flat = _without_calls(func, functions or {})
+    compiled = Compiled(None, "", "it calls an extern or itself") if flat is None else compile_function(flat, inputs, scalars)
     try:
-        if compiled.kernel is None:
-            return _copy(tensor.run(func, inputs, scalars=scalars), outputs)
+        if compiled.kernel is None or flat is None:
+            known = {"functions": functions, "externs": externs, "trace": trace}
+            return _copy(tensor.run(func, inputs, scalars=scalars, **known), outputs)  # type: ignore[arg-type]
         # what the function needs without its blocks can be more than it allocates itself
         given = dict(zip(func.allocations, scratch or (), strict=False))
-        memory = [given.get(b) for b in without_blocks(func).allocations]
+        memory = [given.get(b) for b in without_blocks(flat).allocations]
         with np.errstate(all="ignore"):
             compiled.kernel([np.asarray(a, order="C") for a in inputs], outputs, memory)
         return tuple(outputs)
@@ -81,7 +89,7 @@ def run(
             raise
         try:
             # lanes meet traps in another order than the definition does
-            tensor.run(func, inputs, scalars=scalars, limit=RETRACE)
+            tensor.run(func, inputs, scalars=scalars, limit=RETRACE, functions=functions)
         except tensor.Unfinished:
             raise trap.at(func.name) from None
         raise Crash(f"{func.name}: lanes trap where the definition does not: {trap}") from trap
@@ -98,9 +106,29 @@ def compile_function(func: PrimFunc, inputs: Sequence[Array], scalars: Sequence[
             blocks = build(without_blocks(func), dims, values)
             kernel, source = compile_plan(make_plan(blocks, analyse(blocks)))
             versions[key] = Compiled(kernel, source)
-        except Unplanned as reason:
+        except (Unplanned, Unsupported) as reason:
             versions[key] = Compiled(None, "", str(reason))
     return versions[key]
+
+
+_calls: WeakKeyDictionary[PrimFunc, bool] = WeakKeyDictionary()
+_flat: WeakKeyDictionary[PrimFunc, tuple[dict[str, PrimFunc], PrimFunc | None]] = WeakKeyDictionary()
+
+
+def _without_calls(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> PrimFunc | None:
+    """`func` without calls; None where only the definition can run it."""
+    if func not in _calls:
+        _calls[func] = bool(called(func))
+    if not _calls[func]:
+        return func
+    found = _flat.get(func)
+    if found is None or any(functions.get(n) is not f for n, f in found[0].items()):
+        try:
+            found = dict(functions), without_calls(func, functions)
+        except Unsupported:
+            found = dict(functions), None
+        _flat[func] = found
+    return found[1]
 
 
 def _copy(results: Sequence[Array], outputs: Sequence[Array]) -> tuple[Array, ...]:

@@ -1,64 +1,119 @@
 """Operator calls become calls of tensor functions (specs/lower.md, "legalize").
 
 Calls of one operator with equal attributes and operand types share one kernel. Views (reshape and its like) stay: they
-are names for bytes, not work. Sizes must be known here.
+are names for bytes, not work. Where sizes may be symbolic, a kernel takes them from its buffers, and those that no
+operand tells as scalars.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from typing import Any, TypeAlias
 
+from assay.lower.chains import is_closed
 from assay.lower.kernels import build
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, Expr, Function, call_tir
+from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim
+from assay.semantics.graph.sizes import dims_in, sizes_in
 from assay.semantics.module import Definition, Module
 from assay.semantics.operator import Operator
+from assay.semantics.scalar import Expr as Scalar, Interner, Var as Symbol
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import TensorType, flatten
+from assay.semantics.types import TensorType, flatten, symbols
 from assay.semantics.walk import rewrite
 
 Strategy: TypeAlias = Callable[[Call, str], PrimFunc | None]
 """A kernel of the given name for an operator's call, or None for the usual one. The check holds it to the operator."""
 
 
-def legalize(module: Module, strategy: Strategy = lambda call, name: None) -> Module:
-    """The module without operators: each is a tensor function of its own, called by name.
+def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, symbolic: bool = False) -> Module:
+    """The module without operators: each is a tensor function of its own, called by name. Functions that are marked as
+    primitive or for another compiler stay.
 
-    `strategy` may choose another lowering than `assay.lower.kernels` has (row R39).
+    `strategy` may choose another lowering than `assay.lower.kernels` has (row R39). Sizes that are not numbers are
+    Unsupported (`legalize.C1`), for a memory plan needs them; with `symbolic` they stay symbolic.
     """
     definitions: dict[str, Definition] = dict(module.definitions)
     known: dict[tuple[Any, ...], PrimFunc] = {}
+    number = Interner()
 
     def change(node: Expr) -> Expr:
         if not (isinstance(node, Call) and isinstance(node.op, Operator)) or node.op.view:
             return node
         operands = tuple(a.type for a in node.args if isinstance(a.type, TensorType))
-        symbolic = next((t for t in (*operands, *flatten(node.type)) if not t.is_static), None)
-        if symbolic is not None:
+        types = (*operands, *flatten(node.type))
+        unknown = next((t for t in types if not t.is_static), None)
+        if unknown is not None and not symbolic:
             raise Unsupported(
-                f"{node.op.name} has an operand or result {symbolic}: sizes must be known to lower it;"
+                f"{node.op.name} has an operand or result {unknown}: sizes must be known to lower it;"
                 " give each symbolic dim a value, such as --dim N=4",
                 where=node.span,
                 label="legalize.C1",
             )
-        key = (node.op.name, str(sorted(node.attrs.items())), str(operands), str(node.type))
+        scalars = () if unknown is None else _untold(node, operands)
+        # two symbols may have one name
+        dims = () if unknown is None else tuple(map(number, [*(d for t in types for d in t.shape), *dims_in(node.attrs.values())]))
+        key = (node.op.name, str(sorted(node.attrs.items())), str(operands), str(node.type), dims)
         if key not in known:
             name = _name(node.op.name, definitions)
-            kernel = strategy(node, name) or build(node.op.name, node.attrs, operands, node.type, name)
+            kernel = strategy(node, name) or _built(node, operands, scalars, name)
             known[key] = kernel = replace(kernel, attrs={**kernel.attrs, **origin(node)})
             definitions[name] = kernel
-        return call_tir(known[key].name, node.args, node.type, node.span)
+        made = call_tir(known[key].name, node.args, node.type, node.span, scalars)
+        return replace(made, device=node.device)
 
     for name, d in module.definitions.items():
-        if isinstance(d, Function):
+        if isinstance(d, Function) and not is_closed(d):
             root: Expr = d
             new = rewrite(root, change)
             assert isinstance(new, Function)
             definitions[name] = new
     return replace(module, definitions=definitions)
+
+
+def _untold(node: Call, operands: Sequence[TensorType]) -> tuple[Symbol, ...]:
+    """The sizes that are a whole dim of no operand: a kernel cannot find them in its buffers."""
+    told = {d for t in operands for d in t.shape if isinstance(d, Symbol)}
+    sizes = [*(s for t in (*operands, node.type) for s in symbols(t)), *sizes_in(node.attrs.values())]
+    return tuple(s for s in dict.fromkeys(sizes) if s not in told)
+
+
+def _built(node: Call, operands: tuple[TensorType, ...], scalars: tuple[Symbol, ...], name: str) -> PrimFunc:
+    """The operator's kernel, with `scalars` as parameters; their names differ from those of its buffers."""
+    assert isinstance(node.op, Operator)
+    try:
+        kernel = build(node.op.name, node.attrs, operands, node.type, name)
+    except Unsupported as wrong:
+        raise wrong.at(node.span) from None
+    if not scalars:
+        return kernel
+    taken = {b.name for b in kernel.params}
+    own: Bound = {}
+    for s in scalars:
+        free = next(n for n in chain([s.name], (f"{s.name}_{i}" for i in count(1))) if n not in taken)
+        taken.add(free)
+        own[s] = Symbol(free)
+    types = tuple(_renamed(t, own) for t in operands)
+    attrs = {k: _at(v, own) for k, v in node.attrs.items()}
+    kernel = build(node.op.name, attrs, types, instantiate(node.type, own), name)
+    return replace(kernel, scalars=tuple(s for s in own.values() if isinstance(s, Symbol)))
+
+
+def _renamed(of: TensorType, own: Bound) -> TensorType:
+    new = instantiate(of, own)
+    assert isinstance(new, TensorType)
+    return new
+
+
+def _at(value: Any, own: Bound) -> Any:
+    """An attribute in other symbols."""
+    if isinstance(value, tuple):
+        return tuple(_at(v, own) for v in value)
+    return instantiate_dim(value, own) if isinstance(value, Scalar) else value
 
 
 def origin(node: Call) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from assay.semantics.errors import Unsupported
 from assay.semantics.graph import CallTIR, Var
 from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import TensorType, flatten
+from assay.semantics.types import ANYWHERE, TensorType, flatten
 
 ALIGNMENT = 64
 """Bytes to which slots are aligned: a cache line, and enough for any vector unit in use."""
@@ -98,7 +98,8 @@ class _Planner:
             self.add(f"{var.name}.{b.name}", TensorType(b.static_shape, b.dtype), "workspace", producer)
             for b in kernel.allocations
         )
-        self.steps.append(Step(value.func, reads, tuple(self.slot_of[o] for o in made), scratch, value.span))
+        device = var.device if value.device == ANYWHERE else value.device
+        self.steps.append(Step(value.func, reads, tuple(self.slot_of[o] for o in made), scratch, value.span, device))
 
     def copy(self, origin: Origin, name: str) -> None:
         """A step that copies a result which the caller's memory cannot be the first home of."""

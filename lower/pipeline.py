@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from assay.lower.anf import to_anf
 from assay.lower.constants import Evaluate, lift_constants
+from assay.lower.fuse import fuse
 from assay.lower.legalize import legalize
 from assay.lower.liveness import find_lives
 from assay.lower.pool import plan
@@ -20,6 +21,7 @@ def passes(evaluate: Evaluate) -> dict[str, Pass]:
     return {
         "anf": to_anf,
         "legalize": legalize,
+        "fuse": fuse,
         "constants": lambda module: lift_constants(module, evaluate),
         "schedule": schedule,
         "liveness": find_lives,

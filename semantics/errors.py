@@ -1,4 +1,4 @@
-"""The three failures of rule M1, which never mix (specs/semantics.md, "Observation").
+"""The three failures of rule M1, which never mix, and what nobody can tell (specs/semantics.md, "Observation").
 
 *Invalid* is said before anything runs, *Trap* is a run that fails as the rules say, *Crash* cannot happen.
 """
@@ -52,6 +52,11 @@ class Invalid(AssayError):
 
 class Unsupported(Invalid):
     """Well-formed, but outside what this stage handles yet; the message names the construct and the stage."""
+
+
+class Unpredictable(AssayError):
+    """No useful set of results can be given, for the reason that is said (rule M1.3): neither the program nor the run is
+    wrong. A comparison is waived, and that is reported."""
 
 
 class Trap(AssayError):

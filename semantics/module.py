@@ -15,7 +15,10 @@ import numpy as np
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Function
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import DataDef, TensorType
+from assay.semantics.types import ANYWHERE, DataDef, TensorType, VirtualDevice
+
+GROUP = "group"
+"""The attribute of a tensor function that is several calls in one: the name of the graph function that it computes."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,17 @@ class Slot:
 
 @dataclass(frozen=True)
 class Step:
-    """A call of a tensor function on slots, in the order of its parameters; `scratch` backs its allocations."""
+    """A call of a tensor function on slots, in the order of its parameters; `scratch` backs its allocations.
+
+    `device` is where the call runs, as far as somebody has said (rule M8).
+    """
 
     kernel: str
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     scratch: tuple[str, ...] = ()
     span: Span | None = None
+    device: VirtualDevice = ANYWHERE
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,15 @@ class Module:
         found = self.definitions.get(name)
         if not isinstance(found, PrimFunc):
             raise Invalid(f"the module has no tensor function {name}", label="module.C3")
+        return found
+
+    def group(self, kernel: PrimFunc) -> Function | None:
+        """The function whose calls a fused tensor function does, by its attribute `group`; None if it says none."""
+        if GROUP not in kernel.attrs:
+            return None
+        found = self.definitions.get(kernel.attrs[GROUP])
+        if not isinstance(found, Function):
+            raise Invalid(f"the module has no function {kernel.attrs[GROUP]}, the group of {kernel.name}", label="module.C6")
         return found
 
     def with_(self, **definitions: Definition) -> Module:

@@ -14,6 +14,7 @@ from assay.semantics.graph import Function
 from assay.semantics.graph.rules import broken_rules, check_data
 from assay.semantics.module import Module, Program
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.calls import activation, called, callee
 from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.types import DataDef
 
@@ -34,6 +35,9 @@ def broken(module: Module) -> Iterator[Invalid]:
                         yield Invalid(wrong.message, where=wrong.where or name, label=wrong.label)
                 case PrimFunc():
                     check_prim_func(d)
+                    for call in called(d):
+                        if not call.extern:
+                            activation(call, callee(call, module.kernels))
                 case Program():
                     check_program(d, module)
                 case DataDef():

@@ -44,7 +44,7 @@ _CLASSES: dict[str, type] = {
     **{f"tensor.{c.__name__}": c for c in (
         tensor.Buffer, tensor.For, tensor.While, tensor.Seq, tensor.If, tensor.LetStmt, tensor.Allocate,
         tensor.AllocateConst, tensor.Store, tensor.Assert, tensor.Evaluate, tensor.PrimFunc, tensor.Block, tensor.IterVar,
-        tensor.Region, tensor.View, tensor.Alias, tensor.Pragma,
+        tensor.Region, tensor.View, tensor.Alias, tensor.Pragma, tensor.Call,
     )},
     **{f"types.{c.__name__}": c for c in (
         types.TensorType, types.TupleType, types.FuncType, types.RefType, types.DataType, types.ShapeType,

@@ -71,7 +71,7 @@ class TupleType:
         return self.fields
 
     def with_children(self, children: Sequence[Type]) -> Type:
-        return TupleType(tuple(children))
+        return self if _same_parts(children, self.fields) else TupleType(tuple(children))
 
     def __str__(self) -> str:
         return show_type(self)
@@ -97,6 +97,8 @@ class FuncType:
         return (*self.params, self.result)
 
     def with_children(self, children: Sequence[Type]) -> Type:
+        if _same_parts(children, self.children):
+            return self
         return replace(self, params=tuple(children[:-1]), result=children[-1])
 
     def __str__(self) -> str:
@@ -116,7 +118,7 @@ class RefType:
         return (self.value,)
 
     def with_children(self, children: Sequence[Type]) -> Type:
-        return RefType(children[0])
+        return self if children[0] is self.value else RefType(children[0])
 
     def __str__(self) -> str:
         return show_type(self)
@@ -136,7 +138,7 @@ class DataType:
         return self.args
 
     def with_children(self, children: Sequence[Type]) -> Type:
-        return replace(self, args=tuple(children))
+        return self if _same_parts(children, self.args) else replace(self, args=tuple(children))
 
     def __str__(self) -> str:
         return show_type(self)
@@ -230,6 +232,11 @@ class VirtualDevice:
 ANYWHERE = VirtualDevice()
 
 
+def _same_parts(a: Sequence[Type], b: Sequence[Type]) -> bool:
+    """So that what is the same type stays the same object: every question about it is then asked once."""
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
 Names: TypeAlias = Mapping[Var | TypeVar, Var | TypeVar]
 
 
@@ -238,21 +245,21 @@ def same_type(a: Type, b: Type) -> bool:
     if a is b:
         return True
     none: Names = {}
-    seen: set[tuple[int, int]] = set()
+    seen: set[tuple[int, int, int]] = set()
+    kept = [none]  # so that no other mapping gets the identity of one that was seen
     pairs = [(a, b, none)]
     while pairs:
         x, y, names = pairs.pop()
-        if not names:
-            if x is y or (id(x), id(y)) in seen:
-                continue
-            seen.add((id(x), id(y)))
+        if (x is y and not names) or (id(x), id(y), id(names)) in seen:
+            continue
+        seen.add((id(x), id(y), id(names)))
         match x, y:
             case TensorType(), TensorType():
-                if x.dtype is not y.dtype or x.ndim != y.ndim or not _same_dims(x.shape, y.shape, names):
+                if x.dtype is not y.dtype or not _same_dims(x.shape, y.shape, names):
                     return False
                 continue
             case ShapeType(), ShapeType():
-                if len(x.dims) != len(y.dims) or not _same_dims(x.dims, y.dims, names):
+                if not _same_dims(x.dims, y.dims, names):
                     return False
                 continue
             case TypeVar(), TypeVar():
@@ -263,8 +270,12 @@ def same_type(a: Type, b: Type) -> bool:
                 if x.pure != y.pure or len(x.type_params) != len(y.type_params):
                     return False
                 if x.type_params or symbols(x):
-                    params = zip(x.type_params, y.type_params, strict=True)
-                    names = {**names, **dict(params), **dict(zip(symbols(x), symbols(y), strict=False))}
+                    own: dict[Var | TypeVar, Var | TypeVar] = {}
+                    own.update(zip(x.type_params, y.type_params, strict=True))
+                    own.update(zip(symbols(x), symbols(y), strict=False))
+                    if any(v not in names or names[v] is not w for v, w in own.items()):
+                        names = {**names, **own}
+                        kept.append(names)
             case (TupleType(), TupleType()) | (RefType(), RefType()) | (ObjectType(), ObjectType()):
                 pass
             case DataType(), DataType():
@@ -279,8 +290,15 @@ def same_type(a: Type, b: Type) -> bool:
 
 
 def _same_dims(x: Sequence[Dim], y: Sequence[Dim], names: Names) -> bool:
-    known = {v: w for v, w in names.items() if isinstance(v, Var) and isinstance(w, Var)}
-    return all(provably_equal(substitute(d, known) if known and isinstance(d, Expr) else d, e) for d, e in zip(x, y, strict=True))
+    return len(x) == len(y) and all(provably_equal(_named(d, names), e) for d, e in zip(x, y, strict=True))
+
+
+def _named(d: Dim, names: Names) -> Dim:
+    """A dim under other names."""
+    if not names or not isinstance(d, Expr):
+        return d
+    by = {v: w for v in variables(d) if isinstance(w := names.get(v), Var)}
+    return substitute(d, by) if by else d
 
 
 def dims(of: Type) -> tuple[Dim, ...]:
@@ -369,21 +387,21 @@ def symbols(of: Type) -> tuple[Var, ...]:
     return known
 
 
-def open_symbols(of: Type) -> list[Var]:
-    """The symbols that a value of this type gives a number: whole dims of tensors and shapes, in tuples or not. What is
-    inside a reference, a data type or a function cannot be asked."""
-    found: dict[Var, None] = {}
-    work = [of]
-    seen: set[int] = set()
-    while work:
-        t = work.pop()
-        if id(t) in seen:
-            continue
-        seen.add(id(t))
-        if isinstance(t, TupleType):
-            work += reversed(t.fields)
-        found.update((d, None) for d in dims(t) if isinstance(d, Var))
-    return list(found)
+def open_symbols(of: Type) -> tuple[Var, ...]:
+    """The symbols that a value of this type gives a number: whole dims of tensors and shapes, in tuples or not, in order
+    of first occurrence. What is inside a reference, a data type or a function cannot be asked. A type remembers them."""
+    if not isinstance(of, (TensorType, ShapeType, TupleType)) or not symbols(of):
+        return ()
+    root: Type = of
+    known = "open_symbols"
+    for t in post_order(root, lambda t: t.fields if isinstance(t, TupleType) and known not in t.__dict__ else ()):
+        if known not in t.__dict__:
+            found = dict.fromkeys(d for d in dims(t) if isinstance(d, Var))
+            for part in t.fields if isinstance(t, TupleType) else ():
+                found.update(dict.fromkeys(part.__dict__[known]))
+            t.__dict__[known] = tuple(found)
+    result: tuple[Var, ...] = of.__dict__[known]
+    return result
 
 
 def free_type_vars(of: Type) -> tuple[TypeVar, ...]:

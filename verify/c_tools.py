@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from assay.lower.c import CSource
-from assay.lower.c.header import Argument
+from assay.lower.c.header import PACKED_STATUSES, STATUSES, Argument
 from assay.lower.c.kernel import TRAPS
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap
@@ -26,7 +26,10 @@ FLAGS = (*STANDARD, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O3")
 STRICT = (*FLAGS[:-1], "-Wconversion", "-Wshadow", "-Wcast-qual", "-Wmissing-prototypes")
 """All the warnings that generated C is free of; the level of optimisation is not among these."""
 
-_STATUS = ("OK", "NULL_POINTER", "MISALIGNED", "OVERLAP", "BAD_WEIGHTS")
+WRONG_HOOKS = -4242
+"""What `assay_call` returns where hooks were called out of order (`assay.verify.c_calls`)."""
+
+_NAMES = ("OK", *STATUSES, *PACKED_STATUSES)
 
 
 def find_compiler() -> tuple[str, ...]:
@@ -42,21 +45,23 @@ def find_compiler() -> tuple[str, ...]:
 
 def status_name(status: int) -> str:
     """A status without the model's prefix, such as OK or TRAP_CAST."""
-    names = (*_STATUS, *(f"TRAP_{word}" for word in TRAPS.values()))
-    if not 0 <= status < len(names):
+    if not 0 <= status < len(_NAMES):
         raise Crash(f"the generated code returned {status}, which is no status")
-    return names[status]
+    return _NAMES[status]
 
 
-def status_error(source: CSource, status: int) -> AssayError | None:
-    """What a status means here; None for OK."""
+def status_error(source: CSource, status: int, message: str = "") -> AssayError | None:
+    """What a status means here; None for OK. `message` is what the code said of it."""
+    if status == WRONG_HOOKS:
+        return Trap("hooks", f"{source.name}_run does not call the hooks of its devices in order", label="compiled.T7")
     name = status_name(status)
     if name == "OK":
         return None
-    for kind, word in TRAPS.items():
+    said = f": {message}" if message else ""
+    for kind, (word, _) in TRAPS.items():
         if name == f"TRAP_{word}":
-            return Trap(kind, f"{source.name}_run returned {source.macro}_{name}", label="compiled.T1")
-    return Invalid(f"{source.name} returned {source.macro}_{name}", label="compiled.C2")
+            return Trap(kind, f"{source.name}_run returned {source.macro}_{name}{said}", label="compiled.T1")
+    return Invalid(f"{source.name} returned {source.macro}_{name}{said}", label="compiled.C2")
 
 
 def check_inputs(source: CSource, inputs: Mapping[str, Array]) -> list[Array]:

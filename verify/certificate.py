@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.c import CSource, emit
+from assay.lower.c import CSource, Interface, emit
 from assay.lower.c.names import identifier as c_identifier
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
@@ -92,6 +92,8 @@ def _fill(directory: Path, check: Check, lines: list[Line], name: str) -> None:
         "format": FORMAT,
         "name": name,
         "seed": check.seed,
+        "interface": check.source.interface,
+        "device": check.source.device,
         "lines": [line.as_data() for line in lines],
         "files": {str(p.relative_to(directory)): _digest(p) for p in sorted(directory.rglob("*")) if p.is_file()},
     }
@@ -115,6 +117,7 @@ class Stored:
             if self.manifest["format"] != FORMAT or not isinstance(files, dict):
                 raise ValueError("unknown format")
             self.name, self.seed = str(self.manifest["name"]), int(self.manifest["seed"])
+            self.interface, self.device = Interface(self.manifest["interface"]), str(self.manifest["device"])
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")
             missing = required(self.name) - set(files)
@@ -172,8 +175,8 @@ def lines(stored: Stored, check: Check) -> Iterator[Line]:
 
 
 def _claims(stored: Stored, check: Check) -> Evidence:
-    made = emit(check.modules["pool"], stored.name)
     assert check.source is not None
+    made = emit(check.modules["pool"], stored.name, interface=stored.interface, device=stored.device)
     stored_text = check.source.source, check.source.header, check.source.weights_digest
     if (made.source, made.header, made.weights_digest) != stored_text:
         return refuted("checked", "the C text is not the one that the stored plan makes")

@@ -1,6 +1,7 @@
-"""The command line: `assay check`, `run`, `build`, `verify` (specs/verify.md, "Command line").
+"""The command line: `assay check`, `run`, `build`, `verify`, `prove` (specs/verify.md, "Command line").
 
-Exit codes: 0 holds, 1 something does not hold (the line says what), 2 the input cannot be used, 3 a fault in Assay.
+Exit codes: 0 holds, 1 something does not hold (the line says what), 2 the input cannot be used, 3 a fault in Assay;
+`prove` adds 4, something is unknown.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -22,13 +24,16 @@ from rich.text import Text
 
 from assay.interp import graph
 from assay.interp.graph import evaluate
+from assay.lower.c import Interface, emit
 from assay.lower.onnx_import import import_onnx, load_model
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap
+from assay.semantics.text.module_text import show as show_module
 from assay.verify import certificate
 from assay.verify.backends import backend as find_backend
 from assay.verify.check import Check, Judged, Line, Lowering
 from assay.verify.inputs import complete, load, save
-from assay.verify.text_run import TextRun, lines, load_text, run_text
+from assay.verify.symbolic.command import prove_module
+from assay.verify.text_run import TextRun, is_text, lines, load_externs, load_text, run_text
 
 app = typer.Typer(
     add_completion=False,
@@ -68,21 +73,26 @@ def check(
 
 @app.command()
 def run(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="an ONNX model, or a module as text: FILE.py", show_default=False)],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay", show_default=False)],
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT.npz", help="where the outputs go", show_default=False)] = None,
     inputs: Inputs = None,
     dim: Dims = [],
     seed: Seed = 0,
-    function: Annotated[str | None, typer.Option("--function", help="FILE.py: the function to run; main, or the only one")] = None,
+    function: Annotated[str | None, typer.Option("--function", help="a text: the function to run; main, or the only one")] = None,
     module_name: Annotated[str | None, typer.Option("--module", help="FILE.py: the module, where there are several")] = None,
+    extern: Annotated[list[str], typer.Option("--extern", metavar="[NAME=]MODULE:FUNCTION", help="a text: a Python function for an extern; its module is imported")] = [],
+    as_text: Annotated[bool, typer.Option("--text", help="a text: write the module as TVMScript, do not run it")] = False,
 ) -> None:
     """Evaluate MODEL by the definition of its operators. A module as text also shows its values and effects."""
     given = load(inputs) if inputs else {}
-    if model.suffix == ".py":
-        show_text_run(run_text(load_text(model, module_name), function, given, seed, parse_dims(dim)), output)
+    if is_text(model):
+        if as_text:
+            sys.stdout.write(show_module(load_text(model, module_name)))
+            return
+        show_text_run(run_text(load_text(model, module_name), function, given, seed, parse_dims(dim), load_externs(extern)), output)
         return
-    if function is not None or module_name is not None:
-        raise Invalid("--function and --module are for a module as text, FILE.py", label="cli.C3")
+    if function is not None or module_name is not None or as_text or extern:
+        raise Invalid("--function, --module, --extern and --text are for a module as text, FILE.py or FILE.relay", label="cli.C3")
     if output is None:
         raise Invalid("where do the outputs go? Give --output OUT.npz", label="cli.C3")
     module = import_onnx(load_model(model), evaluate=evaluate, dims=parse_dims(dim), source=model.name)
@@ -98,13 +108,16 @@ def build(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="where the C text and the certificate go", show_default=False)],
     inputs: Inputs = None,
     dim: Dims = [],
+    interface: Annotated[Interface, typer.Option("--interface", help="how the C entry and its kernels are called")] = Interface.UNPACKED,
+    device: Annotated[str, typer.Option("--device", metavar="NAME", help="where steps run that name no device; its hooks are called", show_default=False)] = "",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Check MODEL and, if every line holds, write its C text and the certificate to DIR."""
     certificate.require_writable(output)
     proto = load_model(model)
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name)
+    emitter = partial(emit, interface=interface, device=device)
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name)
     run = Check(lowering, load(inputs) if inputs else {}, seed)
     lines, holds = show(run.lines(), run, as_json, str(model), seed)
     if holds:
@@ -122,6 +135,17 @@ def verify(
     run = Check(stored, stored.inputs(), stored.seed)
     _, holds = show(certificate.lines(stored, run), run, as_json, str(directory), stored.seed)
     raise typer.Exit(0 if holds else 1)
+
+
+@app.command()
+def prove(
+    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="a module as text", show_default=False)],
+    function: Annotated[str | None, typer.Option("--function", help="the tensor function; else all of them")] = None,
+    bound: Annotated[list[str], typer.Option("--bound", metavar="NAME=LEAST..MOST", help="the values of a size, such as n=1..")] = [],
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="where the queries are kept", show_default=False)] = None,
+) -> None:
+    """Prove tensor functions of FILE.py for all sizes: bounds, races, initialisation. Exit code 4: something is unknown."""
+    raise typer.Exit(prove_module(load_text(file), function, bound, out, Console()))
 
 
 def show_text_run(done: TextRun, output: Path | None) -> None:
@@ -213,7 +237,7 @@ def main() -> None:
     except Crash as wrong:
         fail(f"assay: this is a fault in Assay, please report it: {wrong}", 3)
     except Trap as wrong:
-        fail(f"assay: {wrong}", 1)
+        fail(f"assay: {wrong}", 2 if wrong.kind == "memory" else 1)
     except AssayError as wrong:
         fail(f"assay: {wrong}", 2)
     except MemoryError:

@@ -25,6 +25,7 @@ import numpy as np
 from assay.lower.c import CSource
 from assay.semantics.errors import Crash, Trap
 from assay.semantics.module import Slot
+from assay.verify.c_calls import caller
 from assay.verify.c_tools import (
     FLAGS,
     STANDARD,
@@ -78,7 +79,7 @@ def compile_c(
     if directory is None:
         weakref.finalize(compiled, shutil.rmtree, place, ignore_errors=True)
     source.write(place)
-    (place / "call.c").write_text(_trampoline(source), encoding="ascii")
+    (place / "call.c").write_text(caller(source), encoding="ascii")
     macros = [*defines(source, reproducible), *([f"-D{source.macro}_TRACE"] if trace else [])]
     words = [*flags, "-fPIC", "-shared", *macros, f"{source.name}.c", "call.c"]
     build(words, compiled.library, place)
@@ -180,10 +181,17 @@ class Compiled:
     def _enter(self, addresses: Sequence[int | None]) -> int:
         call = self.loaded.assay_call
         call.restype = ctypes.c_int
+        self._message.value = None
         return int(call((ctypes.c_void_p * len(addresses))(*addresses)))
 
+    @property
+    def _message(self) -> ctypes.c_char_p:
+        """What the last call said of its failure."""
+        return ctypes.c_char_p.in_dll(self.loaded, "assay_message")
+
     def _raise(self, status: int) -> None:
-        failure = status_error(self.source, status)
+        message = self._message.value if status else None
+        failure = status_error(self.source, status, (message or b"").decode("ascii", "replace"))
         if failure is not None:
             raise failure
 
@@ -213,16 +221,3 @@ class _Guarded:
                 far = int(GUARD - touched[-1] if side == "before" else touched[0] + 1)
                 message = f"{touched.size} bytes {side} {self.what} were written to, the nearest {far} bytes off"
                 raise Trap("out of bounds", message, label="compiled.T3")
-
-
-def _trampoline(source: CSource) -> str:
-    """The entry with its arguments in an array: there may be more of them than a foreign call can have."""
-    types = [f"(const {a.ctype} *)" for a in source.inputs] + [f"({a.ctype} *)" for a in source.outputs]
-    types += [""] if source.weights is None else ["", ""]
-    args = ",\n        ".join(f"{t}p[{i}]" for i, t in enumerate(types))
-    return (
-        f'#include "{source.name}.h"\n\nint assay_call(void *const *p);\n\nint assay_call(void *const *p)\n{{\n'
-        f"    return (int){source.name}_run(\n        {args});\n}}\n"
-        f"\n#ifdef {source.macro}_TRACE\nvoid {source.name}_trace(int step);\nextern void (*assay_hook)(int step);\n"
-        f"void (*assay_hook)(int step);\n\nvoid {source.name}_trace(int step)\n{{\n    if (assay_hook) {{\n        assay_hook(step);\n    }}\n}}\n#endif\n"
-    )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp.graph import check_inputs
+from assay.interp.room import require_room
 from assay.semantics.dtypes import DTYPES, dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
@@ -97,6 +98,7 @@ def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str,
                 f"input {p.name!r} is {p.type}: give it with --inputs, or its sizes with --dim", label="input.C6"
             )
         shape, of = p.type.static_shape, p.type.dtype
+        require_room(shape, of, f"input {p.name!r}")
         if of.is_float:
             inputs[p.name] = rng.standard_normal(shape, dtype=np.float32).astype(of.numpy)
         else:

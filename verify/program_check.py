@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from math import prod
 
+from assay.semantics.alias import bindings
 from assay.semantics.graph import CallTIR, show_head
 from assay.semantics.module import Module, Step
-from assay.semantics.types import flatten
+from assay.semantics.types import ANYWHERE, VirtualDevice, flatten
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.numbering import Table, can_trap, failures, number_function, step_results, tensors
 
@@ -28,6 +29,11 @@ def check_program(source: Module, target: Module) -> Evidence:
     for name in target.constants:
         holds[name] = table.constant(target.constants[name])
     trapping: list[int] = []
+    devices: dict[int, set[VirtualDevice]] = {}
+    for var, value in bindings(source.main):
+        if isinstance(value, CallTIR):
+            on = var.device if value.device == ANYWHERE else value.device
+            devices.setdefault(tensors(graph.of[id(value)], value.type, table)[0], set()).add(on)
     for i, step in enumerate(program.steps):
         for name in step.reads:
             if name not in holds:
@@ -38,9 +44,11 @@ def check_program(source: Module, target: Module) -> Evidence:
         for (shape, dtype), t, name in zip(wanted, given, (*step.reads, *step.writes), strict=True):
             if t.dtype is not dtype or prod(t.static_shape) != prod(shape):
                 return refuted("proved", f"{describe(step, i)} takes {shape} {dtype} where slot {name} is {t}")
-        results = step_results(kernel, [holds[n] for n in step.reads], table)
+        results = step_results(kernel, [holds[n] for n in step.reads], table, target)
         if can_trap(kernel):
             trapping.append(results[0])
+        if step.kernel in source.definitions and step.device not in devices.get(results[0], {step.device}):
+            return refuted("proved", f"{describe(step, i)} runs on {step.device}, which no call of that value names")
         for name, number in zip(step.writes, results, strict=True):
             holds[name] = number
         for name in step.scratch:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from assay.lower.c import CSource
 from assay.semantics.errors import Crash, Trap
+from assay.verify.c_calls import caller
 from assay.verify.c_tools import STANDARD, Array, build, check_inputs, defines, raw, status_error, typed
 
 SANITIZE = ("-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
@@ -37,11 +38,12 @@ def run_sanitized(
         place = Path(directory or temporary)
         source.write(place)
         (place / "main.c").write_text(_main(source), encoding="ascii")
+        (place / "call.c").write_text(caller(source), encoding="ascii")
         for i, array in enumerate(arrays):
             (place / f"input_{i}.bin").write_bytes(raw(array).tobytes())
         program = place / "main"
         posix = "-D_POSIX_C_SOURCE=200112L"
-        files = [f"{source.name}.c", "main.c"]
+        files = [f"{source.name}.c", "call.c", "main.c"]
         build([*STANDARD, *SANITIZE, posix, *defines(source, reproducible), *files], program, place)
         status = _run_sanitized(program, place, timeout)
         failure = status_error(source, status)
@@ -78,6 +80,8 @@ _MAIN = """#include "@.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+int assay_call(void *const *p);
 
 static void *block(size_t bytes, size_t align)
 {
@@ -129,7 +133,8 @@ def _main(source: CSource) -> str:
         lines.append(f'    void *weights = from_file("{source.name}.weights", {size});\n')
         lines.append(f"    status = (int){source.name}_check_weights(weights, {source.macro}_WEIGHTS_BYTES);\n")
         blocks.append("weights")
-    lines.append(f"    if (status == 0) {{\n        status = (int){source.name}_run({', '.join(blocks)});\n    }}\n")
+    lines.append(f"    void *blocks[{len(blocks)}] = {{{', '.join(blocks)}}};\n")
+    lines.append("    if (status == 0) {\n        status = assay_call(blocks);\n    }\n")
     for i, a in enumerate(source.outputs):
         lines.append(f'    to_file("output_{i}.bin", output_{i}, {a.nbytes});\n')
     lines += [f"    free({b});\n" for b in blocks]

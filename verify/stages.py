@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from assay.lower.pool import lower_bound
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Function, Let
-from assay.semantics.module import Definition, Module, Program
+from assay.semantics.module import GROUP, Definition, Module, Program
 from assay.semantics.operator import Operator
 from assay.semantics.rules import check as check_rules
 from assay.semantics.store import ArrayWriter, encode
@@ -21,6 +21,7 @@ from assay.semantics.walk import post_order
 from assay.verify.anf import check_anf
 from assay.verify.constants_check import check_constants, table_slots
 from assay.verify.evidence import Evidence, checked, plural, refuted, size
+from assay.verify.fuse_check import check_fuse
 from assay.verify.legalize_check import check_claim, check_legalize
 from assay.verify.numbering import attrs_key, constant_key
 from assay.verify.plan import check_lives, check_pool
@@ -64,6 +65,11 @@ def _anf(before: Module, after: Module) -> Did:
 def _legalize(before: Module, after: Module) -> Did:
     calls, kernels = _calls(after), len(after.kernels)
     return f"{plural(calls, 'call')} of {plural(kernels, 'kernel')}", {"calls": calls, "kernels": kernels}
+
+
+def _fuse(before: Module, after: Module) -> Did:
+    old, new = _calls(before), _calls(after)
+    return f"{old} to {plural(new, 'call')}", {"calls_before": old, "calls": new}
 
 
 def _constants(before: Module, after: Module) -> Did:
@@ -134,6 +140,8 @@ def _kernels_then(check: Check) -> Check:
         old = before.kernels
         for name, kernel in after.kernels.items():
             if name not in old:
+                if GROUP in kernel.attrs:
+                    return refuted("checked", f"tensor function {name} is a group that is not fuse's")
                 wrong = check_claim(kernel, context.seed)
                 if not wrong.holds:
                     return wrong
@@ -174,6 +182,17 @@ def _constants_then(check: Check) -> Check:
     return _kernels_then(both)
 
 
+def _check_fuse(before: Module, after: Module, context: Context) -> Evidence:
+    old, new = before.definitions, after.definitions
+    for name, d in old.items():
+        open_ = isinstance(d, Function) and not {"primitive", "compiler"} & set(d.attrs)
+        if name not in new or (not open_ and new[name] is not d and _stored(new[name]) != _stored(d)):
+            return refuted("checked", f"definition {name} has changed")
+        if isinstance(d, Function) and not (isinstance(kept := new[name], Function) and _interface(d) == _interface(kept)):
+            return refuted("checked", f"the parameters, results or attributes of {name} have changed")
+    return check_fuse(before, after, context.seed, context.progress)
+
+
 def _check_constants(before: Module, after: Module, context: Context) -> Evidence:
     evidence, context.queries["constants"] = check_constants(before, after)
     return evidence
@@ -211,6 +230,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("import", _import, _check_import),
     Stage("anf", _anf, _rules_then(lambda b, a, c: check_anf(b, a))),
     Stage("legalize", _legalize, _rules_then(lambda b, a, c: check_legalize(b, a, c.seed, c.progress))),
+    Stage("fuse", _fuse, _rules_then(_check_fuse)),
     Stage("constants", _constants, _kernels_then(_check_constants)),
     Stage("schedule", _schedule, _constants_then(_check_schedule)),
     Stage("liveness", _liveness, _constants_then(_check_liveness)),

@@ -1,4 +1,5 @@
-"""`assay run FILE.py`: a module written as text, on inputs from files or from a seed (specs/verify.md, "Command line").
+"""`assay run FILE.py`: a module written as text, TVMScript or Relay, on inputs from files or from a seed (specs/verify.md,
+"Command line").
 
 Sizes that nobody gives are small and different from one another, so that a wrong axis shows.
 """
@@ -6,7 +7,10 @@ Sizes that nobody gives are small and different from one another, so that a wron
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +20,10 @@ import numpy as np
 from assay.interp import vector
 from assay.interp.boundary import bind, given as as_value
 from assay.interp.graph import run
-from assay.interp.values import Cell, Closure, Data, Event, External, Maker, Shape, Value, described, render
+from assay.interp.room import memory, require_room
+from assay.interp.values import Cell, Closure, Data, Event, External, Externs, Maker, Shape, Value, described, render
 from assay.semantics.dtypes import DType, dtype
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.errors import AssayError, Invalid, Trap
 from assay.semantics.graph import Function
 from assay.semantics.module import Module
 from assay.semantics.rules import check
@@ -26,8 +31,12 @@ from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim, variables
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text.module_text import entry, parse
+from assay.semantics.text.relay import is_relay, parse_relay
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
+
+RELAY = (".relay", ".rly")
+"""The names of files that hold Relay."""
 
 SIZES = (3, 5, 2, 7, 4, 6, 9, 8)
 """Sizes of symbolic dims, in an order that the seed shuffles."""
@@ -44,16 +53,89 @@ class TextRun:
     trap: Trap | None
 
 
+HEAD = 1 << 16
+"""How many bytes of a file say whether it is Relay."""
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file holds a module as text: by its name, or because it begins as Relay does."""
+    if path.suffix in (".py", *RELAY):
+        return True
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+    except OSError:
+        return False
+    return is_relay(head.decode("utf-8", errors="replace"))
+
+
 def load_text(path: Path, name: str | None = None) -> Module:
-    """The module in a file, well-formed."""
+    """The module in a file, well-formed. `name` says which one is meant, where TVMScript has several."""
     source = Source.read(path)
+    if path.suffix in RELAY or (path.suffix != ".py" and is_relay(source.text)):
+        if name is not None:
+            raise Invalid("a Relay text is one module: --module is for TVMScript", label="cli.C3")
+        return parse_relay(source.text, source.file)
     module = parse(source.text, source.file, name)
     check(module)
     return module
 
 
+def load_externs(named: Iterable[str]) -> dict[str, Callable[..., Value]]:
+    """The functions of `NAME=MODULE:FUNCTION` texts by name; NAME= may be left out where FUNCTION is called so.
+
+    The module is imported as Python would from the working directory, so its code runs. Invalid where it or the function
+    is not there."""
+    found: dict[str, Callable[..., Value]] = {}
+    for text in named:
+        name, equals, place = text.rpartition("=")
+        module, colon, path = place.partition(":")
+        if not module or not path or not colon or (equals and not name):
+            raise Invalid(f"--extern takes MODULE:FUNCTION or NAME=MODULE:FUNCTION, not {text!r}", label="cli.C4")
+        try:
+            with _from_here():
+                value: Any = pkgutil.resolve_name(place)
+        except (ImportError, AttributeError, SyntaxError, ValueError, TypeError) as wrong:
+            raise Invalid(f"--extern {text}: {wrong}", label="cli.C4") from None
+        if not callable(value):
+            raise Invalid(f"--extern {text}: {path} is {type(value).__name__}, no function", label="cli.C4")
+        name = name or path.rpartition(".")[2]
+        found[name] = _trapping(name, value)
+    return found
+
+
+def _trapping(name: str, act: Callable[..., Value]) -> Callable[..., Value]:
+    """Somebody's function; what it raises is a trap of the run."""
+
+    def call(*args: Value) -> Value:
+        try:
+            return act(*args)
+        except AssayError:
+            raise
+        except Exception as wrong:  # noqa: BLE001  it is not our code, and may raise anything
+            raise Trap("extern", f"{name} raised {type(wrong).__name__}: {wrong}", label="extern.T1") from None
+
+    return call
+
+
+@contextmanager
+def _from_here() -> Iterator[None]:
+    """Modules of the working directory can be imported."""
+    before = list(sys.path)
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
 def run_text(
-    module: Module, function: str | None, given: Mapping[str, Any], seed: int, dims: Mapping[str, int]
+    module: Module,
+    function: str | None,
+    given: Mapping[str, Any],
+    seed: int,
+    dims: Mapping[str, int],
+    externs: Externs | None = None,
 ) -> TextRun:
     """Run a function of a module: `function`, `main`, or the only one. Inputs that are not given are random."""
     name = entry(module, function)
@@ -73,10 +155,11 @@ def run_text(
     try:
         if isinstance(target, Function):
             whole = module if name == "main" else replace(module, definitions={**module.definitions, "main": target})
-            results = run(whole, inputs, trace=trace)
+            results = run(whole, inputs, externs=externs, trace=trace)
         else:
             arrays = [inputs[b.name] for b in target.inputs]
-            made = vector.run(target, arrays, scalars=[inputs[s.name][()] for s in target.scalars])
+            with memory():
+                made = vector.run(target, arrays, scalars=[inputs[s.name][()] for s in target.scalars], functions=module.kernels, trace=trace)
             results = {b.name: a for b, a in zip(target.outputs, made, strict=True)}
     except Trap as ended:
         trap = ended
@@ -112,7 +195,9 @@ def make_inputs(
 def _random(name: str, of: Type, rng: np.random.Generator, sizes: Mapping[Symbol, int]) -> Task[Value]:
     match of:
         case TensorType():
-            return array_of(tuple(_size(name, d, sizes) for d in of.shape), of.dtype, rng)
+            shape = tuple(_size(name, d, sizes) for d in of.shape)
+            require_room(shape, of.dtype, f"input {name!r}")
+            return array_of(shape, of.dtype, rng)
         case ShapeType():
             return Shape(tuple(_size(name, d, sizes) for d in of.dims))
         case TupleType():

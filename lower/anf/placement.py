@@ -25,7 +25,7 @@ from assay.semantics.graph.scopes import Forest
 from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import symbols
+from assay.semantics.types import open_symbols, symbols
 from assay.semantics.walk import post_order
 
 
@@ -223,6 +223,9 @@ class Placement:
 
 
 def _sizes_used(node: Expr) -> Iterator[Symbol]:
-    """The sizes that must have values when a node is evaluated, or when a function that it makes is called."""
+    """The sizes that must have values when a node is evaluated, or when a function that it makes is called; and those
+    of a function's parameters, which must agree with what they are around the function (rule M4)."""
     for part in post_order(node) if is_whole(node) else (node,):
         yield from sizes_used(part)
+        if isinstance(part, Function):
+            yield from (s for p in part.params for s in open_symbols(p.type))

@@ -13,32 +13,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from assay.lower.c.convention import Interface, find_devices
 from assay.lower.c.entry import definitions, entry
 from assay.lower.c.header import Argument, Layout, header, prologue
 from assay.lower.c.helpers import Library
-from assay.lower.c.kernel import CKernel, write_kernel
+from assay.lower.c.kernel import CKernel, KernelStyle, write_kernel
 from assay.lower.c.names import Names, identifier
+from assay.lower.c.packed import runtime, wrappers
+from assay.lower.c.packed_abi import SpecNames
 from assay.lower.c.source import CSource
 from assay.lower.c.tables import Array, blob, needs_math, static_table, storage
 from assay.semantics.errors import Invalid
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.rules import check_program
 
-__all__ = ["CSource", "emit"]
+__all__ = ["CSource", "Interface", "emit"]
+
+_LOCALS = ("workspace", "weights", "base", "table", "status", "buffers", "active", "handle")
+_PACKED_LOCALS = ("args", "arguments", "count", "result", "functions", "given", "pointers", "tensors", "values")
+"""Names of the entry that no argument may have; those in the packed conventions alone."""
 
 
-def emit(module: Module, name: str, *, inline_limit: int = 1 << 20, digest: str = "") -> CSource:
+def emit(
+    module: Module,
+    name: str,
+    *,
+    inline_limit: int = 1 << 20,
+    digest: str = "",
+    interface: Interface = Interface.UNPACKED,
+    device: str = "",
+) -> CSource:
     """The C of the planned program `main`, every symbol starting with `name` (made an identifier where it is none).
 
     Constants of at most `inline_limit` bytes together are tables in the source; above that all of them are one blob
-    that the caller hands in. `digest` identifies the module in the header. Invalid where the plan is missing or does
-    not fit itself; Unsupported for dtypes without C (4-bit integers, float8) and symbolic sizes.
+    that the caller hands in. `digest` identifies the module in the header. `interface` is how the entry and the
+    kernels are called. Steps that name no device run on `device`, whose hooks are called; empty: they have none.
+    Invalid where the plan is missing or does not fit itself; Unsupported for dtypes without C (4-bit integers,
+    float8) and symbolic sizes.
     """
-    return _Emitter(module, name, inline_limit, digest).run()
+    return _Emitter(module, name, inline_limit, digest, interface, device).run()
 
 
 class _Emitter:
-    def __init__(self, module: Module, name: str, inline_limit: int, digest: str) -> None:
+    def __init__(
+        self, module: Module, name: str, inline_limit: int, digest: str, interface: Interface, device: str
+    ) -> None:
         self.module = module
         self.program: Program = module.program
         self.prefix = identifier(name)
@@ -46,20 +65,26 @@ class _Emitter:
         self.library = Library(self.prefix, self.macro)
         self.inline_limit = inline_limit
         self.digest = digest
+        self.interface = interface
+        self.device = device
         check_program(self.program, module)
         _check_plan(self.program)
+        self.devices = find_devices(self.program, device)
 
     def run(self) -> CSource:
         program = self.program
+        packed = self.interface is not Interface.UNPACKED
+        style = KernelStyle(handle=bool(self.devices.all) and not packed, messages=packed)
         kernels: dict[str, CKernel] = {}
         for step in program.steps:
             if step.kernel not in kernels:
-                kernel = self.module.kernel(step.kernel)
-                kernels[step.kernel] = write_kernel(kernel, self.library.top("k", step.kernel), self.macro, self.library)
+                kernel, c = self.module.kernel(step.kernel), self.library.top("k", step.kernel)
+                kernels[step.kernel] = write_kernel(kernel, c, self.macro, self.library, style)
         inputs, outputs = self.arguments()
         layout = self.layout(kernels, inputs, outputs)
         # what needs helpers and headers first, then those
-        main = [*self.tables(layout, kernels), *definitions(layout, kernels), *entry(layout, kernels, self.library)]
+        main = [*runtime(layout), *self.tables(layout, kernels), *definitions(layout, kernels)]
+        main += [*wrappers(layout, kernels), *entry(layout, kernels, self.library)]
         body = [*prologue(layout, self.library.uses_math), *self.library.text(), *main]
         return CSource(
             self.prefix,
@@ -72,12 +97,16 @@ class _Emitter:
             self.macro,
             inputs,
             outputs,
+            self.interface,
+            self.device,
+            self.devices.all,
         )
 
     def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         """Inputs and outputs with their C names; an output that is no memory of its own gets a fresh one."""
         program = self.program
-        names = Names(("workspace", "weights", "base", "table", "status", "buffers"), (f"{self.prefix}_", f"{self.macro}_"))
+        taken = _LOCALS if self.interface is Interface.UNPACKED else (*_LOCALS, *_PACKED_LOCALS)
+        names = Names(taken, (f"{self.prefix}_", f"{self.macro}_"))
         macros = Names()
 
         def argument(slot: Slot, place: str) -> Argument:
@@ -107,7 +136,7 @@ class _Emitter:
                 raise Invalid(f"constant {slot.name!r} has no offset in the table; run the stage constants", label="c.C8")
             pieces.append((slot.name, slot.offset, self.module.constants[slot.name]))
         weights = blob(pieces, max([program.alignment, *(s.alignment for s in constants.values())])) if large else None
-        macros = Names()
+        macros, external = Names(), Names()
         return Layout(
             name=self.prefix,
             macro=self.macro,
@@ -119,13 +148,24 @@ class _Emitter:
             tables={} if large else {n: self.library.top("c", n) for n in constants},
             blob=weights,
             workspace_bytes=program.workspace_bytes or 0,
+            interface=self.interface,
+            default_device=self.device,
+            devices=self.devices,
+            external={n: f"{self.macro}_EXTERNAL_{external.fresh(n, upper=True)}" for n in kernels},
+            packed={n: self.library.top("p", n) for n in kernels},
+            specs={n: self.spec_names(n) for n in kernels},
+            entry_specs=self.spec_names("run"),
         )
+
+    def spec_names(self, name: str) -> SpecNames:
+        return SpecNames(self.library.top("s", name), self.library.top("d", name))
 
     def tables(self, layout: Layout, kernels: dict[str, CKernel]) -> Iterator[str]:
         """The constants that stand in the source, only those that some kernel reads or that are results."""
         used = set(self.program.outputs)
         for step in self.program.steps:
             used.update(step.reads[p.index] for p in kernels[step.kernel].parameters if p.role == "input")
+            used.update(step.reads if self.interface is not Interface.UNPACKED else ())
         for name, c in layout.tables.items():
             if name in used:
                 array, of = self.module.constants[name], self.program.slots[name].type.dtype

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from assay.lower.c.header import Layout, size
+from assay.lower.c.convention import Interface
+from assay.lower.c.header import Layout, size, statuses
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import CKernel, Parameter
+from assay.lower.c.names import text_literal
+from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
+from assay.lower.c.packed_abi import TVM_FFI, spec_tables
 from assay.semantics.module import Slot, Step
 
 
@@ -22,10 +26,11 @@ def definitions(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]
         for p in kernels[step.kernel].parameters:
             if (step.kernel, p.role, p.index) not in shared and _is_shared(layout, step, p, kernels[step.kernel]):
                 shared.add((step.kernel, p.role, p.index))
-    status = f"enum {layout.name}_status"
     for name, kernel in kernels.items():
         alone = {p for p in kernel.parameters if (name, p.role, p.index) not in shared}
-        yield from kernel.text(status, alone)
+        yield f"\n#ifndef {layout.external[name]}\n"
+        yield from kernel.text(alone)
+        yield "#endif\n"
 
 
 def _is_shared(layout: Layout, step: Step, one: Parameter, kernel: CKernel) -> bool:
@@ -61,25 +66,48 @@ def entry(layout: Layout, kernels: Mapping[str, CKernel], library: Library) -> I
     if layout.blob is not None:
         yield from _check_weights(layout, library)
     yield from _check_arguments(layout, library)
+    if layout.interface is not Interface.UNPACKED:
+        yield from spec_tables(layout.name, layout.entry_specs, list(entry_specs(layout)))
+    yield from _status_text(layout)
     yield _trace(layout)
+    if layout.devices.all:
+        yield f"""
+/* The first of two statuses that is not 0. */
+static int {layout.name}_first(int one, int other)
+{{
+    return (one != {macro}_OK) ? one : other;
+}}
+"""
     yield f"\n{layout.signature()}\n{{\n"
-    body = list(_steps(layout, kernels))
+    yield from _head(layout)
+    body = list(_body(layout, kernels))
     text = "".join(body)
     if "base + " in text:
         yield "    unsigned char *const base = (unsigned char *)workspace;\n"
     if "table + " in text:
         yield "    const unsigned char *const table = (const unsigned char *)weights;\n"
     yield text
-    yield f"    return {macro}_OK;\n}}\n"
+    yield "    return status;\n}\n"
+    if layout.interface is not Interface.UNPACKED:
+        yield TVM_FFI.replace("@", layout.name).replace("$", macro)
+
+
+def _status_text(layout: Layout) -> Iterator[str]:
+    """What a status means, for messages."""
+    yield f"\nconst char *{layout.name}_status_text(int status)\n{{\n    switch (status) {{\n"
+    yield f'    case {layout.macro}_OK:\n        return "all is done";\n'
+    for word, meaning in statuses(layout.interface).items():
+        yield f"    case {layout.macro}_{word}:\n        return {text_literal(meaning)};\n"
+    yield '    default:\n        return "a status of a kernel or a hook that is not generated";\n    }\n}\n'
 
 
 def _trace(layout: Layout) -> str:
-    """A hook behind every step, for whoever compares step by step; it is not there unless it is asked for."""
+    """A call behind every step, for whoever compares step by step; it is not there unless it is asked for."""
     macro = layout.macro
     return f"""
 #ifdef {macro}_TRACE
 void {layout.name}_trace(int step);
-#define {macro}_STEP(i) {layout.name}_trace(i);
+#define {macro}_STEP(i) if (status == {macro}_OK) {{ {layout.name}_trace(i); }}
 #else
 #define {macro}_STEP(i)
 #endif
@@ -153,43 +181,99 @@ enum {layout.name}_status {layout.name}_check_weights(const void *weights, size_
 """
 
 
-def _steps(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
-    """The calls, then the copies of outputs that are no memory of their own."""
-    program = layout.program
-    first = {a.slot: a.name for a in reversed(layout.outputs) if program.slots[a.slot].place == "output"}
-    given = {**{a.slot: a.name for a in layout.inputs}, **first}
-
-    def pointer(slot: Slot, ctype: str, const: bool) -> str:
-        qualifier = "const " if const else ""
-        if slot.place == "workspace":
-            return f"({qualifier}{ctype} *)({qualifier}void *)(base + {layout.offset(slot.name)})"
-        if slot.place != "constant":
-            return given[slot.name]
-        if slot.name in layout.tables:
-            return layout.tables[slot.name]
-        return f"(const {ctype} *)(const void *)(table + {size(slot.offset or 0)})"
-
+def _head(layout: Layout) -> Iterator[str]:
+    """The checks of the arguments; behind them `status` is OK."""
+    packed = layout.interface is not Interface.UNPACKED
+    if packed:
+        yield from entry_head(layout)
+        yield from entry_names(layout)
     words = [a.name for a in layout.outputs] + ["workspace"] + [a.name for a in layout.inputs]
     words += ["weights"] if layout.blob is not None else []
     yield f"    const void *const buffers[{len(words)}] = {{{', '.join(words)}}};\n"
-    yield f"    enum {layout.name}_status status = {layout.name}_check(buffers);\n"
+    if layout.devices.all:
+        yield "    int active = 0; /* how many devices are activated */\n"
+    yield f"    {'' if packed else 'int '}status = (int){layout.name}_check(buffers);\n"
     yield f"    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
-    for i, step in enumerate(program.steps):
-        kernel = kernels[step.kernel]
+
+
+def _body(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
+    """The steps with the hooks around them, and the copies of outputs that are no memory of their own.
+
+    Nothing leaves early: what was activated and opened is closed and deactivated whatever fails between.
+    """
+    program, ok = layout.program, f"status == {layout.macro}_OK"
+    pointers = _Pointers(layout)
+    for d in layout.devices.all:
+        yield f"    if ({ok}) {{\n        status = {layout.hook(d, 'activate')}(handle, {d.id});\n"
+        yield f"        active += ({ok}) ? 1 : 0;\n    }}\n"
+    for device, steps in layout.devices.regions():
+        calls = [line for i in steps for line in _call(layout, kernels, pointers, i)]
+        if device is None:
+            yield from calls
+            continue
+        yield f"    if ({ok}) {{\n        status = {layout.hook(device, 'open')}(handle, {device.id});\n        if ({ok}) {{\n"
+        for line in "".join(calls).splitlines():
+            yield f"        {line}\n" if line else "\n"
+        close = f"{layout.hook(device, 'close')}(handle, {device.id})"
+        yield f"            status = {layout.name}_first(status, {close});\n        }}\n    }}\n"
+    copies = []
+    for a in layout.outputs:
+        slot = program.slots[a.slot]
+        if pointers.given.get(slot.name) != a.name and slot.nbytes:
+            copies.append(f"        memcpy({a.name}, {pointers.typed(slot, a.ctype, True)}, {size(slot.nbytes)});\n")
+    if copies:
+        yield f"    if ({ok}) {{\n"
+        yield from copies
+        yield "    }\n"
+    for i, d in reversed(list(enumerate(layout.devices.all))):
+        deactivate = f"{layout.hook(d, 'deactivate')}(handle, {d.id})"
+        yield f"    if (active > {i}) {{\n        status = {layout.name}_first(status, {deactivate});\n    }}\n"
+    if layout.interface is not Interface.UNPACKED:
+        yield f"    if ({ok}) {{\n        result->code = ASSAY_CODE_NONE;\n        result->as.number = 0;\n    }}\n"
+
+
+class _Pointers:
+    """How the entry reaches each slot."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        slots = layout.program.slots
+        first = {a.slot: a.name for a in reversed(layout.outputs) if slots[a.slot].place == "output"}
+        self.given = {**{a.slot: a.name for a in layout.inputs}, **first}
+
+    def plain(self, slot: Slot) -> str:
+        """A pointer of any type."""
+        if slot.place == "workspace":
+            return f"base + {self.layout.offset(slot.name)}"
+        if slot.place != "constant":
+            return self.given[slot.name]
+        return self.layout.tables.get(slot.name) or f"table + {size(slot.offset or 0)}"
+
+    def typed(self, slot: Slot, ctype: str, const: bool) -> str:
+        """A pointer to `ctype`."""
+        text = self.plain(slot)
+        if " + " not in text:
+            return text
+        qualifier = "const " if const else ""
+        return f"({qualifier}{ctype} *)({qualifier}void *)({text})"
+
+
+def _call(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, index: int) -> Iterator[str]:
+    """One step, if all before it went well."""
+    program, step = layout.program, layout.program.steps[index]
+    kernel = kernels[step.kernel]
+    yield f"    if (status == {layout.macro}_OK) {{ /* step {index} */\n        "
+    if layout.interface is Interface.UNPACKED:
         args = []
         for p in kernel.parameters:
             slot = program.slots[_slots(step)[p.role][p.index]]
-            args.append(pointer(slot, p.type, p.role == "input"))
+            args.append(pointers.typed(slot, p.type, p.role == "input"))
+        args += ["handle"] if layout.has_handle else []
         inner = ", ".join(args)
         if len(inner) > 90:
-            inner = "\n        " + ",\n        ".join(args)
-        call = f"{kernel.name}({inner});"
-        if kernel.traps:
-            yield f"    status = {call} /* step {i} */\n    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
-        else:
-            yield f"    {call} /* step {i} */\n"
-        yield f"    {layout.macro}_STEP({i})\n"
-    for a in layout.outputs:
-        slot = program.slots[a.slot]
-        if given.get(slot.name) != a.name and slot.nbytes:
-            yield f"    memcpy({a.name}, {pointer(slot, a.ctype, True)}, {size(slot.nbytes)});\n"
+            inner = "\n            " + ",\n            ".join(args)
+        yield f"status = {kernel.name}({inner});"
+    else:
+        slots = [program.slots[n] for n in (*step.reads, *step.writes, *step.scratch)]
+        yield packed_call(layout, step.kernel, [pointers.plain(s) for s in slots])
+    yield f"\n        {layout.macro}_STEP({index})\n    }}\n"

@@ -17,7 +17,7 @@ from typing import Literal
 from assay.lower.c import math as c_math
 from assay.lower.c.expr import ExprWriter, Place
 from assay.lower.c.helpers import Library
-from assay.lower.c.names import comment
+from assay.lower.c.names import comment, text_literal
 from assay.lower.c.ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
 from assay.lower.c.range import Known, Ranges
 from assay.lower.c.tables import needs_math, static_table, storage
@@ -43,13 +43,18 @@ from assay.semantics.tensor import (
 from assay.semantics.tensor.blocks import without_blocks
 
 TRAPS = {
-    "assertion": "ASSERT",
-    "division by zero": "DIVISION_BY_ZERO",
-    "shift": "SHIFT",
-    "cast": "CAST",
-    "out of bounds": "OUT_OF_BOUNDS",
+    "assertion": ("ASSERT", "an assertion of a kernel does not hold"),
+    "division by zero": ("DIVISION_BY_ZERO", "a kernel divides an integer by zero"),
+    "shift": ("SHIFT", "a kernel shifts by less than 0, or by the width of the integer or more"),
+    "cast": ("CAST", "a kernel casts a number to an integer that cannot hold it"),
+    "out of bounds": ("OUT_OF_BOUNDS", "an index of a kernel is outside of its buffer"),
+    "shape": ("SHAPE", "a buffer in a kernel has another size than is asked for"),
+    "store to constant": ("STORE_TO_CONSTANT", "a kernel stores to what is read-only"),
+    "undeclared access": ("UNDECLARED_ACCESS", "a kernel touches what it does not declare"),
+    "misaligned": ("MISALIGNED_VIEW", "a buffer in a kernel does not begin where it must"),
+    "wrong scope": ("WRONG_SCOPE", "a kernel uses memory of another scope"),
 }
-"""Kinds of trap that generated code reports, and the end of the name of the status for each."""
+"""Kinds of trap that generated code reports: the end of the name of the status, and what it means."""
 
 MOST_CONSTANT_BYTES = 1 << 20
 """What the constants inside one kernel may take; larger ones belong into the module's table."""
@@ -73,22 +78,37 @@ class CKernel:
 
     name: str
     source: str
-    traps: bool
     parameters: tuple[Parameter, ...]
     tables: tuple[str, ...]
     body: tuple[str, ...]
+    last: str = ""
+    """One more parameter, behind the buffers: a resource handle, or where the message of a trap goes."""
 
-    def text(self, status: str, restrict: Container[Parameter]) -> Iterator[str]:
-        """The definition; `restrict` has the pointers that share no byte that is written."""
-        yield from self.tables
+    def signature(self, restrict: Container[Parameter] = ()) -> str:
+        """Name and parameters; `restrict` has the pointers that share no byte that is written."""
         words = []
         for p in self.parameters:
             const = "const " if p.role == "input" else ""
             words.append(f"{const}{p.type} *{'restrict ' if p in restrict else ''}{p.name}")
-        yield f"\n/* {comment(self.source)} */\n"
-        yield f"static {status if self.traps else 'void'} {self.name}({', '.join(words) or 'void'})\n{{\n"
+        words += [self.last] if self.last else []
+        return f"{self.name}({', '.join(words) or 'void'})"
+
+    def text(self, restrict: Container[Parameter]) -> Iterator[str]:
+        """The definition."""
+        yield from self.tables
+        yield f"\n/* {comment(self.source)} */\nstatic int {self.signature(restrict)}\n{{\n"
         yield from self.body
         yield "}\n"
+
+
+@dataclass(frozen=True)
+class KernelStyle:
+    """What a kernel takes besides its buffers."""
+
+    handle: bool = False
+    """A resource handle, for which generated code has no use."""
+    messages: bool = False
+    """Where to say what has trapped, if it can."""
 
 
 @dataclass(eq=False)
@@ -99,6 +119,7 @@ class _Writer:
     name: str
     macro: str
     library: Library
+    style: KernelStyle
     lines: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     depth: int = 1
@@ -112,6 +133,7 @@ class _Writer:
         allocations = [s for s in program_order(self.kernel.body) if isinstance(s, Allocate)]
         self.scratch = {id(s): number[s.buffer] for s in allocations if s.buffer in number}
         self.names = self.library.locals()
+        self.last = self.names.fresh("handle" if self.style.handle else "message")
         self.ranges = Ranges()
         ops = Ops(self.library, partial(c_math.function, self.library))
         self.exprs = ExprWriter(ops, self.names, self.ranges, self.line, self.trap)
@@ -120,9 +142,13 @@ class _Writer:
     def line(self, text: str) -> None:
         self.lines.append(f"{'    ' * self.depth}{text}\n")
 
-    def trap(self, kind: str) -> str:
+    def trap(self, kind: str, message: str = "") -> str:
         self.traps = True
-        return f"return {self.macro}_TRAP_{TRAPS[kind]};"
+        leave = f"return {self.macro}_TRAP_{TRAPS[kind][0]};"
+        if not self.style.messages:
+            return leave
+        said = f"{self.kernel.name}: {kind}{': ' if message else ''}{message}"
+        return f"*{self.last} = {text_literal(said)}; {leave}"
 
     def run(self) -> CKernel:
         kernel = self.kernel
@@ -133,14 +159,19 @@ class _Writer:
         self.enter(kernel.body)
         while self.stack:
             self.stack.pop()()
-        if self.traps:
-            self.line(f"return {self.macro}_OK;")
+        last = ""
+        if self.style.handle:
+            last = f"void *{self.last}"
+            self.line(f"(void){self.last};")
+        elif self.style.messages and self.traps:
+            last = f"const char **{self.last}"
+        self.line(f"return {self.macro}_OK;")
         used = tuple(
             Parameter(role, i, place.text, storage(b.dtype, f"buffer {b.name} of {kernel.name}"))
             for role, i, b, place in self.places
             if place.used
         )
-        return CKernel(self.name, kernel.name, self.traps, used, tuple(self.tables), tuple(self.lines))
+        return CKernel(self.name, kernel.name, used, tuple(self.tables), tuple(self.lines), last)
 
     def parameter(self, role: Role, index: int, buffer: Buffer) -> Place:
         storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel.name}")
@@ -195,7 +226,7 @@ class _Writer:
                 condition, known = self.exprs.value(root)
                 if known is None or known.low == 0:
                     self.open(f"if (!{condition.at(ATOM)}) {{ /* {comment(stmt.message)} */")
-                    self.line(self.trap(stmt.kind))
+                    self.line(self.trap(stmt.kind, stmt.message))
                     self.close()
                 self.ranges.assume(root, True)
             case Evaluate():
@@ -379,12 +410,14 @@ class _Writer:
             self.line(f"{where} = {text};")
 
 
-def write_kernel(kernel: PrimFunc, name: str, macro: str, library: Library) -> CKernel:
-    """The C of `kernel` as a function called `name`; statuses start with `macro`."""
+def write_kernel(
+    kernel: PrimFunc, name: str, macro: str, library: Library, style: KernelStyle = KernelStyle()
+) -> CKernel:
+    """The C of `kernel` as a function called `name`, which returns a status; statuses start with `macro`."""
     if kernel.scalars:
         raise Unsupported(f"{kernel.name} has scalar parameters, for which no C is generated", label="c.C15")
     try:
-        return _Writer(kernel, name, macro, library).run()
+        return _Writer(kernel, name, macro, library, style).run()
     except Invalid as wrong:
         raise wrong.at(kernel.name) from None
 

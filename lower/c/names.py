@@ -83,6 +83,14 @@ def quote(text: str) -> str:
     return plain.replace("*/", r"*\u002f").replace("/*", r"/\u002a").replace("??", r"?\u003f")
 
 
+def text_literal(text: str) -> str:
+    """`text` as a string constant of C: printable ASCII, no trigraphs, no longer than every compiler takes."""
+    plain = text.encode("ascii", "backslashreplace").decode()
+    plain = "".join(c if c.isprintable() else " " for c in plain[:400])
+    escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped.replace("?", chr(92) + "?") if "??" in escaped else escaped}"'
+
+
 def unquote(text: str) -> str:
     """The text that `quote` was given; ValueError for what it did not make."""
     return str(json.loads(text))

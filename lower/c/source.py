@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.lower.c.header import ARGUMENT, Argument
+from assay.lower.c.convention import Device, Interface
+from assay.lower.c.header import ARGUMENT, DEVICE, Argument
 from assay.lower.c.names import Names, identifier, unquote
 from assay.lower.c.tables import STORAGE, Array, Blob
 from assay.semantics.dtypes import dtype
@@ -36,6 +37,11 @@ class CSource:
     macro: str = ""
     inputs: tuple[Argument, ...] = ()
     outputs: tuple[Argument, ...] = ()
+    interface: Interface = Interface.UNPACKED
+    device: str = ""
+    """The device of steps that name none; empty if they have no hooks."""
+    devices: tuple[Device, ...] = ()
+    """Those whose hooks it calls, in the order of activation."""
 
     def write(self, directory: Path) -> tuple[Path, ...]:
         """Write the files into a directory that exists; their paths, header first."""
@@ -62,12 +68,17 @@ class CSource:
             blob = _weights(directory / f"{prefix}.weights", found)
             digest = found.find(r"with this SHA-256:\n \* ([0-9a-f]{64})\n") if blob is not None else ""
             inputs, outputs = tuple(found.arguments("Inputs")), tuple(found.arguments("Outputs"))
+            interface = Interface(found.find(r"\n \* Interface: (\S+)\n"))
+            default, devices = found.default_device(), tuple(found.devices())
             bytes_, align = found.number("WORKSPACE_BYTES"), found.number("WORKSPACE_ALIGN")
         except FileNotFoundError as missing:
             raise Invalid("there is no such file", where=str(missing.filename), label="c.C13") from None
         except ValueError as wrong:
             raise Invalid(f"not a header that was generated: {wrong}", where=str(path), label="c.C13") from None
-        return cls(prefix, header, source, blob, digest, bytes_, align, prefix.upper(), inputs, outputs)
+        macro = prefix.upper()
+        return cls(
+            prefix, header, source, blob, digest, bytes_, align, macro, inputs, outputs, interface, default, devices
+        )
 
 
 class _Header:
@@ -85,6 +96,16 @@ class _Header:
 
     def number(self, macro: str) -> int:
         return int(self.find(rf"#define {self.macro}_{macro} (\d+)u"))
+
+    def default_device(self) -> str:
+        found = re.search(r"\n \* Steps that name no device: (.*)\n", self.text)
+        return "" if found is None else unquote(found[1])
+
+    def devices(self) -> Iterator[Device]:
+        """The devices with hooks, in order."""
+        found = re.search(r"\n \* Devices:\n((?: \*   .*\n)*)", self.text)
+        for c, number, name in re.findall(DEVICE, "" if found is None else found[1]):
+            yield Device(unquote(name), int(number), c)
 
     def arguments(self, section: str) -> Iterator[Argument]:
         """The inputs or outputs, in order."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from assay.semantics.dtypes import DType
-from assay.semantics.errors import Crash
+from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Const, Dim, Expr, Number, const
+from assay.semantics.scalar import Const, Dim, Expr, Number, const, show
 from assay.semantics.tensor import Allocate, Buffer, LoopKind, PrimFunc, Stmt, loops, seq, store
 from assay.semantics.types import TensorType, Type, flatten
 
@@ -50,6 +50,18 @@ def nest(prefix: str, extents: Sequence[Dim], body: Callable[..., Stmt], kind: L
     return loops(" ".join(words), extents, body, kind)
 
 
+def numbers(dims: Sequence[Dim], what: str) -> tuple[int, ...]:
+    """Dims that a kernel needs as numbers; Unsupported, naming `what` needs them, where one is symbolic."""
+    known = tuple(d for d in dims if isinstance(d, int))
+    if len(known) < len(dims):
+        sizes = ", ".join(map(show, dims))
+        raise Unsupported(
+            f"{what} needs the sizes ({sizes}) as numbers to be lowered; give each symbolic dim a value, such as --dim N=4",
+            label="legalize.C1",
+        )
+    return known
+
+
 def broadcast(shape: Sequence[Dim], indices: Sequence[Expr]) -> tuple[Expr, ...]:
     """The indices at which a tensor of that shape is read for an element of a result it was broadcast to."""
     own = indices[len(indices) - len(shape) :]
@@ -71,7 +83,7 @@ def highest(of: DType) -> Const:
 def padded(
     x: Buffer,
     before: Sequence[int],
-    shape: Sequence[int],
+    shape: Sequence[Dim],
     fill: Const,
     body: Callable[[Buffer], Stmt],
     value: Callable[[Expr], Expr] = lambda e: e,
@@ -86,8 +98,8 @@ def padded(
     return Allocate(buffer, seq(fills, copies, body(buffer)))
 
 
-def shifted(indices: Sequence[Expr], by: Sequence[int]) -> tuple[Number, ...]:
-    """Indices moved by a constant for each axis."""
+def shifted(indices: Sequence[Expr], by: Sequence[Dim]) -> tuple[Number, ...]:
+    """Indices moved by a size for each axis."""
     return tuple(i + b for i, b in zip(indices, by, strict=True))
 
 

@@ -10,6 +10,7 @@ from assay.lower.kernels.common import (
     Kernel,
     broadcast,
     nest,
+    numbers,
     padded,
     parameters,
     per_axis,
@@ -47,9 +48,9 @@ def _matmul(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: T
 def _conv(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
     inputs, (out,) = parameters("x w bias", operands, result)
     x, w, *bias = inputs
-    images, channels, *sizes = x.static_shape
+    channels, *sizes = numbers(x.shape[1:], name)
     features, _, *window = w.static_shape
-    plane = out.static_shape[2:]
+    plane = numbers(out.shape[2:], name)
     rank = len(sizes)
     strides, dilation = per_axis(attrs["strides"], rank, 1), per_axis(attrs["dilation"], rank, 1)
     padding = per_axis(attrs["padding"], 2 * rank, 0)
@@ -80,17 +81,17 @@ def _conv(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Typ
             )
 
         if groups == 1:
-            return loops("n o", (images, features), lambda n, o: one_plane(n, const(0), o), "parallel")
+            return loops("n o", (x.shape[0], features), lambda n, o: one_plane(n, const(0), o), "parallel")
         if group_features == 1:
-            return loops("n g", (images, groups), lambda n, g: one_plane(n, g, const(0)), "parallel")
-        return loops("n g o", (images, groups, group_features), one_plane, "parallel")
+            return loops("n g", (x.shape[0], groups), lambda n, g: one_plane(n, g, const(0)), "parallel")
+        return loops("n g o", (x.shape[0], groups, group_features), one_plane, "parallel")
 
     reach = [window_extent(*each) for each in zip(plane, strides, window, dilation, strict=True)]
     extents = [max(p + n, r) for p, n, r in zip(padding, sizes, reach, strict=False)]
     if extents == sizes:
         return PrimFunc(name, (*inputs, out), 1, convolve(x))
     before = (0, 0, *padding[:rank])
-    body = padded(x, before, (images, channels, *extents), const(0, x.dtype), convolve)
+    body = padded(x, before, (x.shape[0], channels, *extents), const(0, x.dtype), convolve)
     return PrimFunc(name, (*inputs, out), 1, body)
 
 

@@ -18,7 +18,7 @@ def _full(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Typ
 def _shape_of(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
     """A store for each dim; the tensor itself is not read."""
     (x,), (out,) = parameters("x", operands, result)
-    return PrimFunc(name, (x, out), 1, seq(*(store(out, k, d) for k, d in enumerate(x.static_shape))))
+    return PrimFunc(name, (x, out), 1, seq(*(store(out, k, d) for k, d in enumerate(x.shape))))
 
 
 TABLE: dict[str, Kernel] = {"full": _full, "shape_of": _shape_of}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from assay.lower.kernels.common import Kernel, broadcast, nest, parameters, results, shifted
+from assay.lower.kernels.common import Kernel, broadcast, nest, numbers, parameters, results, shifted
 from assay.semantics.dtypes import UINT64
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.operator import Attrs
@@ -39,7 +39,7 @@ def _sliced(attrs: Attrs, x: Buffer, out: Buffer, i: tuple[Expr, ...]) -> Sequen
     strides = attrs["strides"] if attrs["strides"] is not None else (1,) * len(attrs["axes"])
     for axis, begin, end, stride in zip(attrs["axes"], attrs["begin"], attrs["end"], strides, strict=True):
         axis %= len(x.shape)
-        start, stop, step = slice(_number(begin), _number(end), stride).indices(x.static_shape[axis])
+        start, stop, step = slice(_number(begin), _number(end), stride).indices(numbers([x.shape[axis]], "strided_slice")[0])
         if len(range(start, stop, step)) != out.shape[axis]:
             raise Crash(f"strided_slice: axis {axis} of {x} does not give {out}")
         where[axis] = i[axis] * step + start
@@ -57,10 +57,10 @@ def _concat(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: T
     inputs, (out,) = parameters(" ".join(f"x{k}" for k in range(len(operands))), operands, result)
     axis: int = attrs["axis"] % len(out.shape)
     body: list[Stmt] = []
-    start = 0
+    start: Dim = 0
     for x in inputs:
         body.append(_move(x, out, _offset(len(out.shape), axis, 0), _offset(len(out.shape), axis, start)))
-        start += x.static_shape[axis]
+        start = simplify(x.shape[axis] + start)
     return PrimFunc(name, (*inputs, out), 1, seq(*body))
 
 
@@ -69,30 +69,29 @@ def _split(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Ty
     outputs = results(result)
     axis: int = attrs["axis"] % len(x.shape)
     body: list[Stmt] = []
-    start = 0
+    start: Dim = 0
     for out in outputs:
         body.append(_move(x, out, _offset(len(x.shape), axis, start), _offset(len(x.shape), axis, 0), out.shape))
-        start += out.static_shape[axis]
+        start = simplify(out.shape[axis] + start)
     return PrimFunc(name, (x, *outputs), len(outputs), seq(*body))
 
 
-def _offset(rank: int, axis: int, by: int) -> list[int]:
+def _offset(rank: int, axis: int, by: Dim) -> list[Dim]:
     return [by if a == axis else 0 for a in range(rank)]
 
 
 def _move(
-    x: Buffer, out: Buffer, source: Sequence[int], target: Sequence[int], shape: Sequence[Number] | None = None
+    x: Buffer, out: Buffer, source: Sequence[Dim], target: Sequence[Dim], shape: Sequence[Dim] | None = None
 ) -> Stmt:
     """out[target + i] = x[source + i] over a box, by default all of x."""
-    box = x.static_shape if shape is None else tuple(d for d in shape if isinstance(d, int))
-    return nest("i", box, lambda *i: store(out, shifted(i, target), x[shifted(i, source)]))
+    return nest("i", x.shape if shape is None else shape, lambda *i: store(out, shifted(i, target), x[shifted(i, source)]))
 
 
 def _take(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
     """A pass that traps at an index out of range, then the copy; a negative index counts from the end."""
     (x, indices), (out,) = parameters("x indices", operands, result)
     axis: int = attrs["axis"] % len(x.shape)
-    size = x.static_shape[axis]
+    (size,) = numbers([x.shape[axis]], name)
     last = axis + len(indices.shape)
 
     def check(*j: Expr) -> Stmt:
@@ -119,11 +118,13 @@ def _pad(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type
     match attrs["mode"]:
         case "constant":
             # A negative width crops: the copy starts as far inside x instead of inside out.
-            box = [n + min(b, 0) + min(a, 0) for n, b, a in zip(x.static_shape, before, after, strict=True)]
+            cropped = [b if b < 0 or a < 0 else None for b, a in zip(before, after, strict=True)]
+            sizes = [n if c is None else numbers([n], name)[0] for n, c in zip(x.shape, cropped, strict=True)]
+            box = [n + min(b, 0) + min(a, 0) if isinstance(n, int) else n for n, b, a in zip(sizes, before, after, strict=True)]
             source, target = [max(-b, 0) for b in before], [max(b, 0) for b in before]
-            copy = _move(x, out, source, target, [max(n, 0) for n in box])
+            copy = _move(x, out, source, target, [max(n, 0) if isinstance(n, int) else n for n in box])
             fill = nest("i", out.shape, lambda *i: store(out, i, const(attrs["pad_value"], out.dtype)))
-            body = copy if tuple(box) == out.static_shape else seq(fill, copy)
+            body = seq(fill, copy) if any(w > 0 for w in widths) else copy
         case "edge":
             body = _through(x, out, before, after, lambda i, n: apply("min", apply("max", i, 0), n - 1))
         case "reflect":
@@ -147,9 +148,9 @@ def _through(
 ) -> Stmt:
     def element(*i: Expr) -> Stmt:
         index: list[Number] = []
-        for k, size in enumerate(x.static_shape):
+        for k, size in enumerate(x.shape):
             moved = i[k] - before[k]
-            index.append(where(moved, size) if before[k] > 0 or after[k] > 0 else moved)
+            index.append(where(moved, *numbers([size], "nn.pad")) if before[k] > 0 or after[k] > 0 else moved)
         return store(out, i, x[tuple(index)])
 
     return nest("i", out.shape, element)

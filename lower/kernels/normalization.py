@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from assay.lower.kernels.common import Kernel, divided, lowest, nest, padded, parameters
+from assay.lower.kernels.common import Kernel, divided, lowest, nest, numbers, padded, parameters
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, apply, const
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, loops, seq, store
@@ -87,7 +87,7 @@ def _layer_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], resul
     split = len(x.shape) - len(gamma.shape)
     outer, inner = x.shape[:split], x.shape[split:]
     mean, scale = Buffer("mean", outer, x.dtype), Buffer("scale", outer, x.dtype)
-    count, epsilon = prod(x.static_shape[split:]), const(attrs["epsilon"], x.dtype)
+    count, epsilon = prod(numbers(x.shape[split:], name)), const(attrs["epsilon"], x.dtype)
 
     def row(*o: Expr) -> Stmt:
         def add_square(*k: Expr) -> Stmt:
@@ -116,7 +116,7 @@ def _layer_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], resul
 def _lrn(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
     """x / (bias + alpha / size * sum of squares) ** beta, the sum over a window of channels."""
     (x,), (out,) = parameters("x", operands, result)
-    images, channels, *sizes = x.static_shape
+    images, channels, *sizes = x.shape
     size: int = attrs["size"]
     before = (size - 1) // 2
     alpha, beta, bias = (const(v, x.dtype) for v in (attrs["alpha"] / size, attrs["beta"], attrs["bias"]))

@@ -16,6 +16,7 @@ from assay.lower.kernels.common import (
     divided,
     lowest,
     nest,
+    numbers,
     padded,
     parameters,
     per_axis,
@@ -64,8 +65,8 @@ def _axes(attrs: Attrs, x: Buffer, out: Buffer) -> list[_Axis]:
     rank = len(x.shape) - 2
     padding = per_axis(attrs["padding"], 2 * rank, 0)
     columns = (
-        x.static_shape[2:],
-        out.static_shape[2:],
+        numbers(x.shape[2:], "pooling"),
+        numbers(out.shape[2:], "pooling"),
         per_axis(attrs["pool_size"], rank, 1),
         per_axis(attrs["strides"], rank, 1),
         per_axis(attrs["dilation"], rank, 1),
@@ -107,9 +108,9 @@ def _pool(
         return loops("n c", x.shape[:2], one_plane, "parallel")
 
     extents = tuple(a.extent for a in axes)
-    if extents == x.static_shape[2:]:
+    if extents == tuple(x.shape[2:]):
         return PrimFunc(name, (x, out), 1, pool(x))
-    shape = (*x.static_shape[:2], *extents)
+    shape = (*x.shape[:2], *extents)
     return PrimFunc(name, (x, out), 1, padded(x, (0, 0, *(a.before for a in axes)), shape, start, pool))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from assay.lower.kernels.common import Kernel, divided, highest, lowest, nest, parameters
+from assay.lower.kernels.common import Kernel, divided, highest, lowest, nest, numbers, parameters
 from assay.semantics.dtypes import DType
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, apply, const
@@ -45,7 +45,7 @@ def _reduction(op: str, start: Callable[[DType], Expr], *, mean: bool = False) -
                 nest("k", reduced_shape, add, "serial"),
             ]
             if mean:
-                count = prod(x.static_shape[a] for a in axes)
+                count = prod(numbers([x.shape[a] for a in axes], name))
                 steps.append(nest("i", inner_shape, lambda *i: store(out, at(i), divided(out[at(i)], count))))
             return seq(*steps)
 

@@ -12,13 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.tvm_import.objects import Object, dtype_of, handle, op_name, type_key
+from assay.lower.tvm_import.objects import Object, dtype_of, handle, lanes_of, op_name, type_key
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import (
-    Apply,
-    Cast,
-    Choice,
     Const,
     Dim,
     Expr,
@@ -30,11 +27,11 @@ from assay.semantics.scalar import (
     choice,
     const,
     either,
-    select,
     simplify,
 )
+from assay.semantics.scalar.failing import tvm_select
+from assay.semantics.scalar.intrinsics import INTRINSICS
 from assay.semantics.tensor import Buffer
-from assay.semantics.walk import post_order
 
 BINARY = {
     "prim.Add": "add", "prim.Sub": "sub", "prim.Mul": "mul", "prim.Div": "div", "prim.Mod": "truncmod",
@@ -46,14 +43,6 @@ BINARY = {
 
 LOGICAL = {"bitand": "and", "bitor": "or", "bitxor": "ne"}
 """What the bitwise operations are on truth values."""
-
-INTRINSICS = {
-    "exp": "exp", "log": "log", "tanh": "tanh", "erf": "erf", "pow": "pow", "sqrt": "sqrt", "rsqrt": "rsqrt",
-    "sigmoid": "sigmoid", "fabs": "abs", "floor": "floor", "ceil": "ceil", "nearbyint": "rint",
-    "round": "rint", "trunc": "trunc",
-    "abs": "abs", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite",
-}  # fmt: skip
-"""TVM's functions of numbers, without "tirx." or "prim.", and our operation."""
 
 FUNCTIONS = frozenset({*INTRINSICS, "if_then_else", "likely", "bitwise_not", "reinterpret"})
 
@@ -104,6 +93,8 @@ class Scalars:
     given: dict[int, Expr] = field(default_factory=dict)
     """What stands for a variable here instead of itself."""
     done: dict[int, Expr] = field(default_factory=dict)
+    vectors: dict[int, tuple[Var, ...]] = field(default_factory=dict)
+    """The names of the lanes of vectors that have names."""
     lane: int = 0
     """Which lane of vectors is read, of `lanes`."""
     lanes: int = 1
@@ -117,6 +108,13 @@ class Scalars:
             found.append((self.expr(o), tuple(map(self.index, indices))))
         self.done, self.lane, self.lanes = scalar, 0, 1
         return found
+
+    def name_lanes(self, o: Object) -> tuple[Var, ...]:
+        """A name for each lane of a vector that a TVM variable stands for."""
+        lanes = lanes_of(o.ty)[1]
+        made = tuple(Var(f"{o.name}_{k}", dtype_of(o.ty, self.where, lanes)) for k in range(lanes))
+        self.vectors[handle(o)] = made
+        return made
 
     def dtype(self, o: Object) -> DType:
         """The dtype of an expression, or of a lane of it."""
@@ -183,6 +181,8 @@ class Scalars:
                 return const(float(o.value), self.dtype(o))
             case "ir.Var":
                 number = handle(o)
+                if number in self.vectors:
+                    return self.vectors[number][self.lane]
                 found = self.given.get(number, self.symbols.sizes.get(number))
                 return self.symbols.var(o, self.where) if found is None else found
             case "prim.Cast":
@@ -193,8 +193,7 @@ class Scalars:
                 base, stride = args
                 return base + stride * const(self.lane, stride.dtype)
             case "prim.Select":
-                lazy = any(may_fail(a) for a in args[1:])
-                return (choice if lazy else select)(condition(args[0]), *args[1:])
+                return tvm_select(condition(args[0]), *args[1:])
             case "prim.Let":
                 return args[-1]
             case "ir.TensorLoad":
@@ -236,16 +235,8 @@ class Scalars:
                 return flipped(args[0])
             case "reinterpret":
                 return self.reinterpret(args[0], o)
-            case "fabs" | "abs" if args[0].dtype.is_integer:
-                return apply("abs", args[0])
-            case "floor" | "ceil" | "nearbyint" | "round" | "trunc" if args[0].dtype.is_integer:
-                return args[0]
-            case "isnan" | "isinf" if not args[0].dtype.is_float:
-                return const(False, BOOL)
-            case "isfinite" if not args[0].dtype.is_float:
-                return const(True, BOOL)
             case _:
-                return apply(INTRINSICS[short], *args)
+                return INTRINSICS[short](args)
 
     def reinterpret(self, value: Expr, o: Object) -> Expr:
         """The bits of a value as another dtype: of a literal always, else between float64 and int64."""
@@ -330,25 +321,6 @@ def flipped(value: Expr) -> Expr:
     if value.dtype is BOOL:
         return apply("not", value)
     return apply("bitxor", value, const(-1 if value.dtype.kind == "int" else value.dtype.max, value.dtype))
-
-
-def may_fail(expr: Expr) -> bool:
-    """Whether evaluating an expression may trap: it reads memory, divides, shifts, or converts to a whole number."""
-    return any(_may_fail(n) for n in post_order(expr))
-
-
-def _may_fail(node: Expr) -> bool:
-    match node:
-        case Load() | Choice():
-            return True
-        case Apply(op="floordiv" | "floormod" | "truncdiv" | "truncmod", args=(_, Const() as b)):
-            return bool(b.value == 0)
-        case Apply():
-            return node.op in ("floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr")
-        case Cast():
-            return node.arg.dtype.is_float and node.dtype.is_integer
-        case _:
-            return False
 
 
 def compact(shape: Sequence[Dim]) -> list[Dim]:

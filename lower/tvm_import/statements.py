@@ -34,10 +34,14 @@ from assay.semantics.tensor import (
     Store,
     View,
     While,
+    store_lanes,
 )
+from assay.semantics.tensor.places import same_bits
 
 LOOPS: dict[int, LoopKind] = {0: "serial", 1: "parallel", 2: "vectorized", 3: "unrolled"}
 ITERATORS: dict[int, IterKind] = {0: "spatial", 2: "reduce", 3: "scan", 4: "opaque"}
+DEFAULT_ALIGNMENT = 64
+"""Bytes that TVM takes every buffer to be aligned to; its text does not say them."""
 SCOPED = ("tirx.Bind", "tirx.AllocBuffer", "tirx.DeclBuffer")
 
 
@@ -74,7 +78,9 @@ class Statements:
         if not is_row_major(o.ty.layout, shape, self.scalars):
             raise self.unsupported(f"the layout of {o.name}")
         scope = str(o.ty.storage_scope) or "global"
-        made = self.buffers[handle(o)] = Buffer(name, shape, dtype_of(o.ty.dtype, self.where), scope)
+        claims = {"align": int(o.ty.data_alignment), "offset_factor": int(o.ty.offset_factor)}
+        notes = {k: str(n) for k, n in claims.items() if n not in (0, 1, DEFAULT_ALIGNMENT)}
+        made = self.buffers[handle(o)] = Buffer(name, shape, dtype_of(o.ty.dtype, self.where), scope, notes)
         return made
 
     def allocated(self, o: Object) -> Buffer:
@@ -94,7 +100,7 @@ class Statements:
         shape = tuple(self.scalars.dim(d) for d in o.ty.shape)
         strides = [self.scalars.dim(s) for s in o.ty.strides] or compact(shape)
         made = self.buffer_of(o, shape)
-        if made.dtype is not source.dtype:
+        if not same_bits(made.dtype, source.dtype):
             raise self.unsupported(f"the view {made!r} of {source!r}, of another dtype,")
         # `elem_offset` counts from the data, wherever the source itself begins
         offset = const(0) if o.ty.elem_offset is None else self.scalars.index(o.ty.elem_offset)
@@ -124,6 +130,8 @@ class Statements:
     def enter(self, o: Object) -> object:
         """What must be known before the parts of a statement are read."""
         match type_key(o):
+            case "tirx.Bind" if lanes_of(o.var.ty)[1] > 1:
+                return self.scalars.name_lanes(o.var)
             case "tirx.AllocBuffer":
                 return self.allocated(o.buffer)
             case "tirx.DeclBuffer":
@@ -175,6 +183,11 @@ class Statements:
         for o in reversed(stmts):
             rest = made[0] if len(made) == 1 else Seq(tuple(reversed(made)))
             match type_key(o):
+                case "tirx.Bind" if isinstance(names := before[handle(o)], tuple):
+                    each = self.scalars.each_lane(o.value, [], len(names))
+                    for name, (lane, _) in reversed(list(zip(names, each, strict=True))):
+                        rest = LetStmt(name, lane, rest)
+                    made = [rest]
                 case "tirx.Bind":
                     value = self.scalars.expr(o.value)
                     made = [LetStmt(self.symbols.var(o.var, self.where), value, rest)]
@@ -213,21 +226,14 @@ class Statements:
         self.scalars.check_rank(buffer, len(o.indices))
         lanes = lanes_of(o.value.ty)[1]
         if lanes > 1:
-            return self.store_lanes(buffer, self.scalars.each_lane(o.value, list(o.indices), lanes))
+            each = self.scalars.each_lane(o.value, list(o.indices), lanes)
+            return store_lanes([self.store_one(buffer, at, value) for value, at in each])
         return self.store_one(buffer, tuple(self.scalars.index(i) for i in o.indices), self.scalars.expr(o.value))
 
     def store_one(self, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Store:
         if value.dtype is not buffer.dtype:
             raise self.unsupported(f"a store of {value.dtype} into {buffer!r}")
         return Store(buffer, indices, value)
-
-    def store_lanes(self, buffer: Buffer, lanes: Sequence[tuple[Expr, tuple[Expr, ...]]]) -> Stmt:
-        """The store of a vector: every lane is computed before the first is stored."""
-        names = [Var(f"lane{k}", value.dtype) for k, (value, _) in enumerate(lanes)]
-        body: Stmt = Seq(tuple(self.store_one(buffer, at, name) for name, (_, at) in zip(names, lanes, strict=True)))
-        for name, (value, _) in reversed(list(zip(names, lanes, strict=True))):
-            body = LetStmt(name, value, body)
-        return body
 
     # --- blocks --------------------------------------------------------------------------------------------------
 

@@ -25,8 +25,9 @@ from assay.semantics.graph.nodes import (
     bound_by,
 )
 from assay.semantics.graph.sizes import sizes_in
-from assay.semantics.module import Definition, Module, Program
+from assay.semantics.module import GROUP, Definition, Module, Program
 from assay.semantics.scalar import Var as Symbol, variables
+from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import DataDef, DataType, FuncType, ShapeType, TensorType, Type, dims
 from assay.semantics.walk import post_order
 
@@ -133,8 +134,10 @@ def _mentioned(definition: Definition) -> list[str]:
             return [*definition.slots, *(s.kernel for s in definition.steps)]
         case DataDef():
             return list(_data_types((t for fields in definition.constructors.values() for t in fields), set()))
+        case PrimFunc():
+            return [definition.attrs[GROUP]] if GROUP in definition.attrs else []
         case _:
-            return []  # a tensor function calls nothing
+            return []
 
 
 # --- symbols -----------------------------------------------------------------------------------------------------

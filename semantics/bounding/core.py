@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from assay.semantics.dtypes import BOOL, DType, dtype
-from assay.semantics.errors import Crash, Invalid
+from assay.semantics.errors import Crash, Unpredictable
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -137,14 +137,14 @@ class Bounded(NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Bounded:
         if isinstance(index, Bounded):
-            raise Crash("an interval cannot be an index")
+            raise Unpredictable("the bounds leave open which element an index takes", label="bounds.C4")
         return Bounded(self._raw[index], 0 if self.is_exact else self.radius[index], self.of)
 
     def __bool__(self) -> bool:
         if self.size != 1 or self.of is not BOOL:
             raise Crash(f"the truth of {self} was asked for")
         if not self.is_decided:
-            raise Invalid(
+            raise Unpredictable(
                 "the bounds do not decide this condition: correct implementations may take either branch",
                 label="bounds.C1",
             )

@@ -11,7 +11,7 @@ from assay.semantics.bounding.core import Bounded, coerce, implements, method, m
 from assay.semantics.bounding.model import has_sign
 from assay.semantics.bounding.rounding import rounded
 from assay.semantics.dtypes import BOOL, FLOAT64, DType
-from assay.semantics.errors import Crash, Trap
+from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.scalar import operation
 
 
@@ -62,7 +62,7 @@ _pieces(np.array_split)
 @implements(np.take)
 def take(x: Bounded, indices: Any, axis: int | None = None, **kwargs: Any) -> Bounded:
     if isinstance(indices, Bounded):
-        raise Crash("take with indices that are not decided")
+        raise Unpredictable("the bounds leave open which elements are taken", label="bounds.C4")
     return moved(x, lambda a: np.take(a, indices, axis=axis, **kwargs))
 
 

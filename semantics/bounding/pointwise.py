@@ -195,7 +195,7 @@ def power(a: Any, b: Any) -> Bounded:
     corners = [np.where(known, c, np.nan) for c in _pairs(np.power, a, b)]
     corners.append(np.where((low < 0) & (high > 0), np.where(known, 0.0, np.nan), corners[0]))
     spread = np.max([np.abs(c - value) for c in corners], axis=0)
-    base = Bounded(a.value, np.where(known | never, a.radius, np.inf), a.of)
+    base = Bounded(np.broadcast_to(a.value, value.shape), np.where(known | never, a.radius, np.inf), a.of)
     return rounded(a.of, value, np.where(exact, 0.0, spread), (base, b), lambda: corners, relative=relative)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.dtypes import BOOL, dtype
+from assay.semantics.dtypes import BOOL, INT64, dtype
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph.matching import compatible, instantiate, join, match_types
 from assay.semantics.graph.nodes import (
@@ -294,7 +294,12 @@ def assert_op(condition: Expr, *values: Expr, format: str = "", span: Span | Non
 
 
 def match_cast(value: Expr, type: Type, span: Span | None = None) -> MatchCast:
-    """`value` as `type`: the same ranks and dtypes, with dims that a run compares. New symbols are bound by it."""
+    """`value` as `type`: the same ranks and dtypes, with dims that a run compares. New symbols are bound by it.
+
+    A vector of int64 can be taken as a shape of as many sizes."""
+    given = value.type
+    if isinstance(type, ShapeType) and isinstance(given, TensorType) and given.dtype is INT64 and given.shape == (len(type.dims),):
+        return MatchCast(type, value, span=span)
     if not compatible(type, value.type):
         raise Invalid(f"{value.type} cannot be {type}", where=span, label="match_cast.C1")
     return MatchCast(type, value, span=span)

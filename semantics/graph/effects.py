@@ -7,7 +7,7 @@ it. All others are pure and total: when they are evaluated cannot be observed.
 from __future__ import annotations
 
 from assay.semantics.graph import Call, CallTIR, Constructor, Expr, If, Match, MatchCast, ShapeExpr, acts
-from assay.semantics.module import Module
+from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol
@@ -60,7 +60,9 @@ def operator_can_trap(op: Operator, static: bool) -> bool:
 
 def kernel_can_trap(kernel: PrimFunc) -> bool:
     """Whether a tensor function may trap: not if it claims to be an operator that cannot (legalize's check holds it to
-    that), or a copy."""
+    that), a copy, or a group of such calls (fuse's check holds it to that)."""
+    if GROUP in kernel.attrs:
+        return False
     claim = kernel.attrs.get("operator")
     if claim == "astype" and kernel.params[0].dtype is kernel.params[1].dtype:
         return False

@@ -8,11 +8,12 @@ shown is checked by the run, at entry and on return.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Dim, Expr, Var, apply, const, provably_equal, simplify, substitute, variables
+from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import (
     DataType,
     FuncType,
@@ -24,6 +25,7 @@ from assay.semantics.types import (
     Type,
     TypeVar,
     dims,
+    free_type_vars,
     same_type,
     symbols,
     with_dims,
@@ -40,29 +42,68 @@ def match_types(want: Sequence[Type], got: Sequence[Type], bound: Bound, type_pa
     A tensor's dims must not be provably different. What is inside a reference or a data type must be equal, for no run
     looks there; a function must serve where the wanted one would.
     """
-    later: list[tuple[Dim, Dim, Type, Type, str]] = []
-    closed: list[tuple[Type, Type, str]] = []
-    seen: set[tuple[int, int]] = set()
-    rest = [(w, g, f"argument {i}", True) for i, (w, g) in enumerate(zip(want, got, strict=True))]
+    found = run_task(_match(want, got, bound, type_params, _Served()))
+    if found is not None:
+        raise found.invalid()
+
+
+@dataclass(eq=False)
+class _Served:
+    """Which functions serve for which, of those that were asked. It keeps the types, so that identities stay theirs."""
+
+    answers: dict[tuple[int, int], tuple[FuncType, Type, bool]] = field(default_factory=dict)
+
+
+Path: TypeAlias = "tuple[Path | None, int]"
+"""Which part of an argument: the way to the whole it is in, and its number there."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Mismatch:
+    """A part of an argument that is not what is wanted. It is put into words only where somebody will read them."""
+
+    what: Path
+    got: Type
+    want: Type
+
+    def invalid(self) -> Invalid:
+        steps: list[str] = []
+        at: Path | None = self.what
+        while at is not None:
+            at, i = at
+            steps.append(str(i))
+        return Invalid(f"argument {'.'.join(reversed(steps))} is {self.got}, expected {self.want}", label="call.C7")
+
+
+def _match(
+    want: Sequence[Type], got: Sequence[Type], bound: Bound, type_params: Sequence[TypeVar], served: _Served
+) -> Task[_Mismatch | None]:
+    """The first part that does not match, if there is one."""
+    later: list[tuple[Dim, Dim, Type, Type, Path]] = []
+    closed: list[tuple[Type, Type, Path]] = []
+    seen: set[tuple[int, int, bool]] = set()
+    rest: list[tuple[Type, Type, Path, bool]] = [
+        (w, g, (None, i), True) for i, (w, g) in enumerate(zip(want, got, strict=True))
+    ]
     rest.reverse()
     while rest:
         w, g, what, is_open = rest.pop()
-        if (id(w), id(g)) in seen and is_open:
+        if (id(w), id(g), is_open) in seen or (w is g and not symbols(w) and not free_type_vars(w)):
             continue
-        seen.add((id(w), id(g)))
+        seen.add((id(w), id(g), is_open))
         inside = is_open
         match w, g:
             case TypeVar(), _ if w in type_params:
                 found = bound.setdefault(w, g)
                 assert not isinstance(found, (Expr, int))
                 if not same_type(found, g):
-                    raise _mismatch(what, g, instantiate(w, bound))
+                    return _Mismatch(what, g, instantiate(w, bound))
                 continue
             case (TensorType(), TensorType()) | (ShapeType(), ShapeType()):
                 wanted, given = dims(w), dims(g)
                 same = not isinstance(w, TensorType) or not isinstance(g, TensorType) or w.dtype is g.dtype
                 if not same or len(wanted) != len(given):
-                    raise _mismatch(what, g, instantiate(w, bound))
+                    return _Mismatch(what, g, instantiate(w, bound))
                 for a, b in zip(wanted, given, strict=True):
                     if isinstance(a, Var) and a not in bound:
                         bound[a] = b
@@ -74,7 +115,7 @@ def match_types(want: Sequence[Type], got: Sequence[Type], bound: Bound, type_pa
             case FuncType(), FuncType():
                 if is_open:
                     closed.append((w, g, what))
-                if not (type_params and set(type_params) & set(_type_vars(w))):
+                if not (type_params and set(type_params) & set(free_type_vars(w))):
                     continue  # its dims are its own
                 inside = False
             case (RefType(), RefType()) | (DataType(), DataType()):
@@ -86,48 +127,49 @@ def match_types(want: Sequence[Type], got: Sequence[Type], bound: Bound, type_pa
             case _:
                 if w is g:
                     continue
-                raise _mismatch(what, g, instantiate(w, bound))
+                return _Mismatch(what, g, instantiate(w, bound))
         if type(w) is not type(g) or len(w.children) != len(g.children):
-            raise _mismatch(what, g, instantiate(w, bound))
-        parts = [(a, b, f"{what}.{i}", inside) for i, (a, b) in enumerate(zip(w.children, g.children, strict=True))]
+            return _Mismatch(what, g, instantiate(w, bound))
+        parts: list[tuple[Type, Type, Path, bool]] = [
+            (a, b, (what, i), inside) for i, (a, b) in enumerate(zip(w.children, g.children, strict=True))
+        ]
         rest += reversed(parts)
     for a, b, w, g, what in later:  # when every plain symbol is bound
         if provably_different(instantiate_dim(a, bound), b):
-            raise _mismatch(what, g, instantiate(w, bound))
+            return _Mismatch(what, g, instantiate(w, bound))
     for w, g, what in closed:
         of = instantiate(w, bound)
-        if not (_serves(g, of) if isinstance(g, FuncType) else same_type(of, g)):
-            raise _mismatch(what, g, of)
+        fits = (yield _serves(g, of, served)) if isinstance(g, FuncType) else same_type(of, g)
+        if not fits:
+            return _Mismatch(what, g, of)
+    return None
 
 
-def _mismatch(what: str, got: Type, want: Type) -> Invalid:
-    return Invalid(f"{what} is {got}, expected {want}", label="call.C7")
-
-
-def _serves(given: FuncType, want: Type) -> bool:
+def serves(given: FuncType, want: Type) -> bool:
     """Whether a function of type `given` can be called wherever one of type `want` is."""
-    assert isinstance(want, FuncType)
-    if len(given.params) != len(want.params) or (want.pure and not given.pure):
+    return run_task(_serves(given, want, _Served()))
+
+
+def _serves(given: FuncType, want: Type, served: _Served) -> Task[bool]:
+    if not isinstance(want, FuncType) or len(given.params) != len(want.params) or (want.pure and not given.pure):
         return False
-    if same_type(FuncType(want.params, want.result, type_params=want.type_params, pure=given.pure), given):
+    key = id(given), id(want)
+    if key not in served.answers:
+        answer = bool((yield _can_be_called(given, want, served)))
+        served.answers[key] = given, want, answer
+    return served.answers[key][2]
+
+
+def _can_be_called(given: FuncType, want: FuncType, served: _Served) -> Task[bool]:
+    # where there are names: what follows renames them, so that parts which were shared are no longer; nor would it know
+    # type parameters that stand in the result alone
+    if (given.type_params or symbols(given)) and same_type(replace(want, pure=given.pure), given):
         return True
     bound: Bound = {}
-    try:
-        match_types(given.params, want.params, bound, given.type_params)
-    except Invalid:
+    if (yield _match(given.params, want.params, bound, given.type_params, served)) is not None:
         return False
-    return compatible(want.result, instantiate(given.result, bound), want.params, want.type_params)
-
-
-def _type_vars(of: Type) -> list[TypeVar]:
-    found: list[TypeVar] = []
-    work = [of]
-    while work:
-        t = work.pop()
-        if isinstance(t, TypeVar):
-            found.append(t)
-        work += t.children
-    return found
+    result = instantiate(given.result, bound)
+    return bool((yield _compatible(want.result, result, want.params, want.type_params, served)))
 
 
 def compatible(
@@ -137,13 +179,15 @@ def compatible(
 
     Symbols of `scope` have values already; other plain symbols of `want` take what they meet.
     """
+    return run_task(_compatible(want, got, scope, type_params, _Served()))
+
+
+def _compatible(
+    want: Type, got: Type, scope: Sequence[Type], type_params: Sequence[TypeVar], served: _Served
+) -> Task[bool]:
     bound: Bound = {s: s for t in scope for s in symbols(t)}
     bound.update((t, t) for t in type_params)
-    try:
-        match_types([want], [got], bound)
-    except Invalid:
-        return False
-    return True
+    return (yield _match([want], [got], bound, (), served)) is None
 
 
 def provably_different(a: Dim, b: Dim) -> bool:
@@ -170,7 +214,7 @@ def instantiate(of: Type, bound: Mapping[Var | TypeVar, Dim | Type], fresh: bool
     """`of` with symbols and type parameters replaced. With `fresh`, symbols that have no value get new names."""
     if fresh:
         bound = {**{s: Var(s.name) for s in symbols(of) if s not in bound}, **bound}
-    if not bound:
+    if not any(s in bound for s in symbols(of)) and not any(t in bound for t in free_type_vars(of)):
         return of
     if any(isinstance(v, TypeVar) for v in bound):
 

@@ -1,8 +1,7 @@
 """When a graph function is well-formed (rules M2 to M4; specs/semantics.md, "Well-formed").
 
-Every rule is found by one pass over the nodes, users before what they use, or the other way round. What a variable, a
-symbol or an action may be used by is a question of dominance: the lowest scope around all uses must be inside the
-scope that binds it.
+Every rule is found by one pass over the nodes, users before what they use, or the other way round. Variables and sizes
+are the business of `assay.semantics.graph.bindings`.
 """
 
 from __future__ import annotations
@@ -41,13 +40,11 @@ from assay.semantics.graph import (
     acts,
     show_head,
 )
+from assay.semantics.graph.bindings import broken_bindings
 from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.graph.patterns import covers
-from assay.semantics.graph.scopes import Forest
-from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import (
     UNIT,
@@ -57,7 +54,7 @@ from assay.semantics.types import (
     TensorType,
     TupleType,
     Type,
-    TypeVar,
+    dims,
     flatten,
     free_type_vars,
     open_symbols,
@@ -72,7 +69,7 @@ def broken_rules(function: Function, module: Module) -> Iterator[Invalid]:
     root: Expr = function
     order = list(post_order(root))
     yield from _types(order, module)
-    yield from _scopes(function, order)
+    yield from broken_bindings(function, order)
     yield from _actions(order)
     names = Counter(p.name for p in function.params)
     if any(count > 1 for count in names.values()):
@@ -89,13 +86,20 @@ def check_function(function: Function, module: Module) -> None:
 
 
 def _types(order: list[Expr], module: Module) -> Iterator[Invalid]:
+    known: set[int] = set()
     for node in order:
         try:
+            if isinstance(node, (Var, ExternFunc, MatchCast)):
+                check_type(node.type, module, known)
             wanted = derive(node, module)
             if not _agrees(wanted, node):
                 raise Invalid(f"{show_head(node)}: its parts make {wanted}", label="graph.C3")
+            for t in node.type.fields if isinstance(node.type, TupleType) else (node.type,):
+                for d in dims(t):
+                    if isinstance(d, int) and not 0 <= d < 1 << 63:
+                        raise Invalid(f"{show_head(node)}: {d} is no size: 0 to 2**63 - 1 are", label="graph.C13")
             if isinstance(node, Match) and not node.partial:
-                if not covers([c.pattern for c in node.clauses], node.value.type, module):
+                if not covers([c.pattern for c in node.clauses], module):
                     raise Invalid("the clauses do not cover every value: add one, or make the match partial", label="match.C5")
         except Invalid as wrong:
             yield wrong if wrong.where else Invalid(wrong.message, where=node.span, label=wrong.label)
@@ -120,7 +124,6 @@ def derive(node: Expr, module: Module) -> Type:
     """The type of a node from its parts."""
     match node:
         case Var() | ExternFunc():
-            check_type(node.type, module)
             return node.type
         case Constant():
             return TensorType(node.data.shape, dtype(node.data.dtype))
@@ -157,7 +160,6 @@ def derive(node: Expr, module: Module) -> Type:
                         raise Invalid(f"{p.constructor.name} is not of type {p.constructor.type}", label="graph.C3")
             return graph.match(node.value, *clauses, partial=node.partial).type
         case MatchCast():
-            check_type(node.type, module)
             return graph.match_cast(node.value, node.type).type
         case ShapeExpr():
             return graph.shape(*node.dims).type
@@ -182,13 +184,17 @@ def derive(node: Expr, module: Module) -> Type:
             raise Invalid(f"no such expression: {type(node).__name__}", label="graph.C5")
 
 
-def check_type(of: Type, module: Module) -> None:
-    """Invalid where a data type is unknown, or has another number of arguments."""
-    if isinstance(of, TensorType):
+def check_type(of: Type, module: Module, known: set[int] | None = None) -> None:
+    """Invalid where a data type is unknown, or has another number of arguments. Types in `known`, which grows, are
+    left out: so a type that is part of many is looked at once."""
+    seen = set() if known is None else known
+    if isinstance(of, TensorType) or id(of) in seen:
         return
-    for t in post_order(of):
+    root: Type = of
+    for t in post_order(root, lambda t: () if id(t) in seen else t.children):
         if isinstance(t, DataType) and len(module.data(t.name).type_params) != len(t.args):
             raise Invalid(f"{t.name} takes {len(module.data(t.name).type_params)} type arguments", label="data.C2")
+        seen.add(id(t))
 
 
 def check_data(data: DataDef, module: Module) -> None:
@@ -221,87 +227,6 @@ def _check_call_tir(node: CallTIR, kernel: PrimFunc) -> None:
             match_types([TensorType(b.shape, b.dtype)], [t], bound)
         except Invalid:
             raise Invalid(f"{kernel.name}: {b} is given {t}", label="call_tir.C2") from None
-
-
-# --- scopes ------------------------------------------------------------------------------------------------------
-
-
-def _scopes(function: Function, order: list[Expr]) -> Iterator[Invalid]:
-    """Variables, and symbols where they are used, stand inside what binds them."""
-    forest = Forest()
-    home: dict[int, int] = {id(function): forest.add()}
-    binder: dict[Var, int] = {}
-    binders: dict[Symbol, list[int]] = {}
-    twice: list[Var | TypeVar] = []
-    type_scope: dict[TypeVar, int] = {}
-
-    def use(node: Expr, scope: int) -> None:
-        known = home.get(id(node))
-        home[id(node)] = scope if known is None else forest.around(known, scope)
-
-    def bind(var: Var, scope: int) -> None:
-        if var in binder:
-            twice.append(var)
-        binder[var] = scope
-        for s in open_symbols(var.type):
-            binders.setdefault(s, []).append(scope)
-
-    for node in reversed(order):
-        scope = home[id(node)]
-        match node:
-            case Function():
-                inside = forest.add(scope)
-                for t in node.func_type.type_params:
-                    if t in type_scope:
-                        twice.append(t)
-                    type_scope[t] = inside
-                for p in node.params:
-                    bind(p, inside)
-                use(node.body, inside)
-            case Let():
-                inside = forest.add(scope)
-                bind(node.var, inside)
-                use(node.value, inside if isinstance(node.value, Function) else scope)
-                use(node.body, inside)
-            case Match():
-                use(node.value, scope)
-                for c in node.clauses:
-                    inside = forest.add(scope)
-                    for v in c.vars:
-                        bind(v, inside)
-                    use(c.body, inside)
-            case _:
-                for child in node.children:
-                    use(child, scope)
-    for again in twice:
-        at = again.span if isinstance(again, Var) else function.span
-        yield Invalid(f"{again.name} is bound twice", where=at, label="graph.C6")
-    for node in order:
-        scope = home[id(node)]
-        if isinstance(node, Var):
-            if node not in binder:
-                yield Invalid(f"variable {node.name} is not bound", where=node.span, label="graph.C1")
-            elif not forest.inside(scope, binder[node]):
-                yield Invalid(
-                    f"variable {node.name} is used where it is not bound: outside its function, let or clause",
-                    where=node.span,
-                    label="graph.C1",
-                )
-        for t in free_type_vars(node.type) if not isinstance(node, (GlobalVar, Constructor)) else ():
-            if t not in type_scope or not forest.inside(scope, type_scope[t]):
-                yield Invalid(
-                    f"{show_head(node)} mentions the type parameter {t.name} outside of the function that has it",
-                    where=node.span,
-                    label="graph.C11",
-                )
-        for s in sizes_used(node):
-            if not any(forest.inside(scope, b) for b in binders.get(s, ())):
-                yield Invalid(
-                    f"{show_head(node)} uses the size {s.name}, which has no value there: a parameter or a let around it"
-                    " must have a type with that dim",
-                    where=node.span,
-                    label="graph.C8",
-                )
 
 
 # --- actions -----------------------------------------------------------------------------------------------------

@@ -62,9 +62,11 @@ class Forest:
 
 @dataclass(eq=False)
 class Scopes:
-    """For the nodes of a top-level function, by identity: their function, their uses, and whether all are in it."""
+    """For the nodes of a top-level function, by identity: their function and how many functions are around that, their
+    uses, and whether all are in it."""
 
     owner: dict[int, Function] = field(default_factory=dict)
+    depth: dict[int, int] = field(default_factory=dict)
     uses: dict[int, int] = field(default_factory=dict)
     local: set[int] = field(default_factory=set)
 
@@ -106,5 +108,6 @@ def function_scopes(root: Function) -> Scopes:
                 for v in c.vars:
                     home[id(v)] = scope
     found.owner = {n: functions[scope] for n, scope in home.items()}
+    found.depth = {n: forest.depth[scope] for n, scope in home.items()}
     found.local = {n for n in found.uses if n not in shared}
     return found

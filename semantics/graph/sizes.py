@@ -11,6 +11,13 @@ from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
 from assay.semantics.types import Type, dims, symbols
 from assay.semantics.walk import post_order
 
+EXPLICIT = "explicit_shapes"
+"""The attribute of a function whose own statements check and name its sizes; nothing else does (rule M4.7)."""
+
+
+def has_explicit_shapes(function: Function) -> bool:
+    return function.attrs.get(EXPLICIT) is True
+
 
 def sizes_used(node: Expr) -> Iterator[Symbol]:
     """The symbols in a node's attributes, dims and scalars, in the results of a tensor function, and in what a type
@@ -33,11 +40,16 @@ def sizes_used(node: Expr) -> Iterator[Symbol]:
 
 def sizes_in(values: Iterable[object]) -> Iterator[Symbol]:
     """The symbols in dims, and in tuples of them, such as attributes are; left to right."""
+    return (s for d in dims_in(values) for s in variables(d))
+
+
+def dims_in(values: Iterable[object]) -> Iterator[Scalar]:
+    """The symbolic dims among values, and in tuples of them; left to right."""
     work: list[object] = list(values)[::-1]
     while work:
         v = work.pop()
         if isinstance(v, Scalar):
-            yield from variables(v)
+            yield v
         elif isinstance(v, (tuple, list)):
             work += reversed(v)
 

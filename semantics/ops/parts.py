@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.bounding.logic import certain_and_possible
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
@@ -129,7 +130,8 @@ def _take(attrs: Attrs, x: Any, indices: Any) -> Any:
     # unsigned 64-bit indices are compared as such: as int64 the large ones would count from the end
     outside = indices >= size if indices.dtype == np.uint64 else _outside(indices.astype(np.int64), size)
     if np.any(outside):
-        first = int(np.asarray(indices)[outside].reshape(-1)[0])
+        centres = indices.value if isinstance(indices, Bounded) else np.asarray(indices)
+        first = int(centres[certain_and_possible(outside)[0]].reshape(-1)[0])
         raise Trap("out of bounds", f"take: index {first} into axis {axis} of size {size}", label="take.T1")
     places = indices.astype(np.int64)
     return as_array(np.take(x, np.where(places < 0, places + size, places), axis=axis))

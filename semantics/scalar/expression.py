@@ -160,11 +160,13 @@ class Choice(Expr):
     """`then` where `condition` holds, else `otherwise`. Lazy: the other one is not evaluated and so cannot trap.
 
     TVM's `if_then_else` and its `and` and `or` are this; `select`, and our `and` and `or`, evaluate every operand.
+    `as_select`: it was written as TVM's `Select`, which is lazy where a branch can fail.
     """
 
     condition: Expr
     then: Expr
     otherwise: Expr
+    as_select: bool = False
 
     @property
     def children(self) -> Sequence[Expr]:
@@ -173,7 +175,7 @@ class Choice(Expr):
     def with_children(self, children: Sequence[Expr]) -> Expr:
         if all(a is b for a, b in zip(children, self.children, strict=True)):
             return self
-        return choice(*children)
+        return choice(*children, as_select=self.as_select)
 
 
 # --- construction ------------------------------------------------------------------------------------------------
@@ -272,7 +274,7 @@ def select(condition: Number, then: Number, otherwise: Number) -> Expr:
     return apply("select", condition, then, otherwise)
 
 
-def choice(condition: Number, then: Number, otherwise: Number) -> Expr:
+def choice(condition: Number, then: Number, otherwise: Number, *, as_select: bool = False) -> Expr:
     """`then` where `condition` holds, else `otherwise`; only one of the two is evaluated."""
     (condition,) = _lift([condition])
     then, otherwise = _lift([then, otherwise])
@@ -280,7 +282,7 @@ def choice(condition: Number, then: Number, otherwise: Number) -> Expr:
         raise Invalid(f"if_then_else: the condition is {condition.dtype}, not bool", label="scalar.C4")
     if then.dtype is not otherwise.dtype:
         raise Invalid(f"if_then_else: operands of one dtype expected, got {then.dtype}, {otherwise.dtype}", label="scalar.C5")
-    return Choice(then.dtype, condition, then, otherwise)
+    return Choice(then.dtype, condition, then, otherwise, as_select)
 
 
 def both(a: Expr, b: Expr) -> Expr:

@@ -7,6 +7,7 @@ iteration after another, as `assay.interp.tensor` spells out. The nodes are thos
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
@@ -20,6 +21,7 @@ from assay.semantics.tensor.statements import (
     Assert,
     Block,
     Buffer,
+    Call,
     Evaluate,
     For,
     If,
@@ -49,6 +51,7 @@ __all__ = [
     "Assert",
     "Block",
     "Buffer",
+    "Call",
     "Evaluate",
     "For",
     "If",
@@ -72,6 +75,7 @@ __all__ = [
     "seq",
     "show_stmt",
     "store",
+    "store_lanes",
     "when",
 ]
 
@@ -85,6 +89,15 @@ def store(buffer: Buffer, indices: Number | tuple[Number, ...], value: Number) -
             label="tensor.C3",
         )
     return Store(buffer, as_indices(buffer, indices), value)
+
+
+def store_lanes(lanes: Sequence[Store]) -> Stmt:
+    """The store of a vector, given for each lane: every value is computed before the first is stored."""
+    names = [Var(f"lane{k}", s.value.dtype) for k, s in enumerate(lanes)]
+    body: Stmt = Seq(tuple(replace(s, value=name) for s, name in zip(lanes, names, strict=True)))
+    for s, name in reversed(list(zip(lanes, names, strict=True))):
+        body = LetStmt(name, s.value, body, span=s.span)
+    return body
 
 
 def seq(*body: Stmt) -> Stmt:

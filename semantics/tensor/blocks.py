@@ -5,7 +5,8 @@ bit, but for which of several traps comes first within one statement. A function
 itself.
 
     block      its predicate an `If`, its iterators `LetStmt`s, its buffers `Allocate`s, `init` under an `If`
-    view       accesses of the source, bounds of the view checked where they are not evident
+    view       accesses of the source, bounds and alignment of the view checked where they are not evident
+    region     a check of each access that is not evidently inside what its blocks declare
     choice     `select` where no side can trap; else an `If`, around the store or around stores to a cell of one element
     derived    the expression that the operation is short for
 """
@@ -19,8 +20,8 @@ from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 from assay.semantics.dtypes import BOOL, INT64
-from assay.semantics.errors import Crash
-from assay.semantics.scalar import Apply, Choice, Const, Dim, Expr, Load, Var, apply, cast, const, same, select
+from assay.semantics.errors import Crash, Unsupported
+from assay.semantics.scalar import Apply, Choice, Const, Expr, Load, Var, apply, cast, const, same, select
 from assay.semantics.scalar.arithmetic import DERIVED
 from assay.semantics.scalar.derived import expand
 from assay.semantics.tasks import Task, run_task
@@ -31,6 +32,7 @@ from assay.semantics.tensor import (
     Assert,
     Block,
     Buffer,
+    Call,
     Evaluate,
     For,
     If,
@@ -42,9 +44,13 @@ from assay.semantics.tensor import (
     Store,
     View,
     While,
+    allocated,
     program_order,
     seq,
 )
+from assay.semantics.tensor.claims import Claims
+from assay.semantics.tensor.places import declared_number, first_element, is_placed, is_private, strides_of, unravel
+from assay.semantics.tensor.regions import matching
 from assay.semantics.tensor.within import Within
 from assay.semantics.walk import post_order, rewrite
 
@@ -65,24 +71,18 @@ def without_blocks(func: PrimFunc) -> PrimFunc:
 
 
 def _has_sugar(func: PrimFunc) -> bool:
+    if any(map(is_private, func.params)):
+        return True
     for stmt in program_order(func.body):
-        if isinstance(stmt, (Block, Alias, Pragma)) or (isinstance(stmt, For) and stmt.start is not None):
+        if any(map(is_private, allocated(stmt))):
+            return True
+        if isinstance(stmt, (Block, Alias, Pragma, Call)) or (isinstance(stmt, For) and stmt.start is not None):
             return True
         for expr in stmt.expressions:
             for node in post_order(expr):
                 if isinstance(node, Choice) or (isinstance(node, Apply) and node.op in DERIVED):
                     return True
     return False
-
-
-def strides_of(shape: Sequence[Dim]) -> tuple[Dim, ...]:
-    """How many elements one step in each dimension is, in row-major order."""
-    strides: list[Dim] = []
-    step: Dim = 1
-    for d in reversed(shape):
-        strides.insert(0, step)
-        step = apply("mul", d, step) if isinstance(d, Expr) else d * step
-    return tuple(strides)
 
 
 class _Plain:
@@ -96,6 +96,7 @@ class _Plain:
         self.views: dict[Buffer, View] = {}
         self.places: dict[Buffer, list[tuple[Var, Expr]]] = {}
         """The numbers that say where a view lies, where they depend on more than variables: computed as it begins."""
+        self.claims = Claims(func, self.within)
         for stmt in program_order(func.body):
             for v in _views(stmt):
                 self.declare(v)
@@ -107,11 +108,10 @@ class _Plain:
         return replace(self.func, body=new[id(self.func.body)])
 
     def statement(self, stmt: Stmt, parts: list[Stmt]) -> Stmt:
+        self.claims.at(stmt)
         match stmt:
-            case Seq():
-                return replace(stmt, body=tuple(parts))
-            case Allocate() | AllocateConst():
-                return replace(stmt, body=parts[0])
+            case Seq() | Allocate() | AllocateConst():
+                return stmt.with_children(parts)
             case Pragma():
                 return parts[0]
             case Alias():
@@ -130,12 +130,12 @@ class _Plain:
             case LetStmt():
                 return self.with_values([stmt.value], lambda e: replace(stmt, value=e[0], body=parts[0]))
             case Store():
-                if stmt.buffer in self.views:
-                    return self.store_to_view(stmt)
-                exprs = [*stmt.indices, stmt.value]
-                return self.with_values(exprs, lambda e: replace(stmt, indices=tuple(e[:-1]), value=e[-1]), leaf=True)
+                return self.store(stmt)
+            case Call():
+                raise Unsupported(f"{self.func.name} calls {stmt.function}", where=stmt.span, label="tensor.C17")
             case Assert():
-                return self.with_values([stmt.condition], lambda e: replace(stmt, condition=e[0]))
+                # what the message would show is the definition's to say
+                return self.with_values([stmt.condition], lambda e: replace(stmt, condition=e[0], values=()))
             case Evaluate():
                 return self.with_values([stmt.value], lambda e: replace(stmt, value=e[0]), leaf=True)
             case _:
@@ -170,8 +170,10 @@ class _Plain:
         if block.init is not None:
             first = [_is_first(i.var, i.start) for i in block.iterators if i.kind == "reduce"]
             body = seq(If(_all(first), parts[0]) if first else parts[0], body)
+        self.claims.inside(block)
         for v in reversed(block.views):
             body = self.view(v, body)
+        self.claims.at(block)
         for b in reversed(block.allocated):
             body = Allocate(b, body)
         predicate = block.predicate
@@ -191,6 +193,9 @@ class _Plain:
 
     def declare(self, view: View) -> None:
         lets: list[tuple[Var, Expr]] = []
+        if view.buffer.dtype is not view.source.dtype:
+            what = f"{view.buffer!r}, a view of {view.source!r} as other numbers,"
+            raise Unsupported(f"{self.func.name}: {what} is run by the definition only", label="tensor.C18")
 
         def named(e: Expr) -> Expr:
             if not any(isinstance(n, (Load, Choice)) for n in post_order(e)):
@@ -202,6 +207,22 @@ class _Plain:
         self.places[view.buffer] = lets
 
     def view(self, view: View, body: Stmt) -> Stmt:
+        view = self.views[view.buffer]
+        checks: list[Assert] = []
+        if view.buffer.scope != view.source.scope:
+            checks.append(Assert(const(False, BOOL), f"{view.buffer.name} is in another scope than its memory", "wrong scope"))
+        for claim in matching(view):
+            if not claim.is_evident(self.within):
+                checks.append(Assert(apply("le", claim.low, claim.high), claim.message, claim.kind))
+        if is_placed(view.buffer):
+            first = first_element(view, self.views)
+            factor, align = declared_number(view.buffer, "offset_factor"), declared_number(view.buffer, "align")
+            for number, unit in ((factor, 1), (align, view.source.dtype.itemsize)):
+                aligned = None if number is None else apply("eq", (first * unit) % number, 0)
+                if aligned is not None and not _is(aligned, True):
+                    checks.append(Assert(aligned, f"{view.buffer.name} is not aligned to {number}", "misaligned"))
+        for check in reversed(checks):
+            body = seq(self.asserted(check.condition, check.message, check.kind, check), body)
         for var, value in reversed(self.places[view.buffer]):
             body = self.let(var, value, body)
         return body
@@ -289,27 +310,38 @@ class _Plain:
 
     def accesses(self, exprs: Sequence[Expr]) -> tuple[list[Stmt], list[Expr]]:
         """The expressions with views replaced by their sources, and the checks that this needs before."""
-        if not self.views:
+        if not self.views and not self.claims.any:
             return [], list(exprs)
         checks: list[Stmt] = []
 
         def change(node: Expr) -> Expr:
-            while isinstance(node, Load) and node.buffer in self.views:
-                source, indices = self.element(node.buffer, node.indices, checks)
-                node = Load(node.dtype, source, indices)
-            return node
+            if not isinstance(node, Load):
+                return node
+            source, indices = self.element_of_memory(node.buffer, node.indices, False, checks)
+            return node if source is node.buffer else Load(node.dtype, source, indices)
 
         return checks, [rewrite(e, change) for e in exprs]
 
-    def store_to_view(self, stmt: Store) -> Stmt:
+    def store(self, stmt: Store) -> Stmt:
         def make(e: Sequence[Expr]) -> Stmt:
             checks: list[Stmt] = []
-            buffer, indices = stmt.buffer, tuple(e[:-1])
-            while buffer in self.views:
-                buffer, indices = self.element(buffer, indices, checks)
+            buffer, indices = self.element_of_memory(stmt.buffer, tuple(e[:-1]), True, checks)
             return seq(*checks, replace(stmt, buffer=buffer, indices=indices, value=e[-1]))
 
         return self.with_values([*stmt.indices, stmt.value], make, leaf=True)
+
+    def element_of_memory(
+        self, buffer: Buffer, indices: tuple[Expr, ...], write: bool, checks: list[Stmt]
+    ) -> tuple[Buffer, tuple[Expr, ...]]:
+        """What an element is in memory, through any number of views, and what must hold before it is touched."""
+        names = [(buffer, indices)]
+        while buffer in self.views:
+            if write and self.views[buffer].constant:
+                checks.append(Assert(const(False, BOOL), f"{buffer.name} is read-only", "store to constant"))
+            buffer, indices = self.element(buffer, indices, checks)
+            names.append((buffer, indices))
+        checks += self.claims.checks(names, write)
+        return names[-1]
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...], checks: list[Stmt]) -> tuple[Buffer, tuple[Expr, ...]]:
         """The element of the source that an element of a view is."""
@@ -333,10 +365,7 @@ class _Plain:
         for d in source.shape:
             total = apply("mul", total, d)  # type: ignore[assignment]
         checks.append(Assert(_inside(flat, const(0), total), f"out of the bounds of {source.name}", "out of bounds"))
-        steps = strides_of(source.shape)
-        return source, tuple(
-            (flat // step) % d if k else flat // step for k, (step, d) in enumerate(zip(steps, source.shape, strict=True))
-        )
+        return source, unravel(flat, source.shape)
 
     def direct(self, view: View, indices: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
         """The indices in the source where each is the start of the view's region plus an index of the view."""

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import Expr, Load, Var, variables
+from assay.semantics.scalar import Expr, Load, Var, const, variables
 from assay.semantics.tensor import (
     Alias,
     AllocateConst,
     Assert,
     Block,
     Buffer,
+    Call,
     For,
     If,
     LetStmt,
@@ -24,6 +25,7 @@ from assay.semantics.tensor import (
     While,
     allocated,
 )
+from assay.semantics.tensor.places import same_bits
 from assay.semantics.walk import post_order
 
 
@@ -64,6 +66,9 @@ def check_prim_func(function: PrimFunc) -> None:
                 scope.access(item.buffer, item.indices, item)
                 if item.value.dtype is not item.buffer.dtype:
                     raise Invalid(f"store of {item.value.dtype} into {item.buffer}", where=item.span, label="tensor.C3")
+            case Call():
+                for b in item.buffers:
+                    scope.access(b, [const(0)] * len(b.shape), item)
             case If() | While() | Assert() if item.condition.dtype is not BOOL:
                 raise Invalid(f"a condition is bool, not {item.condition.dtype}", where=item.span, label="tensor.C5")
             case For() if item.start is not None and item.start.dtype is not item.extent.dtype:
@@ -151,7 +156,7 @@ class _TensorScope:
     def view(self, view: View, at: Stmt) -> None:
         if view.source not in self.buffers:
             raise Invalid(f"buffer {view.source.name} is not allocated here", where=at.span, label="tensor.C10")
-        if view.source.dtype is not view.buffer.dtype or len(view.strides) != len(view.buffer.shape):
+        if not same_bits(view.source.dtype, view.buffer.dtype) or len(view.strides) != len(view.buffer.shape):
             raise Invalid(
                 f"{view.buffer} with {len(view.strides)} strides is no view of {view.source}",
                 where=at.span,

@@ -7,8 +7,8 @@ iteration after another, as `assay.interp.tensor` spells out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -75,10 +75,37 @@ class Stmt:
         """The scalar expressions that stand in this statement itself."""
         return ()
 
+    def with_children(self, children: Sequence[Stmt]) -> Stmt:
+        """The same statement around other parts; itself where all parts are the same objects."""
+        return self
+
     def __repr__(self) -> str:
         from assay.semantics.tensor.show import show_stmt
 
         return show_stmt(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Around(Stmt):
+    """Base of statements around one other, their `body`."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def body(self) -> Stmt: ...
+
+    @property
+    def children(self) -> Sequence[Stmt]:
+        return (self.body,)
+
+    def with_children(self, children: Sequence[Stmt]) -> Stmt:
+        (body,) = children
+        changed: dict[str, Any] = {"body": body}
+        return self if body is self.body else replace(self, **changed)
+
+
+def same_objects(new: Sequence[Stmt], old: Sequence[Stmt]) -> bool:
+    return all(a is b for a, b in zip(new, old, strict=True))
 
 
 LoopKind = Literal["serial", "parallel", "vectorized", "unrolled"]
@@ -87,7 +114,7 @@ INDEPENDENT = ("parallel", "vectorized")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class For(Stmt):
+class For(Around):
     """`body` for `var` = `start`, `start` + 1, ..., `extent` times; no `start` is 0.
 
     An unrolled loop is a serial one; the other kinds assert that iterations are independent. `annotations` are advice.
@@ -100,9 +127,6 @@ class For(Stmt):
     start: Expr | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def children(self) -> Sequence[Stmt]:
-        return (self.body,)
 
     @property
     def expressions(self) -> Sequence[Expr]:
@@ -110,15 +134,12 @@ class For(Stmt):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class While(Stmt):
+class While(Around):
     """`body` as long as `condition` holds."""
 
     condition: Expr
     body: Stmt
 
-    @property
-    def children(self) -> Sequence[Stmt]:
-        return (self.body,)
 
     @property
     def expressions(self) -> Sequence[Expr]:
@@ -135,6 +156,9 @@ class Seq(Stmt):
     def children(self) -> Sequence[Stmt]:
         return self.body
 
+    def with_children(self, children: Sequence[Stmt]) -> Stmt:
+        return self if same_objects(children, self.body) else replace(self, body=tuple(children))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class If(Stmt):
@@ -148,22 +172,25 @@ class If(Stmt):
     def children(self) -> Sequence[Stmt]:
         return (self.then,) if self.otherwise is None else (self.then, self.otherwise)
 
+    def with_children(self, children: Sequence[Stmt]) -> Stmt:
+        if same_objects(children, self.children):
+            return self
+        then, *rest = children
+        return replace(self, then=then, otherwise=rest[0] if rest else None)
+
     @property
     def expressions(self) -> Sequence[Expr]:
         return (self.condition,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LetStmt(Stmt):
+class LetStmt(Around):
     """`var` names the value that `value` has now, within `body`."""
 
     var: Var
     value: Expr
     body: Stmt
 
-    @property
-    def children(self) -> Sequence[Stmt]:
-        return (self.body,)
 
     @property
     def expressions(self) -> Sequence[Expr]:
@@ -171,28 +198,22 @@ class LetStmt(Stmt):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Allocate(Stmt):
+class Allocate(Around):
     """`buffer` exists, unwritten, within `body`: workspace of the function."""
 
     buffer: Buffer
     body: Stmt
 
-    @property
-    def children(self) -> Sequence[Stmt]:
-        return (self.body,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AllocateConst(Stmt):
+class AllocateConst(Around):
     """`buffer` exists within `body` with the contents `data`, read-only."""
 
     buffer: Buffer
     data: np.ndarray[Any, Any]
     body: Stmt
 
-    @property
-    def children(self) -> Sequence[Stmt]:
-        return (self.body,)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -210,15 +231,16 @@ class Store(Stmt):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assert(Stmt):
-    """Traps with `message` unless `condition` holds; `kind` is the trap's."""
+    """Traps with `message` unless `condition` holds; `kind` is the trap's. Each {} of the message is one of `values`."""
 
     condition: Expr
     message: str
     kind: str = "assertion"
+    values: tuple[Expr, ...] = ()
 
     @property
     def expressions(self) -> Sequence[Expr]:
-        return (self.condition,)
+        return (self.condition, *self.values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -232,12 +254,32 @@ class Evaluate(Stmt):
         return (self.value,)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Call(Stmt):
+    """A function is run on `args`, in the order of its parameters: buffers, numbers, and for an extern strings too.
+
+    `function` names a tensor function of the module, or with `extern` one that the caller of the program gives.
+    """
+
+    function: str
+    args: tuple[Buffer | Expr | str, ...]
+    extern: bool = False
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        return tuple(a for a in self.args if isinstance(a, Buffer))
+
+    @property
+    def expressions(self) -> Sequence[Expr]:
+        return tuple(a for a in self.args if isinstance(a, Expr))
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """`buffer` is a window on the memory of `source`, which may be a view itself.
 
     Its element i is the element `offset` + sum of i times `strides` of `source`, counted in row-major order. `region`
-    is the part of the source that it was written as a match of.
+    is the part of the source that it was written as a match of. A buffer of another dtype sees the same bits. A `constant` one is not written through.
     """
 
     buffer: Buffer
@@ -245,6 +287,7 @@ class View:
     offset: Expr
     strides: tuple[Expr, ...]
     region: Region | None = None
+    constant: bool = False
 
     @property
     def expressions(self) -> Sequence[Expr]:
@@ -252,15 +295,12 @@ class View:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Alias(Stmt):
+class Alias(Around):
     """The buffer of `view` exists within `body`."""
 
     view: View
     body: Stmt
 
-    @property
-    def children(self) -> Sequence[Stmt]:
-        return (self.body,)
 
     @property
     def expressions(self) -> Sequence[Expr]:
@@ -268,16 +308,13 @@ class Alias(Stmt):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pragma(Stmt):
+class Pragma(Around):
     """`body`, with advice to a compiler that has no meaning."""
 
     key: str
     value: Any
     body: Stmt
 
-    @property
-    def children(self) -> Sequence[Stmt]:
-        return (self.body,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,6 +371,12 @@ class Block(Stmt):
     @property
     def children(self) -> Sequence[Stmt]:
         return (self.body,) if self.init is None else (self.init, self.body)
+
+    def with_children(self, children: Sequence[Stmt]) -> Stmt:
+        if same_objects(children, self.children):
+            return self
+        *init, body = children
+        return replace(self, body=body, init=init[0] if init else None)
 
     @property
     def expressions(self) -> Sequence[Expr]:

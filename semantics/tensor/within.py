@@ -15,7 +15,7 @@ from assay.semantics.walk import post_order
 
 Interval: TypeAlias = tuple[int, int]
 
-_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
 class Within:
@@ -114,7 +114,7 @@ class Within:
         match node:
             case Load():
                 return node.buffer in self.inputs and self.inside(node.buffer, node.indices)
-            case Apply(op=op, args=(_, b)) if op in _DIVISIONS:
+            case Apply(op=op, args=(_, b)) if op in DIVISIONS:
                 return isinstance(b, Const) and int(b.value) != 0
             case Apply(op="shl" | "shr", args=(_, b)):
                 return isinstance(b, Const) and 0 <= int(b.value) < b.dtype.bits

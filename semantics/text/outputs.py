@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from assay.semantics.dtypes import INT32
 from assay.semantics.scalar import Const, Expr, Load, Var
-from assay.semantics.tensor import Alias, Allocate, Block, Buffer, Seq, Stmt, Store, program_order
+from assay.semantics.tensor import Alias, Allocate, Block, Buffer, Call, Seq, Stmt, Store, program_order
 from assay.semantics.walk import post_order
 
 
@@ -30,8 +30,22 @@ def written(params: Sequence[Buffer], body: Stmt) -> set[Buffer]:
 
 def derived_outputs(params: Sequence[Buffer], body: Stmt) -> int | None:
     """How many parameters are outputs, as far as the body tells: those that it writes, if they are the last."""
+    if handed_over(params, body):
+        return None
     stored = written(params, body)
     return len(stored) if stored == set(params[len(params) - len(stored) :]) else None
+
+
+def handed_over(params: Sequence[Buffer], body: Stmt) -> bool:
+    """Whether a call is given a parameter, or a view of one: then the text does not tell whether it is written."""
+    source = {s.view.buffer: s.view.source for s in program_order(body) if isinstance(s, Alias)}
+    for stmt in program_order(body):
+        for buffer in stmt.buffers if isinstance(stmt, Call) else ():
+            while buffer in source:
+                buffer = source[buffer]
+            if buffer in params:
+                return True
+    return False
 
 
 def alone(body: Stmt) -> Stmt:

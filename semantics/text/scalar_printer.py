@@ -17,6 +17,7 @@ import numpy as np
 from assay.semantics.dtypes import BOOL, DTYPES, INT32, DType
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Dim, Expr, Load, Var
+from assay.semantics.scalar.failing import may_fail
 from assay.semantics.tensor import Buffer
 
 LONGEST = 2_000_000
@@ -90,6 +91,8 @@ class ScalarPrinter:
                 return [self.name(node.buffer)]
             case Load():
                 return [self.name(node.buffer), "[", *commas(node.indices, "()"), "]"]
+            case Choice(as_select=True):
+                return [f"{self.module}.Select(", *commas(node.children), ")"]
             case Choice():
                 return self._choice(node, outer)
             case Apply():
@@ -116,6 +119,9 @@ class ScalarPrinter:
                 return _within(outer, NOT, ["not ", (a, NOT)])
             case "abs", (a,):
                 return [f"{self.module}.{'fabs' if a.dtype.is_float else 'abs'}(", (a, COMMA), ")"]
+            case "select", (c, *rest) if any(map(may_fail, rest)):
+                # TVM's Select would be lazy here; that is how the reader knows
+                return [f"{self.module}.Select({self.module}.likely(", (c, COMMA), "), ", *commas(rest), ")"]
             case "bits_of" | "float_of", (a,):
                 return [f'{self.module}.reinterpret("{node.dtype}", ', (a, COMMA), ")"]
             case op, (a, b) if op in _SYMBOLS:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, INT64, DType
+from assay.semantics.dtypes import BOOL, DTYPES, INT32, INT64, DType
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import (
     Const,
@@ -26,18 +26,19 @@ from assay.semantics.scalar import (
     apply,
     both,
     cast,
-    choice,
     const,
     either,
     select,
+    simplify,
 )
+from assay.semantics.scalar.failing import tvm_select
+from assay.semantics.scalar.intrinsics import INTRINSICS
 from assay.semantics.tensor import Buffer
+from assay.semantics.text.scalar_operations import Operations, Value
 from assay.semantics.text.source import Source
 
+T = TypeVar("T")
 Scope: TypeAlias = Mapping[str, "Expr | Buffer"]
-Value: TypeAlias = "Expr | int | float | bool"
-"""An expression, or a plain number that has no dtype yet."""
-
 MODULES = ("T", "tir", "tirx", "ty", "R", "I")
 """The names that `tvm.script`'s modules are imported as, unless the text says otherwise."""
 
@@ -48,25 +49,22 @@ _BINARY: dict[type[ast.AST], str] = {
 }  # fmt: skip
 
 _FUNCTIONS: dict[str, str] = {
-    "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "truncdiv": "truncdiv", "Mod": "truncmod",
+    **{n: n for n in INTRINSICS}, "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "truncdiv": "truncdiv", "Mod": "truncmod",
     "truncmod": "truncmod", "FloorDiv": "floordiv", "floordiv": "floordiv", "FloorMod": "floormod",
     "floormod": "floormod", "Min": "min", "min": "min", "Max": "max", "max": "max", "EQ": "eq", "NE": "ne", "LT": "lt",
     "LE": "le", "GT": "gt", "GE": "ge", "Not": "not", "And": "&&", "Or": "||", "bitwise_and": "bitand",
     "BitwiseAnd": "bitand", "bitwise_or": "bitor", "BitwiseOr": "bitor", "bitwise_xor": "bitxor",
     "BitwiseXor": "bitxor", "bitwise_not": "~", "BitwiseNot": "~", "shift_left": "shl", "LShift": "shl",
-    "shift_right": "shr", "RShift": "shr", "Select": "select", "if_then_else": "if_then_else", "abs": "abs",
-    "fabs": "abs", "sqrt": "sqrt", "nearbyint": "rint", "floor": "floor", "ceil": "ceil", "exp": "exp", "log": "log",
-    "tanh": "tanh", "erf": "erf", "pow": "pow", "power": "pow", "rsqrt": "rsqrt", "sigmoid": "sigmoid",
-    "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite", "trunc": "trunc", "round": "round", "likely": "likely",
+    "shift_right": "shr", "RShift": "shr", "Select": "select", "if_then_else": "if_then_else", "likely": "likely",
     "ceildiv": "ceildiv", "neg": "neg",
 }  # fmt: skip
-"""TVM's functions of scalars by name. The values are scalar operations, or special cases of `_apply`."""
+"""TVM's functions of scalars by name. The values are scalar operations, or special cases of `apply`."""
 
-_OPERATOR_SIZES = {"&&": 2, "||": 2, "~": 1, "if_then_else": 3, "likely": 1, "ceildiv": 2}
+_OPERATOR_SIZES = {"&&": 2, "||": 2, "~": 1, "if_then_else": 3, "select": 3, "likely": 1, "ceildiv": 2}
 
 
 @dataclass
-class ScalarParser:
+class ScalarParser(Operations):
     """Reads scalar expressions where `names` are in scope; the mapping may change between two readings."""
 
     source: Source
@@ -74,6 +72,49 @@ class ScalarParser:
     integer: DType = INT32
     """The dtype of a plain whole number on its own."""
     modules: Collection[str] = MODULES
+    lanes: int = 1
+    lane: int = 0
+    """Which lane of vectors is read, of how many."""
+    vectors: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
+    """Names of vectors, and their lanes."""
+
+    def each_lane(self, lanes: int, read: Callable[[], T]) -> list[T]:
+        """What `read` gives for each lane of a vector."""
+        outer = self.lanes, self.lane
+        found = []
+        for lane in range(lanes):
+            self.lanes, self.lane = lanes, lane
+            found.append(read())
+        self.lanes, self.lane = outer
+        return found
+
+    def lanes_of(self, root: ast.expr) -> int:
+        """How many lanes the vector has that an expression or an index is; 1 for a scalar."""
+        stack: list[ast.expr] = [root]
+        while stack:
+            node = stack.pop()
+            match node:
+                case ast.Call() if self.module_member(node.func) in ("Ramp", "Broadcast"):
+                    return self._count(node, node.args[-1] if node.args else node)
+                case ast.Call(args=[_, ast.List(elts=which)]) if self.module_member(node.func) == "Shuffle":
+                    return len(which)
+                case ast.Slice():
+                    first, last = self.matched([0 if e is None else self.value(e) for e in (node.lower, node.upper)])
+                    step = 1 if node.step is None else self._count(node, node.step)
+                    width = simplify(last - first)
+                    if not isinstance(width, int) or width < 1:
+                        raise self.source.error(node, "a vector of elements has a constant number of lanes", "text.C6")
+                    return -(-width // step)
+                case ast.Name() if node.id in self.vectors:
+                    return len(self.vectors[node.id])
+                case _:
+                    stack += [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
+        return 1
+
+    def _count(self, node: ast.AST, number: ast.AST) -> int:
+        if not (isinstance(number, ast.Constant) and type(number.value) is int and number.value > 0):
+            raise self.source.error(node, "a number of lanes is a positive literal", "text.C6")
+        return int(number.value)
 
     def expr(self, node: ast.expr, of: DType | None = None) -> Expr:
         """The expression that `node` is. A plain number becomes `of`; anything else must have that dtype, if given."""
@@ -107,26 +148,18 @@ class ScalarParser:
             ast.copy_location(part, node)
         return inside
 
-    def typed(self, value: Value, of: DType | None = None) -> Expr:
-        """An expression for a value that may still be a plain number."""
-        if isinstance(value, Expr):
-            return value
-        if of is not None:
-            return const(value, of)
-        return const(value, BOOL if isinstance(value, bool) else self.integer if isinstance(value, int) else FLOAT32)
-
     # --- the walk ------------------------------------------------------------------------------------------------
 
     def value(self, root: ast.expr) -> Value:
         """What `root` stands for, parts first and left to right."""
         done: dict[int, Value] = {}
-        stack: list[tuple[ast.expr, bool]] = [(root, False)]
+        stack: list[tuple[ast.expr, Sequence[ast.expr] | None]] = [(root, None)]
         while stack:
-            node, ready = stack.pop()
-            operands = self._operands(node)
-            if not ready:
-                stack.append((node, True))
-                stack.extend((o, False) for o in reversed(operands))
+            node, operands = stack.pop()
+            if operands is None:
+                operands = self._operands(node)
+                stack.append((node, operands))
+                stack.extend((o, None) for o in reversed(operands))
                 continue
             try:
                 done[id(node)] = self._build(node, [done.pop(id(o)) for o in operands])
@@ -152,6 +185,10 @@ class ScalarParser:
                 return self._indices(elements)
             case ast.Subscript():
                 return self._indices([node.slice])
+            case ast.Call() if self.module_member(node.func) in ("Ramp", "Broadcast"):
+                return node.args[:-1]
+            case ast.Call(args=[ast.List(elts=parts), _]) if self.module_member(node.func) == "Shuffle":
+                return parts if all(self.lanes_of(p) == 1 for p in parts) else ()
             case ast.Call():
                 operands = [a for a in node.args if not _is_text(a)]
                 if isinstance(node.func, ast.Attribute) and self.module_member(node.func) is None:
@@ -161,10 +198,20 @@ class ScalarParser:
                 return ()
 
     def _indices(self, elements: Sequence[ast.expr]) -> Sequence[ast.expr]:
+        found: list[ast.expr] = []
         for e in elements:
-            if isinstance(e, (ast.Slice, ast.Starred)):
-                raise self.source.unsupported(e, "an index is one number; vectors of elements are not handled", "text.C8")
-        return elements
+            if isinstance(e, ast.Starred) or (isinstance(e, ast.Slice) and self.lanes == 1):
+                raise self.source.unsupported(e, "an index is one number here; vectors of elements are only stored as such", "text.C8")
+            if not isinstance(e, ast.Slice):
+                found.append(e)
+                continue
+            if self.lanes_of(e) != self.lanes:
+                raise self.source.error(e, f"{self.lanes} lanes expected", "text.C6")
+            first = e.lower or ast.copy_location(ast.Constant(0), e)
+            step = 1 if e.step is None else self._count(e, e.step)
+            place = ast.copy_location(ast.Constant(self.lane * step), e)
+            found.append(first if self.lane == 0 else ast.copy_location(ast.BinOp(first, ast.Add(), place), e))
+        return found
 
     def module_member(self, node: ast.expr) -> str | None:
         """`name` for `T.name` (also `T.s_tir.name`), where T is one of the script's modules; else None."""
@@ -184,25 +231,25 @@ class ScalarParser:
             case ast.Name():
                 return self._name(node)
             case ast.BinOp() if type(node.op) in _BINARY:
-                return self._binary(_BINARY[type(node.op)], *args)
+                return self.binary(_BINARY[type(node.op)], *args)
             case ast.UnaryOp(op=ast.USub()):
                 return -args[0] if not isinstance(args[0], bool) else -int(args[0])
             case ast.UnaryOp(op=ast.UAdd()):
                 return args[0]
             case ast.UnaryOp(op=ast.Not()):
-                return apply("not", self._condition(args[0]))
+                return apply("not", self.condition(args[0]))
             case ast.UnaryOp(op=ast.Invert()):
-                return self._apply("~", args)
+                return self.apply("~", args)
             case ast.BoolOp():
                 join = both if isinstance(node.op, ast.And) else either
-                result = self._condition(args[0])
+                result = self.condition(args[0])
                 for other in args[1:]:
-                    result = join(result, self._condition(other))
+                    result = join(result, self.condition(other))
                 return result
             case ast.Compare():
                 return self._compare(node, args)
             case ast.IfExp():
-                return self._apply("if_then_else", args)
+                return self.apply("if_then_else", args)
             case ast.Subscript():
                 return self._load(node, args)
             case ast.Call():
@@ -212,6 +259,10 @@ class ScalarParser:
 
     def _name(self, node: ast.Name) -> Value:
         found = self.names.get(node.id)
+        if node.id in self.vectors:
+            if len(self.vectors[node.id]) != self.lanes:
+                raise self.source.error(node, f"{node.id} has {len(self.vectors[node.id])} lanes", "text.C6")
+            return self.vectors[node.id][self.lane]
         if found is None:
             raise self.source.error(node, f"nothing is called {node.id} here", "text.C3")
         if isinstance(found, Buffer) and found.shape == (1,):
@@ -245,7 +296,7 @@ class ScalarParser:
         for op, a, b in zip(node.ops, args, args[1:], strict=False):
             if type(op) not in _BINARY:
                 raise self.source.error(node, "this comparison is none of scalars", "text.C4")
-            one = self.typed(self._binary(_BINARY[type(op)], a, b))
+            one = self.typed(self.binary(_BINARY[type(op)], a, b))
             result = one if result is None else both(result, one)
         assert result is not None
         return result
@@ -259,12 +310,14 @@ class ScalarParser:
             if isinstance(node.func, ast.Attribute) and node.func.attr == "astype" and len(texts) == 1:
                 return cast(self.typed(args[0]), self.dtype_of(node, texts[0]))
             if isinstance(node.func, ast.Name) and node.func.id in ("min", "max", "abs"):
-                return self._apply(node.func.id, args)
+                return self.apply(node.func.id, args)
             raise self.source.error(node.func, f"no function of scalars: {ast.unparse(node.func)}", "text.C4")
         if name in ("boolean", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "bf16"):
             name = _SHORT[name]
         if name in DTYPES:
             return self._number(node, DTYPES[name], texts, args)
+        if name in ("Ramp", "Broadcast", "Shuffle"):
+            return self._vector(node, name, args)
         sizes = _OPERATOR_SIZES.get(_FUNCTIONS.get(name, ""))
         match name:
             case "Cast" | "cast" | "reinterpret" | "max_value" | "min_value" | "infinity" | "IntImm" | "FloatImm" | "const":
@@ -278,7 +331,44 @@ class ScalarParser:
                 raise self.source.error(node, f"T.{name} takes scalars only", "text.C5")
             case _ if sizes is not None and len(args) != sizes:
                 raise self.source.error(node, f"T.{name} takes {sizes} operands, {len(args)} given", "text.C5")
-        return self._apply(_FUNCTIONS[name], args)
+        if name == "Select":
+            then, otherwise = self.matched(args[1:])
+            first = node.args[0]
+            strict = isinstance(first, ast.Call) and self.module_member(first.func) == "likely"
+            return (select if strict else tvm_select)(self.condition(args[0]), then, otherwise)
+        return self.apply(_FUNCTIONS[name], args)
+
+    def _vector(self, node: ast.Call, name: str, args: list[Value]) -> Value:
+        """The lane that is read of a vector."""
+        if name == "Shuffle":
+            return self._shuffle(node, args)
+        if self.lanes != self._count(node, node.args[-1]) or node.keywords or len(args) != (2 if name == "Ramp" else 1):
+            what = "vectors are only stored as such" if self.lanes == 1 else f"{self.lanes} lanes expected"
+            raise self.source.unsupported(node, f"T.{name} has no place here: {what}", "text.C8")
+        if name == "Broadcast":
+            return args[0]
+        base, step = self.matched(args)
+        return base + step * const(self.lane, step.dtype)
+
+    def _shuffle(self, node: ast.Call, args: list[Value]) -> Value:
+        """`T.Shuffle([a, b], [3, 0])`: lanes of vectors, which count through, or of scalars."""
+        match node.args:
+            case [ast.List(elts=parts), ast.List(elts=which)] if len(which) == self.lanes:
+                lane = int(getattr(which[self.lane], "value", 0))
+            case _:
+                raise self.source.unsupported(node, "T.Shuffle has no place here: vectors are only stored as such", "text.C8")
+        if args:
+            return args[lane]
+        for p in parts:
+            lanes = self.lanes_of(p)
+            if lane < lanes:
+                outer = self.lanes, self.lane
+                self.lanes, self.lane = lanes, lane
+                found = self.value(p)
+                self.lanes, self.lane = outer
+                return found
+            lane -= lanes
+        raise self.source.error(node, "there is no such lane", "text.C6")
 
     def _number(self, node: ast.Call, of: DType, texts: list[str], args: list[Value]) -> Value:
         """`T.float32(x)`: a literal of that dtype, or a conversion."""
@@ -298,6 +388,8 @@ class ScalarParser:
 
     def dtype_of(self, node: ast.AST, name: str) -> DType:
         """A dtype by its name in the text."""
+        if self.lanes > 1 and name.endswith(f"x{self.lanes}") and name.rpartition("x")[0] in DTYPES:
+            name = name.rpartition("x")[0]
         if name not in DTYPES:
             if any(name.startswith(d) and name[len(d) :].lstrip("x").isdigit() for d in DTYPES):
                 raise self.source.unsupported(node, f"vectors such as {name} are not handled", "text.C8")
@@ -337,92 +429,11 @@ class ScalarParser:
             return apply("float_of", value)
         raise self.source.unsupported(node, f"T.reinterpret of {value.dtype} as {of} is not handled", "text.C7")
 
-    # --- operations ----------------------------------------------------------------------------------------------
-
-    def _condition(self, value: Value) -> Expr:
-        if not isinstance(value, Expr):
-            return const(bool(value), BOOL)
-        return value if value.dtype is BOOL else apply("ne", value, 0)
-
-    def _binary(self, op: str, a: Value, b: Value) -> Value:
-        if not isinstance(a, Expr) and not isinstance(b, Expr):
-            return _python(op, a, b) if op in _PYTHON else self._apply(op, [self.typed(a), self.typed(b)])
-        return self._apply(op, [a, b])
-
-    def _apply(self, op: str, args: list[Value]) -> Value:
-        """The application of an operation, or of a special case in the table of functions, to values."""
-        match op:
-            case "&&" | "||":
-                return (both if op == "&&" else either)(*map(self._condition, args))
-            case "likely":
-                return args[0]
-            case "~":
-                x = self.typed(args[0])
-                if x.dtype is BOOL:
-                    return apply("not", x)
-                return apply("bitxor", x, const(-1 if x.dtype.kind == "int" else x.dtype.max, x.dtype))
-            case "select" | "if_then_else" if len(args) == 3:
-                then, otherwise = self._matched(args[1:])
-                return (select if op == "select" else choice)(self._condition(args[0]), then, otherwise)
-            case "ceildiv":
-                a, b = self._matched(args)
-                return (a + b - 1) // b
-        exprs = self._matched(args)
-        if op in ("bitand", "bitor") and exprs and all(e.dtype is BOOL for e in exprs):
-            op = op.removeprefix("bit")
-        if op == "div" and exprs and exprs[0].dtype.is_integer:
-            op = "truncdiv"
-        return apply(op, *exprs)
-
-    def _matched(self, args: Sequence[Value]) -> list[Expr]:
-        """Operands of one dtype: plain numbers take that of the others, narrower ones the widest."""
-        typed = [a.dtype for a in args if isinstance(a, Expr)]
-        if not typed:
-            of = FLOAT32 if any(isinstance(a, float) for a in args) else None
-            return [self.typed(a, of) for a in args]
-        widest = typed[0]
-        for t in typed[1:]:
-            widest = _wider(widest, t)
-        if any(isinstance(a, float) for a in args) and not widest.is_float:
-            widest = FLOAT32
-        return [self._converted(a, widest) for a in args]
-
-    def _converted(self, value: Value, of: DType) -> Expr:
-        if not isinstance(value, Expr):
-            return const(value, of)
-        if value.dtype is of or _wider(value.dtype, of) is not of:
-            return value  # what does not fit together is reported by the operation
-        return const(value, of) if isinstance(value, Const) and of.is_integer else cast(value, of)
-
 
 _SHORT = {"boolean": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
           "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16"}  # fmt: skip
 _REST = {"Cast": " and a value", "cast": " and a value", "reinterpret": " and a value", "IntImm": " and a number",
          "FloatImm": " and a number", "const": " and a number"}  # fmt: skip
-
-_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
-}  # fmt: skip
-"""What Python itself does to two plain numbers, and cannot fail at."""
-
-
-def _python(op: str, a: int | float | bool, b: int | float | bool) -> Value:
-    result: int | float | bool = _PYTHON[op](a, b)
-    if isinstance(result, int) and result.bit_length() > 64:
-        raise OverflowError
-    return result
-
-
-def _wider(a: DType, b: DType) -> DType:
-    """The dtype that operands of two dtypes are brought to; the first where there is none."""
-    if a.is_float != b.is_float and BOOL not in (a, b):
-        return a if a.is_float else b
-    if a.kind == b.kind and b.bits > a.bits:
-        return b
-    return a
-
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -12,7 +12,7 @@ import numpy as np
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, DType
 from assay.semantics.scalar import Const, Dim, Expr, Var, cast, const, provably_equal
 from assay.semantics.tensor import Buffer, Region, View
-from assay.semantics.tensor.blocks import strides_of
+from assay.semantics.tensor.places import same_bits, strides_of
 from assay.semantics.text.scalars import MODULES, ScalarParser
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor_scope import BlockHead, FunctionHead, Names
@@ -151,7 +151,7 @@ class Declarations:
     def view(self, name: str, node: ast.Call, source: Buffer, given: Mapping[str, ast.expr]) -> View:
         """`T.decl_buffer(..., data=A.data)`: another buffer in the same memory."""
         buffer = self.buffer(name, node, given, source.scope)
-        if buffer.dtype is not source.dtype:
+        if not same_bits(buffer.dtype, source.dtype):
             message = f"{name} is {buffer.dtype} in the memory of {source.name}, which is {source.dtype}; that is not handled"
             raise self.source.unsupported(node, message, "text.C11")
         notes = dict(buffer.notes)
@@ -177,7 +177,7 @@ class Declarations:
             raise self.source.error(node, f"buffer {name} has no shape", "text.C5")
         own = {k: v for k, v in given.items() if k != "buffer"}
         buffer = self.buffer(name, node, own, source.scope)
-        if buffer.dtype is not source.dtype:
+        if not same_bits(buffer.dtype, source.dtype):
             message = f"{name} is {buffer.dtype}, {source.name} is {source.dtype}"
             raise self.source.unsupported(node, message, "text.C11")
         if len(buffer.shape) > len(source.shape):

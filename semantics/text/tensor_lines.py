@@ -9,8 +9,22 @@ from typing import TypeAlias
 from assay.semantics.dtypes import DTYPES, INT32, INT64, DType
 from assay.semantics.errors import Span
 from assay.semantics.scalar import Const, Expr, Load, Var, cast, const
-from assay.semantics.tensor import Alias, Allocate, AllocateConst, Assert, Buffer, Evaluate, Stmt, Store, seq
-from assay.semantics.text.tensor_blocks import BlockLines, Opener, let
+from assay.semantics.tensor import (
+    Alias,
+    Allocate,
+    AllocateConst,
+    Assert,
+    Buffer,
+    Evaluate,
+    Stmt,
+    Store,
+    View,
+    seq,
+    store_lanes,
+)
+from assay.semantics.tensor.places import same_bits
+from assay.semantics.text.tensor_blocks import Opener, let
+from assay.semantics.text.tensor_calls import Calls
 
 Item: TypeAlias = "Stmt | Opener | None"
 """What a line becomes: a statement, a declaration for the lines below it, or nothing of its own."""
@@ -19,11 +33,11 @@ BUFFER = ("shape", "dtype", "data", "strides", "elem_offset", "scope", "align", 
 _ALLOCATION = ("shape", "dtype", "scope")
 _MEMORY = {"alloc_buffer": "global", "alloc_local": "local", "alloc_shared": "shared", "allocate": "global"}
 
-TRAPS = ("assertion", "out of bounds", "division by zero", "shift", "cast", "unwritten read")
+TRAPS = ("assertion", "out of bounds", "division by zero", "shape", "shift", "cast", "unwritten read")
 """Kinds of trap that an assertion may name as its own."""
 
 
-class Lines(BlockLines):
+class Lines(Calls):
     """Reads statements that have no statements inside."""
 
     def span(self, node: ast.AST) -> Span:
@@ -37,8 +51,11 @@ class Lines(BlockLines):
         return DTYPES["bool"] if name == "boolean" else None
 
     def assertion(self, node: ast.Assert) -> Stmt:
-        """`assert c, "text"`, or `assert c, ("RuntimeError", ["text"])`; a kind that is none of a trap is an assertion."""
+        """`assert c, "text"`, or `assert c, ("RuntimeError", ["text"])`; a kind that is none of a trap is an assertion.
+
+        A third part of the tuple are the values that the message shows."""
         kind, message = "assertion", ""
+        values: list[ast.expr] = []
         match node.msg:
             case None:
                 pass
@@ -47,16 +64,26 @@ class Lines(BlockLines):
             case ast.Tuple(elts=[ast.Constant(value=str(name)), ast.List(elts=parts)]):
                 kind = name if name in TRAPS else "assertion"
                 message = "".join(self.string(p) for p in parts)
+            case ast.Tuple(elts=[ast.Constant(value=str(name)), ast.List(elts=parts), ast.List(elts=values)]):
+                kind = name if name in TRAPS else "assertion"
+                message = "".join(self.string(p) for p in parts)
             case _:
                 raise self.source.error(node.msg, 'a message is "text" or ("kind", ["text"])', "text.C4")
-        return Assert(self.condition(node.test), message, kind, span=self.span(node))
+        shown = tuple(self.scalars.expr(v) for v in values)
+        return Assert(self.condition(node.test), message, kind, shown, span=self.span(node))
 
     def call(self, node: ast.Expr, call: ast.Call) -> Item:
         name = self.member(call)
         span = self.span(node)
         match name:
+            case None if (callee := self.function_of_module(call.func)) is not None:
+                return self.called(call, callee, call.args, False, span)
             case None:
                 return Evaluate(self.scalars.expr(call), span=span)
+            case "call_packed" | "call_cpacked" | "call_extern" | "call_pure_packed" | "call_pure_extern":
+                return self.external(call, name, span)
+            case "assume":
+                return Assert(self.condition(self.arguments(call, ("condition",))["condition"]), "T.assume", span=span)
             case "func_attr":
                 if len(self.heads) != 1:
                     raise self.source.error(call, "T.func_attr stands in the function itself", "text.C13")
@@ -68,6 +95,8 @@ class Lines(BlockLines):
                 given = self.arguments(call, ("value",))
                 if "value" not in given:
                     raise self.source.error(call, "T.evaluate takes one value", "text.C5")
+                if isinstance(given["value"], ast.Call) and (self.member(given["value"]) or "").startswith("call_"):
+                    return self.call(node, given["value"])
                 return Evaluate(self.scalars.expr(given["value"]), span=span)
             case "Assert":
                 given = self.arguments(call, ("condition", "message"))
@@ -120,6 +149,9 @@ class Lines(BlockLines):
         note = node.annotation
         if isinstance(note, ast.Subscript) and self.member(note.value) == "let":
             of = self.scalar_type(note.slice)
+            element, cross, lanes = (self.member(note.slice) or "").rpartition("x")
+            if element in DTYPES and cross and lanes.isdecimal() and node.value is not None:
+                return self.vector(node, target.id, DTYPES[element], int(lanes), node.value)
             if of is None or node.value is None:
                 raise self.source.error(node, "x: T.let[T.dtype] = value expected", "text.C4")
             value = self.converted(self.scalars.value(node.value), of)
@@ -131,6 +163,20 @@ class Lines(BlockLines):
             raise self.source.error(note, "the dtype of a scalar expected, such as T.int64", "text.C4")
         first = None if node.value is None else self.converted(self.scalars.value(node.value), of)
         return self.scalar(node, target.id, first, of)
+
+    def vector(self, node: ast.stmt, name: str, of: DType, lanes: int, value: ast.expr) -> Opener:
+        """`x: T.let[T.float32x4] = value`: a name for each lane."""
+        values = self.scalars.each_lane(lanes, lambda: self.converted(self.scalars.value(value), of))
+        vars = [Var(f"{name}_{k}", of) for k in range(lanes)]
+        self.scalars.vectors[name] = tuple(vars)
+        span = self.span(node)
+
+        def opener(body: Stmt) -> Stmt:
+            for var, e in zip(reversed(vars), reversed(values), strict=True):
+                body = let(var, e, span, body)
+            return body
+
+        return opener
 
     def scalar(self, node: ast.stmt, name: str, value: Expr | None, of: DType | None = None) -> Item:
         """`x = value`: apache-tvm 0.27 means a scalar in memory, earlier versions a name for a value."""
@@ -154,6 +200,12 @@ class Lines(BlockLines):
         return lambda rest: Allocate(buffer, seq(*first, rest), span=span)
 
     def store(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Stmt:
+        lanes = self.scalars.lanes_of(target.slice)
+        if lanes > 1:
+            return store_lanes(self.scalars.each_lane(lanes, lambda: self.store_one(node, target, value)))
+        return self.store_one(node, target, value)
+
+    def store_one(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Store:
         place = self.scalars.expr(target)
         assert isinstance(place, Load)
         return Store(place.buffer, place.indices, self.converted(self.scalars.value(value), place.dtype), span=self.span(node))
@@ -188,6 +240,10 @@ class Lines(BlockLines):
                 return lambda body: AllocateConst(buffer, data, body, span=span)
             case "decl_buffer" | "Buffer" | "buffer_decl":
                 given = self.arguments(call, BUFFER)
+                if isinstance(given.get("data"), ast.Name) and given["data"].id in self.function.handles:  # type: ignore[attr-defined]
+                    place = self.function.handles.pop(given.pop("data").id)  # type: ignore[attr-defined]
+                    self.declare_param(self.placed(bound, call, given), place)
+                    return _nothing
                 if "data" in given:
                     return self.alias(bound, call, self.memory(given["data"]), given, span)
                 buffer = self.placed(bound, call, given)
@@ -224,14 +280,29 @@ class Lines(BlockLines):
         return lambda body: Alias(view, body, span=span)
 
     def reshaped(self, name: str, call: ast.Call, span: Span) -> Opener:
-        """`B = A.view(4, 4)`: the same memory in another shape."""
+        """`B = A.view(4, 4)`: the same memory in another shape; `A.view("int32")`: as other numbers."""
         assert isinstance(call.func, ast.Attribute)
         source = self.memory(call.func.value)
-        if any(isinstance(a, ast.Constant) and isinstance(a.value, str) for a in call.args) or call.keywords:
-            raise self.source.unsupported(call, "a view as another dtype is not handled", "text.C11")
-        shape = ast.copy_location(ast.Tuple(call.args), call)
-        of = ast.copy_location(ast.Constant(source.dtype.name), call)
+        sizes, names = list(call.args), [a for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        if call.keywords or len(names) > 1 or (names and sizes[-1] is not names[0]):
+            raise self.source.unsupported(call, "A.view takes sizes, or a dtype", "text.C11")
+        of = sizes.pop() if names else ast.copy_location(ast.Constant(source.dtype.name), call)
+        if not sizes:
+            return self.reread(name, call, source, of, span)
+        shape = ast.copy_location(ast.Tuple(sizes), call)
         return self.alias(name, call, source, {"shape": shape, "dtype": of}, span)
+
+
+    def reread(self, name: str, call: ast.Call, source: Buffer, of: ast.expr, span: Span) -> Opener:
+        """The same elements as numbers of another dtype."""
+        dtype = self.scalars.dtype_of(of, self.string(of))
+        if not same_bits(dtype, source.dtype):
+            message = f"{name} is {dtype} in the memory of {source.name}, which is {source.dtype}; that is not handled"
+            raise self.source.unsupported(call, message, "text.C11")
+        made = Buffer(name, source.shape, dtype, source.scope, {k: v for k, v in source.notes.items() if k == "dims"})
+        view = View(made, source, const(0), self._dense(source.shape))
+        self.names.declare(name, made)
+        return lambda body: Alias(view, body, span=span)
 
 
 def _nothing(body: Stmt) -> Stmt:

@@ -15,7 +15,7 @@ from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Const, Dim, Expr, Var, const, same, variables
 from assay.semantics.tensor import Buffer, PrimFunc, Region, View
-from assay.semantics.tensor.blocks import strides_of
+from assay.semantics.tensor.places import strides_of
 from assay.semantics.text.outputs import noted
 from assay.semantics.text.scalar_printer import ScalarPrinter, literal
 from assay.semantics.text.scalars import MODULES
@@ -119,6 +119,8 @@ class BufferText:
 
     def view(self, view: View) -> str:
         """`T.decl_buffer(...)` for a view."""
+        if view.constant:
+            raise Unsupported(f"view {view.buffer.name}, which is not written through, cannot be printed", label="text.C10")
         extra = [f"data={self.scalars.name(view.source)}.data"]
         if isinstance(view.offset, Const) and int(view.offset.value) == 0 and view.offset.dtype is INT64:
             if "elem_offset" in view.buffer.notes:

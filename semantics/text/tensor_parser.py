@@ -33,7 +33,7 @@ from assay.semantics.tensor import (
     seq,
 )
 from assay.semantics.tensor.rules import check_prim_func
-from assay.semantics.text.outputs import needs_root, noted, written
+from assay.semantics.text.outputs import handed_over, needs_root, noted, written
 from assay.semantics.text.scalars import MODULES
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor_blocks import LOOPS, Opener, for_, let
@@ -100,6 +100,9 @@ class _TensorParser(Lines):
 
     def outputs(self, node: ast.FunctionDef, params: Sequence[Buffer], body: Stmt) -> int:
         """How many parameters are written; they must be the last."""
+        if handed_over(params, body):
+            message = f'{node.name} hands parameters to calls: T.func_attr({{"num_outputs": N}}) says how many are outputs'
+            raise self.source.unsupported(node, message, "text.C12")
         stored = written(params, body)
         count = len(stored)
         if stored != set(params[len(params) - count :]):

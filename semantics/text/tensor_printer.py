@@ -22,6 +22,7 @@ from assay.semantics.tensor import (
     Assert,
     Block,
     Buffer,
+    Call,
     Evaluate,
     For,
     If,
@@ -195,12 +196,24 @@ class _Printer(BufferText):
                 self.line(depth, f"{self.scalars.name(stmt.buffer)}[{index}] = {self.scalars.text(stmt.value)}")
             case Assert():
                 kind = "RuntimeError" if stmt.kind == "assertion" else stmt.kind
-                message = f"({quoted(kind)}, [{quoted(stmt.message)}])"
+                shown = f", [{', '.join(map(self.scalars.text, stmt.values))}]" if stmt.values else ""
+                message = f"({quoted(kind)}, [{quoted(stmt.message)}]{shown})"
                 self.line(depth, f"assert {self.scalars.text(stmt.condition)}, {message}")
+            case Call():
+                self.line(depth, self.call(stmt))
             case Evaluate():
                 self.line(depth, f"{self.T}.evaluate({self.scalars.text(stmt.value)})")
             case _:
                 raise Crash(f"no such statement: {type(stmt).__name__}")
+
+    def call(self, stmt: Call) -> str:
+        words = [quoted(stmt.function)] if stmt.extern else []
+        for a in stmt.args:
+            if isinstance(a, Buffer):
+                words.append(f"{self.scalars.name(a)}.data")
+            else:
+                words.append(quoted(a) if isinstance(a, str) else self.scalars.text(a))
+        return f"{f'{self.T}.call_packed' if stmt.extern else f'Module.{stmt.function}'}({', '.join(words)})"
 
     def declaration(
         self, stmt: LetStmt | Allocate | AllocateConst | Alias, of: Var | Buffer, depth: int, last: bool, flat: str, scoped: str

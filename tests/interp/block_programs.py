@@ -183,7 +183,7 @@ class BlockMaker(Maker):
         """A match of a part of a buffer, from its first index to an end."""
         shape = whole.static_shape
         starts = tuple(const(self.number(0, 2)) for _ in shape)
-        stops = tuple(s + self.number(1, 4) for s in starts)
+        stops = tuple(s + self.number(1, 4) + 5 * self.number(0, 1) for s in starts)
         region = Region(whole, starts, stops)
         part = tuple(int(e.value) - int(s.value) for s, e in zip(starts, stops, strict=True))  # type: ignore[attr-defined]
         steps = [int(np.prod(shape[k + 1 :], dtype=np.int64)) for k in range(len(shape))]

@@ -13,7 +13,7 @@ from assay.interp import tensor, vector
 from assay.semantics.dtypes import BOOL
 from assay.semantics.scalar import apply, const
 from assay.semantics.scalar.derived import DEFINITIONS
-from assay.semantics.tensor import Buffer, PrimFunc, blocks, loops, store, within
+from assay.semantics.tensor import Buffer, PrimFunc, blocks, claims, loops, store, within
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.rules import check_prim_func
 from tests.interp.block_programs import random_blocks
@@ -67,6 +67,8 @@ FAULTS: dict[str, tuple[Any, str, Any]] = {
     "init never": (blocks, "_is_first", lambda var, start: const(False, BOOL)),
     "domains unchecked": (within.Within, "in_domain", lambda self, i, facts: True),
     "views unchecked": (within.Within, "below", lambda self, index, size, facts=(): True),
+    "regions unchecked": (claims, "uncovered", lambda region, indices, within: []),
+    "matches unchecked": (blocks, "matching", lambda view: []),
     "choices strict": (within.Within, "total", lambda self, node: True),
     "predicates dropped": (blocks._Plain, "guarded", lambda self, condition, body: body),
     "rounds down": (blocks, "expand", lambda op, args: apply("floor", *args) if op in WRONG else DEFINITIONS[op][0](*args)),

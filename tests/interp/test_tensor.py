@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -244,26 +246,38 @@ T = Buffer("t", (), FLOAT32)
 SHIFTED = loop("parallel", store(OUT, V, OUT[apply("min", V + 1, const(3))]))
 
 
-@pytest.mark.parametrize("kind", ["parallel", "vectorized"])
+LEFT = apply("max", V - 1, const(0))
+RIGHT = apply("min", V + 1, const(3))
+
+
 @pytest.mark.parametrize(
-    ("name", "body", "races"),
+    ("name", "body", "races", "carries"),
     [
-        ("each its own", store(OUT, V, X[V]), False),
-        ("read and write its own", seq(store(OUT, V, X[V]), store(OUT, V, OUT[V] + 1.0)), False),
-        ("all read one", store(OUT, V, X[0]), False),
-        ("own workspace", Allocate(T, seq(store(T, (), X[V]), store(OUT, V, T[()]))), False),
-        ("write and write", store(OUT, V // 2, X[V]), True),
-        ("write then read", seq(store(OUT, V, X[V]), Evaluate(OUT[apply("max", V - 1, const(0))])), True),
-        ("a loop inside", For(U, const(2), store(OUT, V, X[U])), False),
-        ("a loop inside that leaves its part", For(U, const(2), store(OUT, apply("min", V + U, const(3)), X[U])), True),
+        ("each its own", store(OUT, V, X[V]), False, False),
+        ("read and write its own", seq(store(OUT, V, X[V]), store(OUT, V, OUT[V] + 1.0)), False, False),
+        ("all read one", store(OUT, V, X[0]), False, False),
+        ("own workspace", Allocate(T, seq(store(T, (), X[V]), store(OUT, V, T[()]))), False, False),
+        ("write and write", store(OUT, V // 2, X[V]), True, True),
+        ("write, then read the left", seq(store(OUT, V, X[V]), Evaluate(OUT[LEFT])), True, False),
+        ("read the left, then write", store(OUT, V, OUT[LEFT] + X[V]), True, True),
+        ("read the right, then write", store(OUT, V, OUT[RIGHT] + X[V]), True, False),
+        ("write, then read the right", seq(store(OUT, V, X[V]), Evaluate(OUT[RIGHT])), True, True),
+        ("read the right twice", For(U, const(2), store(OUT, V, OUT[RIGHT] + X[V])), True, True),
+        ("one half reads what the other writes", If(V < 2, Evaluate(OUT[V + 2]), store(OUT, V, X[V])), True, False),
+        ("one half writes what the other reads", If(V < 2, store(OUT, V + 2, X[V]), Evaluate(OUT[V])), True, False),
+        ("the later half is read first", If(V >= 2, store(OUT, V, X[V]), Evaluate(OUT[V + 2])), True, True),
+        ("a loop inside", For(U, const(2), store(OUT, V, X[U])), False, False),
+        ("a loop inside that leaves its part", For(U, const(2), store(OUT, apply("min", V + U, const(3)), X[U])), True, True),
+        ("a loop inside that goes back", For(U, const(2), store(OUT, apply("max", V - U, const(0)), X[U])), True, True),
     ],
-)
-def test_races(kind: Any, name: str, body: Stmt, races: bool) -> None:
-    whole = seq(loop(kind, body), COPY)
-    if races:
-        assert trap(whole).kind == "race"
-    else:
-        run(whole)
+)  # fmt: skip
+def test_races(name: str, body: Stmt, races: bool, carries: bool) -> None:
+    for kind, wrong, words in (("parallel", races, "race"), ("vectorized", carries, "carried dependence")):
+        whole = seq(COPY, loop(kind, body), COPY)
+        if wrong:
+            assert trap(whole).kind == words
+        else:
+            run(whole)
 
 
 def test_a_read_before_another_iterations_write_is_a_race() -> None:
@@ -310,3 +324,40 @@ def test_results_have_the_buffers_dtype(of: DType) -> None:
 
 def test_an_empty_program_has_unwritten_outputs() -> None:
     assert trap(Seq(())).kind == "unwritten output"
+
+
+# --- the rules ---------------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[2]
+
+
+def numbered(text: str) -> dict[int, str]:
+    """The rules of the chapter, by number."""
+    section = text[text.index("\n## Tensor\n") : text.index("\n## Memory\n")]
+    return {int(n): words for n, words in re.findall(r"^- E(\d+) (.*(?:\n  .*)*)", section, re.MULTILINE)}
+
+
+def test_the_definition_says_each_rule_of_its_chapter() -> None:
+    rules = numbered((ROOT / "specs" / "interp.md").read_text(encoding="utf-8"))
+    source = (ROOT / "interp" / "tensor.py").read_text(encoding="utf-8")
+    said = {int(n) for line in source.splitlines() if "#" in line for n in re.findall(r"\bE(\d+)", line.split("#", 1)[1])}
+    assert list(rules) == list(range(len(rules)))
+    assert said == set(rules), f"without a case: {sorted(set(rules) - said)}; without a rule: {sorted(said - set(rules))}"
+    cases = {name: int(n) for name, n in re.findall(r"case (\w+)\(.*\):  # E(\d+)", source)}
+    assert all(f"`{name}`" in rules[n] for name, n in cases.items()), cases
+
+
+def test_every_node_has_a_rule() -> None:
+    words = " ".join(numbered((ROOT / "specs" / "interp.md").read_text(encoding="utf-8")).values())
+    source = (ROOT / "interp" / "tensor.py").read_text(encoding="utf-8")
+    nodes = {c.__name__ for base in (Stmt, Expr) for c in leaves(base)}
+    assert {"For", "Call", "Block", "Choice"} <= nodes
+    for name in nodes:
+        assert f"`{name}`" in words, f"{name} has no rule"
+        assert f"case {name}(" in source or f"isinstance(n, {name})" in source, f"{name} has no case"
+
+
+def leaves(base: type) -> list[type]:
+    """The classes without subclasses, of a room of ours."""
+    below = [c for c in base.__subclasses__() if c.__module__.startswith("assay.")]
+    return [leaf for c in below for leaf in leaves(c)] if below else [base]

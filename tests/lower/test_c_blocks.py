@@ -13,12 +13,14 @@ from assay.lower.c import emit
 from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.errors import Trap, Unsupported
 from assay.semantics.scalar import Var, choice, const
-from assay.semantics.tensor import Block, Buffer, PrimFunc, seq, store
+from assay.semantics.tensor import Block, Buffer, Call, PrimFunc, seq, store
 from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
 from assay.verify.compiled import STRICT, compile_c
 from tests.interp.block_programs import random_blocks
 from tests.lower.planned import Array, alone, differing, planned, same_bits
+from tests.museum.sanitizer_faults import FAULTS, FILL, HEAD
 
 
 def runs(count: int) -> list[tuple[PrimFunc, list[Array], tuple[Array, ...]]]:
@@ -77,3 +79,31 @@ def test_scalar_parameters_are_refused() -> None:
     with pytest.raises(Unsupported) as caught:
         emit(alone(func), "one")
     assert caught.value.label == "c.C15"
+
+
+CLAIMS = {  # one whose condition only the run can decide, where there is one
+    "undeclared access": (1, 5),
+    "misaligned": (4, 9),
+    "shape": (7,),
+    "wrong scope": (3,),
+}
+
+
+@pytest.mark.parametrize("kind", CLAIMS)
+def test_broken_claims_are_reported_in_c(kind: str) -> None:
+    """Regions, places and scopes of buffers: C traps as the definition does."""
+    inputs = {"x": np.arange(8, dtype=np.float32), "m": np.ones((4, 4), np.float32), "ix": np.arange(8, dtype=np.int32)}
+    for number in CLAIMS[kind]:
+        text = HEAD + "".join(f"    {line}\n" for line in (FILL + FAULTS[kind][number]).splitlines())
+        (func,) = parse(text, "fault.py").kernels.values()
+        compiled = compile_c(emit(alone(func), "one"), reproducible=True, flags=(*STRICT, "-O1"))
+        with pytest.raises(Trap) as caught:
+            compiled.run(inputs, fill=0)
+        assert caught.value.kind == kind, number
+
+
+def test_calls_are_refused() -> None:
+    out = Buffer("out", (1,), FLOAT32)
+    with pytest.raises(Unsupported) as caught:
+        emit(alone(PrimFunc("f", (out,), 1, Call("g", (out,)))), "one")
+    assert caught.value.label == "tensor.C17"

@@ -43,7 +43,7 @@ def before_schedule(module: Module) -> Module:
     for name, run in passes(vector.run).items():
         if name == "schedule":
             break
-        module = run(module)
+        module = module if name == "fuse" else run(module)
     return module
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
+
 import numpy as np
 
 from assay.semantics.dtypes import DTYPES, FLOAT32, INT32, INT64
-from assay.semantics.scalar import Var as Symbol
+from assay.semantics.scalar import Var, Var as Symbol, const, select
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
@@ -16,6 +19,8 @@ from assay.semantics.tensor import (
     LetStmt,
     PrimFunc,
     Seq,
+    Stmt,
+    Store,
     While,
     loads,
     loops,
@@ -25,6 +30,8 @@ from assay.semantics.tensor import (
     store,
     when,
 )
+from assay.semantics.walk import rewrite
+from tests.interp.block_programs import random_blocks
 
 n = Symbol("n")
 B = Buffer("b", (2, n), FLOAT32)
@@ -81,3 +88,24 @@ def test_numbers_in_statements_take_the_dtype_of_the_buffer() -> None:
         assert store(b, 1, 1).value.dtype is of
     index = B[Symbol("i", INT32), 0].indices
     assert all(e.dtype is INT64 for e in index)
+
+
+def test_statements_are_rewritten_like_any_tree() -> None:
+    """Nothing changed is the same object; a changed leaf changes what is around it, and no more."""
+    for seed in range(40):
+        func, _ = random_blocks(Random(seed))
+        assert rewrite(func.body, lambda s: s) is func.body
+        stores = [s for s in program_order(func.body) if isinstance(s, Store)]
+        other = rewrite(func.body, lambda s: replace(s, value=select(const(True, "bool"), s.value, s.value)) if s is stores[0] else s)  # noqa: B023
+        old, new = list(program_order(func.body)), list(program_order(other))
+        assert [type(s) for s in old] == [type(s) for s in new]
+        changed = [a for a, b in zip(old, new, strict=True) if a is not b]
+        assert all(a is stores[0] or any(c in changed for c in a.children) for a in changed)
+
+
+def test_deep_statements_are_rewritten() -> None:
+    x = Buffer("x", (1,), FLOAT32)
+    body: Stmt = store(x, 0, 1.0)
+    for k in range(100_000):
+        body = LetStmt(Var(f"v{k}"), const(k), body)
+    assert rewrite(body, lambda s: s) is body

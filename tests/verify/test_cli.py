@@ -35,7 +35,7 @@ def cnn(tmp_path: Path) -> Path:
 def test_check_prints_a_line_a_stage(cnn: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert assay(monkeypatch, "check", cnn) == 0
     out = capsys.readouterr().out
-    stages = ["import", "anf", "legalize", "constants", "schedule", "liveness", "pool", "c", "compare"]
+    stages = ["import", "anf", "legalize", "fuse", "constants", "schedule", "liveness", "pool", "c", "compare"]
     assert re.findall(r"^(\w+) ", out, re.MULTILINE) == stages
     assert re.search(r"pool +proved +[\d.]+ s +\d+ to \d+ bytes; bound \d+, ratio \d\.\d+", out)
 
@@ -76,7 +76,27 @@ def test_build_then_verify(cnn: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     assert assay(monkeypatch, "build", cnn, "-o", out) == 0, "a build may be built again"
 
 
-@pytest.mark.parametrize("name", ["small_cnn.c", "certificate/6-liveness.json", "certificate/tensors.bin", "certificate/pool.smt2"])
+@pytest.mark.row("A15", "A16")
+def test_a_build_in_another_convention(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is checked through that convention, and the certificate says which one it is."""
+    out = tmp_path / "built"
+    assert assay(monkeypatch, "build", cnn, "-o", out, "--interface", "packed", "--device", "npu") == 0
+    header = (out / "small_cnn.h").read_text()
+    assert "small_cnn_functions[]" in header and "small_cnn_device_npu_open(" in header
+    assert assay(monkeypatch, "verify", out) == 0
+    manifest = out / "certificate" / "manifest.json"
+    listed = json.loads(manifest.read_text())
+    assert (listed["interface"], listed["device"]) == ("packed", "npu")
+    for change in ({"interface": "c-packed"}, {"device": ""}):
+        manifest.write_text(json.dumps({**listed, **change}))
+        capsys.readouterr()
+        assert assay(monkeypatch, "verify", out) == 1
+        assert "not the one that the stored plan makes" in " ".join(capsys.readouterr().out.split())
+    manifest.write_text(json.dumps({**listed, "interface": "other"}))
+    assert "not a certificate" in fails(monkeypatch, capsys, "verify", out)
+
+
+@pytest.mark.parametrize("name", ["small_cnn.c", "certificate/7-liveness.json", "certificate/tensors.bin", "certificate/pool.smt2"])
 def test_tampering_is_found(name: str, cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """First with the old digests, then with digests made to match: the checks themselves must find it."""
     import hashlib
@@ -88,7 +108,7 @@ def test_tampering_is_found(name: str, cnn: Path, tmp_path: Path, monkeypatch: p
         case "small_cnn.c":
             start = data.index(b"nn_conv2d")
             changed = data[:start] + data[start:].replace(b" < 3;", b" < 2;", 1)
-        case "certificate/6-liveness.json":
+        case "certificate/7-liveness.json":
             changed = data.replace(b'"stop": 3', b'"stop": 2')
         case "certificate/tensors.bin":
             changed = bytes([data[0] ^ 1]) + data[1:]

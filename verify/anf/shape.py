@@ -44,7 +44,7 @@ class _Shape:
         """What is left to do, the next last. Each step may put its parts on top."""
 
     def run(self) -> str | None:
-        self.enter(self.function.params, named(self.function))
+        self.enter(self.function.params, self.function)
         self.work.append(lambda: self.chain(self.function.body))
         try:
             while self.work:
@@ -56,11 +56,11 @@ class _Shape:
     def then(self, *steps: Callable[[], None]) -> None:
         self.work += reversed(steps)
 
-    def enter(self, vars: Iterable[Var], at: str) -> None:
+    def enter(self, vars: Iterable[Var], binder: Expr) -> None:
         for v in vars:
             self.names[v.name] += 1
             if self.names[v.name] > 1:
-                raise _Wrong(f"the name {v.name} is bound more than once, the second time by {at}")
+                raise _Wrong(f"the name {v.name} is bound more than once, the second time by {named(binder)}")
             self.scope.add(v)
             self.symbols.update(plain_symbols(v.type))
 
@@ -85,7 +85,7 @@ class _Shape:
         self.mark(body)
         inside.append(body.var)
         rest = lambda: self.link(body.body, inside)  # noqa: E731
-        bind = lambda: self.enter([body.var], f"the let of {named(body.value)}")  # noqa: E731
+        bind = lambda: self.enter([body.var], body.value)  # noqa: E731
         value = lambda: self.value(body)  # noqa: E731
         # a function may name itself; nothing else may
         self.then(*((bind, value) if isinstance(body.value, Function) else (value, bind)), rest)
@@ -128,20 +128,20 @@ class _Shape:
                 self.use(node.value, node)
                 for c in reversed(node.clauses):
                     vars = c.vars
-                    self.then(*self.within(vars, c.body, f"a pattern of {named(node)}"))
+                    self.then(*self.within(vars, c.body, node))
             case Function() if is_opaque(node):
                 for v in free_variables(node):
                     if v not in self.scope:
                         raise _Wrong(f"variable {v.name} is used before it is bound, by {named(node)}")
             case Function():
-                self.then(*self.within(node.params, node.body, named(node)))
+                self.then(*self.within(node.params, node.body, node))
             case _:
                 for operand in node.children:
                     self.use(operand, node)
 
-    def within(self, vars: Iterable[Var], body: Expr, at: str) -> list[Callable[[], None]]:
+    def within(self, vars: Iterable[Var], body: Expr, binder: Expr) -> list[Callable[[], None]]:
         own = list(vars)
-        return [lambda: self.enter(own, at), lambda: self.chain(body), lambda: self.leave(own)]
+        return [lambda: self.enter(own, binder), lambda: self.chain(body), lambda: self.leave(own)]
 
     def use(self, operand: Expr, user: Expr) -> None:
         if not is_atom(operand):

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.alias import bindings
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.graph import (
     AssertOp,
@@ -39,11 +40,11 @@ from assay.semantics.graph import (
     show_head,
 )
 from assay.semantics.graph.effects import acts, kernel_can_trap
-from assay.semantics.module import Module
+from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, Var as Symbol
+from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, substitute
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import ANYWHERE, TensorType, TupleType, Type, flatten
+from assay.semantics.types import ANYWHERE, TensorType, TupleType, Type, flatten, symbols, with_dims
 from assay.verify.numbering.events import Budget, Walk, patterns, walk_body
 from assay.verify.numbering.nesting import Nesting, Undecided, is_atom, nesting, plain_symbols
 from assay.verify.numbering.terms import Key, Table, attrs_key, constant_key, dim_text, type_text
@@ -83,11 +84,34 @@ def _claim(kernel: PrimFunc) -> Key:
     return ("kernel", kernel.name)
 
 
-def step_results(kernel: PrimFunc, args: Sequence[int], table: Table) -> list[int]:
-    """The numbers of what a tensor function writes, given those of what it reads."""
+def step_results(kernel: PrimFunc, args: Sequence[int], table: Table, module: Module) -> list[int]:
+    """The numbers of what a tensor function writes, given those of what it reads. A group is the calls in it."""
+    group = module.group(kernel)
+    if group is not None:
+        return group_results(group, args, lambda c, read: step_results(_member(module, c), read, table, module))
     types = [str(TensorType(b.shape, b.dtype)) for b in kernel.params]
     read = len(kernel.inputs)
     return _results(_claim(kernel), types[:read], types[read:], args, table)
+
+
+def group_results(
+    group: Function, args: Sequence[int], call: Callable[[CallTIR, list[int]], list[int]]
+) -> list[int]:
+    """The numbers of a group's result; `call` gives those of one call, given the numbers of what it reads."""
+    holds: dict[Expr, list[int]] = {p: [n] for p, n in zip(group.params, args, strict=True)}
+    made: list[int] = []
+    for var, value in bindings(group):
+        if not isinstance(value, CallTIR):
+            raise Invalid(f"{show_head(value)} in a group: only calls of tensor functions can be", label="fuse.C3")
+        holds[var] = made = call(value, [n for a in value.args for n in holds[a]])
+    return made
+
+
+def _member(module: Module, call: CallTIR) -> PrimFunc:
+    kernel = module.kernel(call.func)
+    if GROUP in kernel.attrs:
+        raise Invalid(f"{kernel.name} is a group inside a group", label="fuse.C4")
+    return kernel
 
 
 def _results(claim: Key, operands: list[str], results: list[str], args: Sequence[int], table: Table) -> list[int]:
@@ -245,10 +269,13 @@ class Numbering:
                 if node.op.view and not self.exact:
                     return args[0]
                 claim: Key = ("operator", node.op.name, attrs_key(node.attrs, self.dim_key))
+            case CallTIR() if self.exact:
+                claim = ("kernel", node.func, *map(self.dim_key, node.scalars), self.type_key(node.type))
             case CallTIR():
-                claim = ("kernel", node.func) if self.exact else _claim(self.module.kernel(node.func))
-                if node.scalars or self.exact:
-                    claim = (*claim, *map(self.dim_key, node.scalars), self.type_key(node.type))
+                group = self.module.group(self.module.kernel(node.func))
+                if group is not None:
+                    return self._several(self._group(group, node, args), node)
+                return self._several(self._tensor_call(node, args, {}), node)
             case _:
                 raise Crash(f"no operation in {show_head(node)}")
         if self.exact:
@@ -256,6 +283,31 @@ class Numbering:
         operands = [self.type_key(c.type) for c in node.children]
         results = [self.type_key(t) for t in flatten(node.type)]
         return self._several(_results(claim, operands, results, args, table), node)
+
+    def _tensor_call(self, node: CallTIR, args: Sequence[int], sizes: Mapping[Symbol, Dim]) -> list[int]:
+        """The numbers of a tensor function's results; `sizes` say what symbols stand for here."""
+        claim = _claim(self.module.kernel(node.func))
+        if node.scalars:
+            claim = (*claim, *(self.dim_key(_sized(d, sizes)) for d in node.scalars), self._key_at(node.type, sizes))
+        operands = [self._key_at(c.type, sizes) for c in node.children]
+        results = [self._key_at(t, sizes) for t in flatten(node.type)]
+        return _results(claim, operands, results, args, self.table)
+
+    def _key_at(self, of: Type, sizes: Mapping[Symbol, Dim]) -> str:
+        return self.type_key(with_dims(of, lambda d: _sized(d, sizes)) if sizes else of)
+
+    def _group(self, group: Function, node: CallTIR, args: Sequence[int]) -> list[int]:
+        """The numbers of what a group's calls give, as if they stood here."""
+        sizes: dict[Symbol, Dim] = {}
+        for p, a in zip(group.params, node.args, strict=True):
+            for t, given in zip(flatten(p.type), flatten(a.type), strict=True):
+                sizes.update((d, n) for d, n in zip(t.shape, given.shape, strict=True) if isinstance(d, Symbol))
+
+        def inside(call: CallTIR, read: list[int]) -> list[int]:
+            _member(self.module, call)
+            return self._tensor_call(call, read, sizes)
+
+        return group_results(group, args, inside)
 
     def _several(self, numbers: list[int], node: Expr) -> int:
         return numbers[0] if isinstance(node.type, TensorType) else self.table.number("tuple", tuple(numbers))
@@ -313,7 +365,7 @@ class Numbering:
     def type_key(self, of: Type) -> str:
         if isinstance(of, TensorType) and of.is_static:
             return str(of)
-        return type_text(of, self.dim_key, self.table)
+        return type_text(of, self.dim_key, self.table) if symbols(of) else self.table.type_key(of)
 
     # --- recursion ---------------------------------------------------------------------------------------------------
 
@@ -333,6 +385,10 @@ class Numbering:
             if not all(self.nest.regions.inside(here, self.nest.parts[f, 0]) for f in inside):
                 at = f" at {node.span}" if node.span else ""
                 raise Undecided(f"{show_head(node)}{at} names a recursive function, and is used in its body and outside")
+
+
+def _sized(dim: Dim, sizes: Mapping[Symbol, Dim]) -> Dim:
+    return substitute(dim, sizes) if isinstance(dim, Scalar) else dim
 
 
 def number_function(

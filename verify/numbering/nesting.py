@@ -252,12 +252,12 @@ def _late(of: Nesting, module: Module) -> None:
     outer: dict[int, int] = {}
     depth = of.regions.depth
     given = {s for p in of.params for s in plain_symbols(p.type)}
-    binder: dict[Symbol, Let] = {}
+    lets: dict[Symbol, Let] = {}
     for node in reversed(of.order):  # the outermost let first
         if isinstance(node, Let):
             for s in plain_symbols(node.value.type):
-                if s not in given:
-                    binder.setdefault(s, node)
+                lets.setdefault(s, node)
+    binder = {s: let for s, let in lets.items() if s not in given}
 
     def reach(node: Expr) -> int:
         """How far out the outermost late variable is bound that a node names."""
@@ -287,6 +287,13 @@ def _late(of: Nesting, module: Module) -> None:
                 late = True
                 far = min(far, depth[of.parts[id(let), 0]])
         if isinstance(node, Function):
+            # a parameter's size that a let around the function gives has its value before the function is made
+            for s in {s for p in node.params for s in plain_symbols(p.type)}:
+                let = lets.get(s)
+                if let is not None and id(of.resolve(let.value)) in of.late:
+                    body = of.parts[id(let), 0]
+                    if of.regions.inside(of.region.get(id(node), 0), body):
+                        far = min(far, depth[body])
             late = far < depth[of.parts[id(node), 0]]
         elif acts(node) or can_fail(node, module):
             late = True

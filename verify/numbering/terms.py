@@ -12,6 +12,7 @@ import numpy as np
 
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, show, substitute, variables
 from assay.semantics.types import DataType, FuncType, RefType, ShapeType, TensorType, TupleType, Type, TypeVar
+from assay.semantics.walk import post_order
 
 Array = np.ndarray[Any, Any]
 Key = tuple[Any, ...]
@@ -31,6 +32,7 @@ class Table:
     keys: list[Key] = field(default_factory=list)
     constants: dict[int, Array] = field(default_factory=dict)
     known: dict[int, Symbol | TypeVar] = field(default_factory=dict)
+    types: dict[int, tuple[str, Type]] = field(default_factory=dict)
 
     def number(self, *key: Any) -> int:
         found = self.numbers.get(key)
@@ -48,6 +50,17 @@ class Table:
         """The number of a symbol or type parameter that a person wrote: it is itself."""
         self.known[id(of)] = of  # kept alive, so that no other object gets its identity
         return self.number("symbol", id(of))
+
+    def type_key(self, of: Type) -> str:
+        """A type without symbols as text of bounded length: a chain of growing tuples costs each tuple once."""
+        for t in post_order(of, lambda t: () if id(t) in self.types else t.children):
+            if id(t) not in self.types:
+                if t.children:
+                    key = f"t{self.number('type', type_head(t, self), *(self.types[id(c)][0] for c in t.children))}"
+                else:
+                    key = type_text(t, str, self)
+                self.types[id(t)] = key, t  # kept alive, so that no other object gets its identity
+        return self.types[id(of)][0]
 
     def field_of(self, value: int, index: int) -> int:
         """The number of a projection: that of the field where the tuple is known."""
@@ -77,6 +90,14 @@ def dim_text(dim: Dim, name: Callable[[Symbol], str]) -> str:
     return show(substitute(dim, {s: Symbol(name(s)) for s in variables(dim)}))
 
 
+def type_head(of: Type, table: Table) -> str:
+    """What a compound type is besides its parts."""
+    head = of.name if isinstance(of, DataType) else type(of).__name__
+    if isinstance(of, FuncType):
+        head += f"{'' if of.pure else '!'}{[table.symbol(p) for p in of.type_params]}"
+    return head
+
+
 def type_text(of: Type, dim: Callable[[Dim], str], table: Table) -> str:
     """A type as text, each dim as `dim` writes it; two types of one text are one."""
     text: list[str] = []
@@ -93,10 +114,7 @@ def type_text(of: Type, dim: Callable[[Dim], str], table: Table) -> str:
             case TypeVar():
                 text.append(f"%{table.symbol(t)}")
             case TupleType() | RefType() | DataType() | FuncType():
-                head = t.name if isinstance(t, DataType) else type(t).__name__
-                if isinstance(t, FuncType):
-                    head += f"{'' if t.pure else '!'}{[table.symbol(p) for p in t.type_params]}"
-                text.append(f"{head}(")
+                text.append(f"{type_head(t, table)}(")
                 rest += [")", *(piece for c in reversed(t.children) for piece in (", ", c))]
             case _:
                 text.append(str(t))

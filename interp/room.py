@@ -1,0 +1,61 @@
+"""Values that no memory holds (trap `memory`; specs/interp.md, "Graph").
+
+A tensor larger than the machine's memory is refused before anybody tries: NumPy might give a view in its place, and run
+for ever on that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+
+from assay.semantics.dtypes import DType
+from assay.semantics.errors import Invalid, Trap
+
+RANKS = 64
+"""NumPy's arrays have no more axes."""
+_TEXTS = ("array is too big", "Maximum allowed dimension exceeded", "maximum supported dimension", "maximum allowed size")
+
+
+def _room() -> int:
+    """The bytes of memory that the machine has, or, where it does not say, what an address can reach."""
+    try:
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        found = -1
+    return found if found > 0 else 1 << 47
+
+
+ROOM = _room()
+
+
+def too_large(shape: Sequence[int], of: DType) -> str | None:
+    """Why no array has that shape and element type here, if none has."""
+    if len(shape) > RANKS:
+        return f"{len(shape)} axes, of at most {RANKS}"
+    size = prod(shape) * of.itemsize
+    if size > ROOM or any(n >= 1 << 63 for n in shape):
+        return f"{size} bytes, of {ROOM} that this machine has"
+    return None
+
+
+def require_room(shape: Sequence[int], of: DType, what: str) -> None:
+    """Invalid where an input of that shape cannot be made."""
+    wrong = too_large(shape, of)
+    if wrong is not None:
+        raise Invalid(f"{what} would take {wrong}: give smaller sizes", label="input.C11")
+
+
+@contextmanager
+def memory() -> Iterator[None]:
+    """What runs within traps where memory runs out, or an array is asked for that cannot be."""
+    try:
+        yield
+    except MemoryError:
+        raise Trap("memory", "there is not enough memory", label="memory.T1") from None
+    except ValueError as wrong:
+        if not any(text in str(wrong) for text in _TEXTS):
+            raise
+        raise Trap("memory", f"there is no such array: {wrong}", label="memory.T1") from None

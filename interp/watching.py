@@ -1,0 +1,155 @@
+"""What the definition watches while a tensor function runs (rules M6, M7; specs/interp.md, "Tensor").
+
+Elements are those of memory, whatever view they were named by. Each watcher is told every access, and traps on the one
+that breaks what the program claims: that iterations are independent, that lanes may go side by side, that a block
+touches no more than it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from assay.interp.memory import element
+from assay.semantics.errors import Trap
+from assay.semantics.scalar import Var
+from assay.semantics.tensor import Block, Buffer
+
+Index: TypeAlias = tuple[Any, ...]
+Place: TypeAlias = tuple[Buffer, Index]
+"""An element: a buffer, and numbers."""
+Position: TypeAlias = tuple[int, ...]
+"""Where in an iteration a step is: which part of which part, outermost first. Later steps are greater."""
+
+
+class Race:
+    """One run of a parallel loop: no two iterations touch an element that one of them writes (rule E4)."""
+
+    def __init__(self, var: Var) -> None:
+        self.var = var
+        self.now = 0
+        self.writer: dict[Place, int] = {}
+        self.reader: dict[Place, int] = {}
+        """The first iteration that read an element: if any other than the present one did, it is not the present one."""
+
+    def touch(self, place: Place, write: bool) -> None:
+        other = self.writer.get(place, self.now)
+        if write and other == self.now:
+            other = self.reader.get(place, self.now)
+        if other != self.now:
+            raise Trap(
+                "race",
+                f"each element belongs to one iteration of a parallel loop, but iterations {other} and {self.now} of the loop"
+                f" over {self.var.name} both touch {element(*place)}, and one writes it",
+                label="tensor.T6",
+            )
+        if write:
+            self.writer[place] = self.now
+        else:
+            self.reader.setdefault(place, self.now)
+
+
+@dataclass
+class Latest:
+    """The latest step at which lanes touched an element: those before lane `by`, and lane `by` itself."""
+
+    by: int
+    own: Position
+    before: Position | None = None
+    lane: int = 0
+    """The lane of `before`."""
+
+    def step(self, lane: int, position: Position) -> None:
+        if lane != self.by:
+            if self.before is None or self.own > self.before:
+                self.before, self.lane = self.own, self.by
+            self.by, self.own = lane, position
+        else:
+            self.own = max(self.own, position)
+
+    def others(self, lane: int) -> tuple[Position | None, int]:
+        if lane != self.by and (self.before is None or self.own > self.before):
+            return self.own, self.by
+        return self.before, self.lane
+
+
+class Lanes:
+    """One run of a vectorized loop: all lanes at once must do what one after another does (rule E5).
+
+    At once means: every lane takes a step before any takes the next, and in a step all read before one writes.
+    """
+
+    def __init__(self, var: Var) -> None:
+        self.var = var
+        self.now = 0
+        self.writes: dict[Place, Latest] = {}
+        self.reads: dict[Place, Latest] = {}
+
+    def touch(self, place: Place, write: bool, position: Position) -> None:
+        wrote = self.writes.get(place)
+        if wrote is not None:
+            other, lane = wrote.others(self.now)
+            if other is not None and other >= position:
+                what = "both write" if write else f"{self.now} reads what {lane} wrote, in"
+                raise self.trap(place, lane, what)
+        read = self.reads.get(place)
+        if write and read is not None:
+            other, lane = read.others(self.now)
+            if other is not None and other > position:
+                raise self.trap(place, lane, f"{self.now} writes what {lane} reads later, in")
+        table = self.writes if write else self.reads
+        if place in table:
+            table[place].step(self.now, position)
+        else:
+            table[place] = Latest(self.now, position)
+
+    def trap(self, place: Place, lane: int, what: str) -> Trap:
+        return Trap(
+            "carried dependence",
+            f"lanes {lane} and {self.now} of the vectorized loop over {self.var.name}: {what} {element(*place)};"
+            " at once that is not what it is one after another, so the loop must be serial",
+            label="tensor.T9",
+        )
+
+
+@dataclass(frozen=True)
+class Box:
+    """A declared region now: for each dimension the first index and the one after the last; None is not checked."""
+
+    bounds: tuple[tuple[int, int] | None, ...]
+
+    def holds(self, index: Index) -> bool:
+        return all(b is None or b[0] <= i < b[1] for b, i in zip(self.bounds, index, strict=True))
+
+    def __str__(self) -> str:
+        return ", ".join(":" if b is None else str(b[0]) if b[1] == b[0] + 1 else f"{b[0]}:{b[1]}" for b in self.bounds)
+
+
+Boxes: TypeAlias = Mapping[Buffer, Sequence[Box]]
+
+
+@dataclass(frozen=True, eq=False)
+class Declared:
+    """What one run of a block says that it reads and writes (rule E14)."""
+
+    block: Block
+    reads: Boxes | None
+    writes: Boxes | None
+
+    def touch(self, names: Sequence[Place], write: bool) -> None:
+        """`names` are the element as it was written, then through each view as an element of the view's source."""
+        said = self.writes if write else self.reads
+        if said is None or any(box.holds(index) for buffer, index in names for box in said.get(buffer, ())):
+            return
+        if not write and self.writes is not None:  # what a reduction reads to add to it, it declares as written
+            if any(box.holds(index) for buffer, index in names for box in self.writes.get(buffer, ())):
+                return
+        what = "writes" if write else "reads"
+        boxes = [f"{b.name}[{box}]" for b, _ in names for box in said.get(b, ())]
+        of = ", ".join(boxes) or f"nothing of {names[-1][0].name}"
+        raise Trap(
+            "undeclared access",
+            f"block {self.block.name} {what} {element(*names[0])}; it declares that it {what} {of}",
+            label="tensor.T10",
+        )

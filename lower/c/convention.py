@@ -1,0 +1,83 @@
+"""How kernels are called, and the devices that they run on (specs/lower.md, "c", I1 to I12).
+
+A convention is one way to hand arguments over, for the entry and for every kernel. A device is what some step names,
+or what the caller of `emit` names for all the others; around its steps stand hooks that the user writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from assay.lower.c.names import Names
+from assay.semantics.module import Program, Step
+from assay.semantics.types import VirtualDevice
+
+
+class Interface(StrEnum):
+    """The calling convention."""
+
+    UNPACKED = "unpacked"
+    """One typed pointer for each tensor."""
+    C_PACKED = "c-packed"
+    """An array of tagged values and a slot for the result; kernels by symbol."""
+    PACKED = "packed"
+    """The same; kernels by name, from a table that is handed in."""
+
+
+VERBS = ("activate", "open", "close", "deactivate")
+"""The hooks of a device, in the order of their calls."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that has hooks: its name in the program, its number among those of that name, its name in C."""
+
+    name: str
+    id: int
+    c: str
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The devices of a program in the order of their first use, and the one of each step (None: no hooks there)."""
+
+    all: tuple[Device, ...]
+    of_step: tuple[Device | None, ...]
+
+    def regions(self) -> list[tuple[Device | None, range]]:
+        """The longest runs of steps on one device, in order."""
+        found: list[tuple[Device | None, range]] = []
+        for i, device in enumerate(self.of_step):
+            if found and found[-1][0] == device:
+                found[-1] = device, range(found[-1][1].start, i + 1)
+            else:
+                found.append((device, range(i, i + 1)))
+        return found
+
+
+def device_name(device: VirtualDevice) -> str:
+    """Its type, or where none is said the kind of its target, such as llvm of "llvm -mcpu=native"; "" if both are open."""
+    kind = re.match(r'\{.*?"kind"\s*:\s*"([^"]+)"|\s*(\S+)', device.target)
+    return device.type or (kind[1] or kind[2] if kind else "")
+
+
+def device_names(given: Sequence[str]) -> Mapping[str, str]:
+    """Names of devices in C, each once: that of the type, or of the target where no type is said."""
+    names = Names()
+    return {name: names.fresh(name) for name in dict.fromkeys(given)}
+
+
+def find_devices(program: Program, default: str) -> Devices:
+    """The devices that the steps name. A step that names none runs on `default`; empty: on none that has hooks."""
+
+    def place(step: Step) -> tuple[str, int] | None:
+        name = device_name(step.device) or default
+        return (name, max(step.device.id, 0)) if name else None
+
+    places = [place(step) for step in program.steps]
+    words = device_names([p[0] for p in places if p is not None])
+    made = {p: Device(p[0], p[1], words[p[0]]) for p in places if p is not None}
+    return Devices(tuple(made.values()), tuple(None if p is None else made[p] for p in places))

@@ -1,0 +1,95 @@
+"""One use of a tensor function, written out: its statements over the buffers of the caller (specs/lower.md, "fuse").
+
+Loop variables and allocations are new for each use; names of integers are replaced by what they stand for, so that an
+index says itself which element it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.semantics.scalar import Const, Dim, Expr, Load, Var, const, simplify
+from assay.semantics.tensor import (
+    Allocate,
+    AllocateConst,
+    Buffer,
+    For,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Stmt,
+    program_order,
+)
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.tensor.mapping import Mapper
+from assay.semantics.walk import post_order
+
+Held: TypeAlias = tuple[Buffer, np.ndarray[Any, Any] | None]
+
+
+@dataclass(eq=False)
+class Body:
+    """Statements one after another, and the buffers that exist around them, constants with their data."""
+
+    statements: list[Stmt] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+
+
+def instance(func: PrimFunc, buffers: Sequence[Buffer], sizes: Mapping[Var, Dim]) -> Body:
+    """The body of `func` with `buffers` as its parameters and `sizes` for its symbols and scalars."""
+    plain = without_blocks(func)
+    made = _Instance()
+    made.vars.update((v, d if isinstance(d, Expr) else const(d, v.dtype)) for v, d in sizes.items())
+    made.buffers.update(zip(plain.params, buffers, strict=True))
+    for stmt in program_order(plain.body):
+        match stmt:
+            case LetStmt() if stmt.value.dtype.is_integer and not any(isinstance(n, Load) for n in post_order(stmt.value)):
+                made.vars[stmt.var] = made.expr(stmt.value)
+                made.inlined.add(stmt.var)
+            case For() | LetStmt():
+                made.vars[stmt.var] = Var(stmt.var.name, stmt.var.dtype)
+            case Allocate() | AllocateConst():
+                b = stmt.buffer
+                made.buffers[b] = Buffer(b.name, tuple(map(made.size, b.shape)), b.dtype, b.scope, b.notes)
+    return _opened(made.run(plain.body))
+
+
+def substituted(stmt: Stmt, vars: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> Stmt:
+    """A statement with free variables and buffers replaced."""
+    return Mapper(dict(vars), dict(buffers)).run(stmt)
+
+
+@dataclass
+class _Instance(Mapper):
+    inlined: set[Var] = field(default_factory=set)
+
+    def own(self, s: Stmt) -> Stmt:
+        return s.body if isinstance(s, LetStmt) and s.var in self.inlined else super().own(s)
+
+    def size(self, of: Dim) -> Dim:
+        new = self.dim(of)
+        return int(new.value) if isinstance(new, Const) else simplify(new)
+
+
+def _opened(body: Stmt) -> Body:
+    """Statements without the allocations around them."""
+    found = Body()
+    work = [body]
+    while work:
+        stmt = work.pop()
+        match stmt:
+            case Seq():
+                work += reversed(stmt.body)
+            case Allocate():
+                found.held.append((stmt.buffer, None))
+                work.append(stmt.body)
+            case AllocateConst():
+                found.held.append((stmt.buffer, stmt.data))
+                work.append(stmt.body)
+            case _:
+                found.statements.append(stmt)
+    return found

@@ -1,0 +1,220 @@
+"""Statements with other variables, buffers and parts; where a loop stands (specs/lower.md, "loops")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from assay.semantics.errors import Crash, Invalid, Unsupported
+from assay.semantics.scalar import Apply, Cast, Const, Dim, Expr, Load, Var
+from assay.semantics.tensor import (
+    Allocate,
+    AllocateConst,
+    Assert,
+    Buffer,
+    Evaluate,
+    For,
+    If,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    While,
+    program_order,
+    seq,
+)
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.walk import post_order, rewrite
+
+Values: TypeAlias = Mapping[Var, Expr]
+
+
+def plain(func: PrimFunc) -> PrimFunc:
+    """`func` as the primitives take it: plain nodes, every variable bound once, names of indices put in place.
+
+    A buffer that begins in the middle of a sequence begins before it.
+    """
+    body = renewed(without_blocks(func).body, {}, inline=True)
+    return replace(func, body=body)
+
+
+def changed(stmt: Stmt, parts: Sequence[Stmt], change: Callable[[Expr], Expr]) -> Stmt:
+    """The statement around other parts, with `change` done to its expressions."""
+    match stmt:
+        case For():
+            return replace(stmt, extent=change(stmt.extent), body=parts[0])
+        case While() | If():
+            stmt = replace(stmt, condition=change(stmt.condition))
+            return stmt.with_children(parts)
+        case LetStmt():
+            return replace(stmt, value=change(stmt.value), body=parts[0])
+        case Store():
+            return replace(stmt, indices=tuple(map(change, stmt.indices)), value=change(stmt.value))
+        case Assert():
+            return replace(stmt, condition=change(stmt.condition), values=tuple(map(change, stmt.values)))
+        case Evaluate():
+            return replace(stmt, value=change(stmt.value))
+        case Seq() | Allocate() | AllocateConst():
+            return stmt.with_children(parts)
+        case _:
+            raise Unsupported(
+                f"loop transformations know no {type(stmt).__name__}", where=stmt.span, label="loops.C1"
+            )
+
+
+def renewed(body: Stmt, by: Values, inline: bool = False) -> Stmt:
+    """A copy of `body` with variables replaced. What it binds itself, variables and buffers, is new.
+
+    With `inline`, a `LetStmt` of an index that reads no memory is put in place, and sequences are flat.
+    """
+    values: dict[Var, Expr] = dict(by)
+    buffers: dict[Buffer, Buffer] = {}
+
+    def change(expr: Expr) -> Expr:
+        done: set[int] = set()  # folding may hand back what was replaced already
+
+        def node(n: Expr) -> Expr:
+            if id(n) in done:
+                return n
+            if isinstance(n, Var):
+                n = values.get(n, n)
+            elif isinstance(n, Load) and n.buffer in buffers:
+                n = Load(n.dtype, buffers[n.buffer], n.indices)
+            done.add(id(n))
+            return n
+
+        return rewrite(expr, node)
+
+    # What is bound is entered on the way down, before its uses, and left on the way up, where the parts are put together.
+    made: list[Stmt] = []
+    work: list[tuple[Stmt, tuple[Any, ...] | None]] = [(body, None)]
+    while work:
+        stmt, left = work.pop()
+        if left is None:
+            table: dict[Any, Any] = values
+            key: Any = None
+            new: Any = None
+            gone = False
+            match stmt:
+                case For():
+                    key, new = stmt.var, Var(stmt.var.name, stmt.var.dtype)
+                case LetStmt():
+                    value = change(stmt.value)
+                    gone = inline and value.dtype.is_integer and is_index(value)
+                    key, new = stmt.var, value if gone else Var(stmt.var.name, stmt.var.dtype)
+                case Allocate() | AllocateConst():
+                    shape = tuple(_size(change(d)) if isinstance(d, Expr) else d for d in stmt.buffer.shape)
+                    table, key, new = buffers, stmt.buffer, replace(stmt.buffer, shape=shape)
+            work.append((stmt, (table, key, new, table.get(key), gone)))
+            if key is not None:
+                table[key] = new
+            work.extend((c, None) for c in reversed(stmt.children))
+            continue
+        table, key, bound, before, gone = left
+        count = len(stmt.children)
+        parts = made[len(made) - count :]
+        del made[len(made) - count :]
+        if key is not None:
+            table.pop(key)
+            if before is not None:
+                table[key] = before
+        if gone:
+            made.append(parts[0])
+            continue
+        if inline and isinstance(stmt, Seq):
+            made.append(flat(parts))
+            continue
+        copy = changed(stmt, parts, change)
+        match copy:
+            case For() | LetStmt():
+                copy = replace(copy, var=bound)
+            case Allocate() | AllocateConst():
+                copy = replace(copy, buffer=bound)
+            case Store():
+                copy = replace(copy, buffer=buffers.get(copy.buffer, copy.buffer))
+        made.append(copy)
+    return made[0]
+
+
+def flat(parts: Sequence[Stmt]) -> Stmt:
+    """Statements one after another, the buffers that one of them allocates around them all: so neighbours meet."""
+    around: list[Allocate | AllocateConst] = []
+    body: list[Stmt] = []
+    for part in parts:
+        while isinstance(part, (Allocate, AllocateConst)):
+            around.append(part)
+            part = part.body
+        body += part.body if isinstance(part, Seq) else (part,)
+    result = seq(*body)
+    for a in reversed(around):
+        result = replace(a, body=result)
+    return result
+
+
+def _size(dim: Expr) -> Dim:
+    return int(dim.value) if isinstance(dim, Const) else dim
+
+
+def is_index(expr: Expr) -> bool:
+    """Whether an expression reads no memory and cannot trap: it may be evaluated anywhere, any number of times."""
+    for n in post_order(expr):
+        match n:
+            case Var() | Const():
+                pass
+            case Cast() if n.dtype.is_integer and n.arg.dtype.is_integer:
+                pass
+            case Apply(op=op) if op in ALWAYS:
+                pass
+            case Apply(op="floordiv" | "floormod" | "truncdiv" | "truncmod", args=(_, Const() as b)) if int(b.value):
+                pass
+            case _:
+                return False
+    return True
+
+
+ALWAYS = ("add", "sub", "mul", "neg", "min", "max", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "select")
+
+
+# --- places ------------------------------------------------------------------------------------------------------
+
+
+def names(func: PrimFunc) -> dict[str, For]:
+    """Every loop by its name, in program order; where several have one name, the others are `name#1`, `name#2`, ..."""
+    found: dict[str, For] = {}
+    for s in program_order(func.body):
+        if isinstance(s, For):
+            name, count = s.var.name, 0
+            while name in found:
+                count += 1
+                name = f"{s.var.name}#{count}"
+            found[name] = s
+    return found
+
+
+def loop(func: PrimFunc, name: str) -> For:
+    """The loop of that name; Invalid (`loops.C2`) where there is none."""
+    found = names(func)
+    if name not in found:
+        raise Invalid(f"{func.name} has no loop {name}; it has {', '.join(found) or 'none'}", label="loops.C2")
+    return found[name]
+
+
+def around(func: PrimFunc, stmt: Stmt) -> list[Stmt]:
+    """The statements from the body of `func` down to `stmt`, which is the last of them."""
+    path: list[Stmt] = []
+    work: list[tuple[Stmt, int]] = [(func.body, 0)]
+    while work:
+        node, depth = work.pop()
+        del path[depth:]
+        path.append(node)
+        if node is stmt:
+            return path
+        work.extend((c, depth + 1) for c in reversed(node.children))
+    raise Crash(f"a loop over {getattr(stmt, 'var', '?')} that is not in {func.name}")
+
+
+def put(func: PrimFunc, old: Stmt, new: Stmt) -> PrimFunc:
+    """`func` with one statement replaced."""
+    return replace(func, body=rewrite(func.body, lambda s: new if s is old else s))

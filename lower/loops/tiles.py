@@ -1,0 +1,56 @@
+"""A strategy for C: products and convolutions whose results are added up in small tiles (specs/lower.md, "loops").
+
+    legalize(module, strategy=tiled)
+
+Each element's additions stay in their order, so the results are those of the plain kernels, bit for bit (rule M10). It
+is worth most where the C compiler may use wide vectors, such as with `-march=native`.
+"""
+
+from __future__ import annotations
+
+from assay.lower.kernels import build
+from assay.lower.loops import Schedule, schedule
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import Call
+from assay.semantics.operator import Operator
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import TensorType
+
+ROWS, COLUMNS, FEATURES = 4, 32, 4
+"""What one tile holds of a product, and how many feature planes a row of a convolution is added up for at a time."""
+
+
+def tiled(call: Call, name: str) -> PrimFunc | None:
+    """The operator's kernel in tiles, if it is a product or convolution that is large enough; else None."""
+    assert isinstance(call.op, Operator)
+    operands = tuple(a.type for a in call.args if isinstance(a.type, TensorType))
+    if call.op.name != "matmul" and not call.op.name.startswith("nn.conv"):
+        return None
+    func = build(call.op.name, call.attrs, operands, call.type, name)
+    try:
+        if call.op.name == "matmul":
+            made = _matmul(schedule(func), operands)
+        else:
+            made = _conv(schedule(func), len(operands[0].shape) - 2)
+    except Invalid:  # its loops do not have that form: grouped, strided over a single row, and the like
+        return None
+    return made.func if made is not None else None
+
+
+def _matmul(s: Schedule, operands: tuple[TensorType, ...]) -> Schedule | None:
+    a, b = (t.static_shape for t in operands)
+    if len(a) < 2 or len(b) < 2 or a[-2] < ROWS or b[-1] < COLUMNS:
+        return None
+    row = f"i{max(len(a), len(b)) - 2}"
+    s = s.fission(row).split(f"{row}#1", ROWS, ("io", "ii")).split("j0#1", COLUMNS, ("jo", "ji"))
+    return s.reorder("io", "jo", "k", "ii", "ji").cache_write("out", "jo")
+
+
+def _conv(s: Schedule, rank: int) -> Schedule:
+    *rows, row = (f"i{d}#1" for d in range(rank))
+    s = s.fission("o")
+    if "i0#2" in s.loops:  # a bias is added after
+        s = s.fission("o#1")
+    s = s.split("o#1", FEATURES, ("oo", "oi"))
+    s = s.reorder("oo", *rows, "c", *(f"k{d}" for d in range(rank)), "oi", row)
+    return s.cache_write("out", rows[-1] if rows else "oo")

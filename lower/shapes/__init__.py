@@ -1,0 +1,341 @@
+"""Symbolic sizes become run-time computations (rows R10, U24; specs/lower.md, "shapes").
+
+What rule M4 says of sizes happens by statements in the result: host functions read the sizes of values, store those
+that are new in the shape heap, compute larger expressions over it, and trap where a size is not as a type says. A
+match-cast of their result to a shape names the slots; from there a size is read by its name and never computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from assay.lower.anf import to_anf
+from assay.lower.anf.names import Names
+from assay.lower.anf.placement import is_whole
+from assay.lower.shapes.evidence import evidence, hidden_sizes
+from assay.lower.shapes.host import Host, expected
+from assay.lower.shapes.known import Known
+from assay.semantics.errors import Span, Unsupported
+from assay.semantics.graph import (
+    Bind,
+    Call,
+    CallTIR,
+    Clause,
+    Dataflow,
+    Expr,
+    Function,
+    If,
+    Let,
+    Match,
+    MatchCast,
+    ShapeExpr,
+    Var,
+    call,
+    get,
+    let,
+    match_cast,
+    show_head,
+    var,
+)
+from assay.semantics.graph.nodes import bound_by
+from assay.semantics.graph.sizes import EXPLICIT, dims_in, has_explicit_shapes
+from assay.semantics.module import Definition, Module
+from assay.semantics.operator import Operator
+from assay.semantics.scalar import (
+    Dim,
+    Expr as Scalar,
+    Var as Symbol,
+    apply,
+    const,
+    provably_equal,
+    show,
+    variables,
+)
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.types import ShapeType, TensorType, TupleType, Type, dims, open_symbols
+from assay.semantics.walk import post_order
+
+MOST_PARTS = 4096
+"""A value of more tensors than this is Unsupported: each would be looked at by itself."""
+
+
+def lower_shapes(module: Module) -> Module:
+    """The module with every check and computation of sizes as a statement, in A-normal form.
+
+    Functions marked as a primitive, or for another compiler, stay as they are and check their own sizes; those that have
+    explicit shapes already stay too. Unsupported where a symbol may have got its value on another way (`shapes.C1`), or a
+    value has too many parts (`shapes.C2`).
+    """
+    module = to_anf(module)
+    definitions: dict[str, Definition] = dict(module.definitions)
+    for name, d in module.definitions.items():
+        if isinstance(d, Function) and not is_whole(d) and not has_explicit_shapes(d):
+            definitions[name] = run_task(Lowering(name, d, module, definitions).function(d))
+    return replace(module, definitions=definitions)
+
+
+@dataclass(frozen=True, eq=False)
+class Meeting:
+    """A value meets a type: `shown` is what the type rules say of it already, if anything; `what` is for messages."""
+
+    of: Type
+    value: Expr
+    what: str
+    shown: Type | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Leaf:
+    """A tensor or shape in a value that meets a type: how it is reached, and the dims that are wanted and shown."""
+
+    path: tuple[int, ...]
+    of: TensorType | ShapeType
+    value: Expr
+    what: str
+    shown: Type | None
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """A let to be; `source` is the let of the source, if there is one."""
+
+    var: Var
+    value: Expr
+    mark: Dataflow | None = None
+    source: Let | None = None
+
+
+class Lowering:
+    """One walk over a top-level function in the order of evaluation. `definitions` gets the host functions."""
+
+    def __init__(self, name: str, root: Function, module: Module, definitions: dict[str, Definition]) -> None:
+        self.name = name
+        self.module = module
+        self.definitions = definitions
+        self.known = Known()
+        top: Expr = root
+        self.names = Names(v.name for node in post_order(top) for v in bound_by(node))
+
+    # --- functions and blocks ------------------------------------------------------------------------------------
+
+    def function(self, of: Function) -> Task[Function]:
+        mark = self.known.enter("function")
+        out: list[Binding] = []
+        self.meet(out, [Meeting(p.type, p, f"parameter {p.name!r}") for p in of.params], "", of.span, None)
+        body = yield self.block(of.body, out, of)
+        self.known.leave(mark)
+        return replace(of, body=body, attrs={**of.attrs, EXPLICIT: True})
+
+    def block(self, body: Expr, out: list[Binding], declared: Function | None = None) -> Task[Expr]:
+        """The lets of a block in order behind those of `out`; on return from a function its `declared` result is met."""
+        while isinstance(body, Let):
+            yield self.binding(body, out)
+            body = body.body
+        if declared is not None:
+            self.returned(out, declared, body)
+        for b in reversed(out):
+            if b.source is None:
+                body = let(b.var, b.value, body, dataflow=b.mark)
+            else:
+                body = replace(b.source, type=body.type, value=b.value, body=body)
+        return body
+
+    def binding(self, of: Let, out: list[Binding]) -> Task[None]:
+        value: Expr = of.value
+        match value:
+            case If():
+                outer = self.known.enter("alternative")
+                branches: list[Expr] = []
+                for branch in (value.then, value.otherwise):
+                    mark = self.known.enter()
+                    branches.append((yield self.block(branch, [])))
+                    self.known.leave(mark)
+                self.known.leave(outer)
+                value = replace(value, then=branches[0], otherwise=branches[1])
+            case Match():
+                outer = self.known.enter("alternative")
+                clauses: list[Clause] = []
+                for c in value.clauses:
+                    mark = self.known.enter()
+                    inner: list[Binding] = []
+                    for p in post_order(c.pattern):
+                        if isinstance(p, Bind):
+                            met = Meeting(p.var.type, p.var, "the value", p.var.type)
+                            self.meet(inner, [met], f"{show_head(of.value)}: ", of.value.span, None)
+                    clauses.append(replace(c, body=(yield self.block(c.body, inner))))
+                    self.known.leave(mark)
+                self.known.leave(outer)
+                value = replace(value, clauses=tuple(clauses))
+            case Function() if not is_whole(value):
+                value = yield self.function(value)
+            case _:
+                self.needed(of, out)
+        out.append(Binding(of.var, value, of.dataflow, of))
+        if not isinstance(value, Function):
+            shown = evidence(of.value, self.module)
+            met = Meeting(of.value.type, of.var, "the value", shown)
+            self.meet(out, [met], f"{show_head(of.value)}: ", of.value.span, of.dataflow)
+
+    # --- before a value ------------------------------------------------------------------------------------------
+
+    def needed(self, of: Let, out: list[Binding]) -> None:
+        """The sizes that a value needs get slots; those that must not be negative are checked."""
+        node = of.value
+        host = Host(self.known.number, node.span)
+        match node:
+            case Call() if isinstance(node.op, Operator):
+                for attr in dims_in(node.attrs.values()):
+                    self.compute(host, attr)
+                if isinstance(node.type, TensorType):
+                    for d in node.type.shape:
+                        if not isinstance(d, int) and self.known.all_of(d):
+                            self.not_negative(host, d, node)
+            case CallTIR():
+                for d in node.scalars:
+                    self.compute(host, d)
+                for d in hidden_sizes(node, self.module.kernel(node.func)):
+                    self.compute(host, d)
+            case ShapeExpr():
+                for d in node.dims:
+                    self.not_negative(host, d, node)
+            case MatchCast() if isinstance(node.type, ShapeType) and isinstance(node.value.type, TensorType):
+                for i in range(len(node.type.dims)):
+                    size = host.axis(node.value, i)
+                    host.require(apply("ge", size, const(0)), f"{show_head(node)}: size {i} is {{}}", [size])
+            case _:
+                return
+        self.emit(out, host, of.dataflow)
+
+    def compute(self, host: Host, d: Dim) -> None:
+        """A larger expression gets a slot, unless it has one."""
+        if isinstance(d, Scalar) and not self.known.has(d):
+            host.store(d, host.computed(d))
+            self.known.add(d)
+
+    def not_negative(self, host: Host, d: Dim, node: Expr) -> None:
+        if self.known.is_positive(d):
+            return
+        self.compute(host, d)
+        size = host.known(d)
+        host.require(apply("ge", size, const(0)), f"{show_head(node)}: the size {show(d)} is {{}}", [size])
+        self.known.positive(d)
+
+    # --- where a value meets a type ------------------------------------------------------------------------------
+
+    def returned(self, out: list[Binding], of: Function, body: Expr) -> None:
+        """The result that a function declares holds on return."""
+        self.meet(out, [Meeting(of.result_type, body, "result", body.type)], "", of.span, None)
+
+    def meet(
+        self, out: list[Binding], meetings: Sequence[Meeting], head: str, span: Span | None, mark: Dataflow | None
+    ) -> None:
+        """Symbols without a value get it from the first dim that is the symbol alone; then all other dims are compared,
+        in their order, but for those that are shown to agree."""
+        host = Host(self.known.number, span)
+        reach = _Reach(self, out, mark)
+        later: list[tuple[Dim, Scalar, str]] = []
+        for leaf in (leaf for m in meetings for leaf in self.leaves(m)):
+            shown = dims(leaf.shown) if leaf.shown is not None else None
+            for axis, d in enumerate(dims(leaf.of)):
+                where = f"axis {axis} of {leaf.what}"
+                if isinstance(d, Symbol) and not self.known.has(d):
+                    host.store(d, reach.size(host, leaf, axis))
+                    self.known.add(d, where)
+                elif shown is None or not provably_equal(d, shown[axis]):
+                    later.append((d, reach.size(host, leaf, axis), where))
+        for d, size, where in later:
+            self.compare(host, d, size, f"{head}{where}")
+        self.emit(out, host, mark)
+
+    def compare(self, host: Host, d: Dim, size: Scalar, where: str) -> None:
+        unknown = [v.name for v in variables(d) if not self.known.has(v)]
+        if unknown:
+            host.never(f"{where} is {{}}, but {unknown[0]} has no value", [size])
+            return
+        self.compute(host, d)
+        text, values = expected(host, d, self.known.place(d) if isinstance(d, Symbol) else "")
+        host.equal(size, host.known(d), f"{where} is {{}}, expected {text}", [size, *values])
+        if isinstance(d, Scalar):
+            self.known.positive(d)
+
+    def leaves(self, met: Meeting) -> Iterator[Leaf]:
+        """The tensors and shapes of a value, left to right, whose sizes have to be looked at."""
+        if met.shown is met.of and not any(not self.known.has(s) for s in open_symbols(met.of)):
+            return
+        work: list[tuple[Type, Type | None, tuple[int, ...], str]] = [(met.of, met.shown, (), met.what)]
+        count = 0
+        while work:
+            of, shown, path, what = work.pop()
+            count += 1
+            if count > MOST_PARTS:
+                raise Unsupported(f"{what} has more than {MOST_PARTS} parts", where=met.value.span, label="shapes.C2")
+            match of:
+                case TensorType() | ShapeType():
+                    yield Leaf(path, of, met.value, what, shown)
+                case TupleType():
+                    inside = shown.fields if isinstance(shown, TupleType) else [None] * len(of.fields)
+                    parts = zip(of.fields, inside, strict=True)
+                    work += reversed([(t, s, (*path, i), f"{what}.{i}") for i, (t, s) in enumerate(parts)])
+                case _:
+                    pass  # what is inside a reference, a data type or a function no run looks at
+
+    # --- statements ----------------------------------------------------------------------------------------------
+
+    def bind(self, out: list[Binding], name: str, value: Expr, mark: Dataflow | None) -> Var:
+        new = var(self.names.fresh(name), value.type)
+        out.append(Binding(new, value, mark))
+        return new
+
+    def emit(self, out: list[Binding], host: Host, mark: Dataflow | None) -> None:
+        """The call of a host function, and names for the slots that it fills."""
+        if host.is_empty:
+            return
+        name = _free(f"{self.name}_shapes", self.definitions)
+        self.definitions[name] = host.function(name)
+        heap = self.bind(out, "heap", host.call(name), mark)
+        if host.stored:
+            self.bind(out, "sizes", match_cast(heap, ShapeType(tuple(host.stored)), span=host.span), mark)
+
+
+class _Reach:
+    """The sizes of parts of values: projections, vectors of sizes, names of a shape's elements; each bound once."""
+
+    def __init__(self, lowering: Lowering, out: list[Binding], mark: Dataflow | None) -> None:
+        self.lowering = lowering
+        self.out = out
+        self.mark = mark
+        self.parts: dict[tuple[Expr, tuple[int, ...]], Expr] = {}
+        self.vectors: dict[tuple[Expr, tuple[int, ...]], Expr | tuple[Symbol, ...]] = {}
+
+    def size(self, host: Host, leaf: Leaf, axis: int) -> Scalar:
+        key = leaf.value, leaf.path
+        if key not in self.vectors:
+            part = self.part(leaf)
+            if isinstance(leaf.of, TensorType):
+                self.vectors[key] = self.lowering.bind(self.out, "sizes", call("shape_of", part), self.mark)
+            else:
+                names = tuple(Symbol("size") for _ in leaf.of.dims)
+                for s in names:
+                    self.lowering.known.add(s)
+                self.lowering.bind(self.out, "sizes", match_cast(part, ShapeType(names)), self.mark)
+                self.vectors[key] = names
+        found = self.vectors[key]
+        return host.known(found[axis]) if isinstance(found, tuple) else host.axis(found, axis)
+
+    def part(self, leaf: Leaf) -> Expr:
+        at: Expr = leaf.value
+        for i in range(len(leaf.path)):
+            key = leaf.value, leaf.path[: i + 1]
+            if key not in self.parts:
+                self.parts[key] = self.lowering.bind(self.out, "part", get(at, leaf.path[i]), self.mark)
+            at = self.parts[key]
+        return at
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    new, count = name, 0
+    while new in taken:
+        count += 1
+        new = f"{name}_{count}"
+    return new

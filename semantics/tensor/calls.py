@@ -1,0 +1,153 @@
+"""Calls of tensor functions by tensor functions (rule M6.13; specs/semantics.md, "Tensor IR").
+
+A call is the body of what it calls, with names of its own: its buffers are views of those handed over, its scalars and
+symbols are lets. `activation` writes that, `without_calls` does it to a whole function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from assay.semantics.dtypes import INT64
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.scalar import Dim, Expr, Number, Var, apply, cast, const, same, show, variables
+from assay.semantics.tensor import (
+    Alias,
+    Assert,
+    Block,
+    Buffer,
+    Call,
+    LetStmt,
+    PrimFunc,
+    Stmt,
+    View,
+    program_order,
+    seq,
+)
+from assay.semantics.tensor.mapping import Mapper
+from assay.semantics.tensor.places import strides_of
+from assay.semantics.tensor.regions import is_checked
+from assay.semantics.walk import rewrite
+
+DEEPEST = 200
+"""Activations inside one another; more are a trap."""
+
+
+def callee(call: Call, functions: Mapping[str, PrimFunc]) -> PrimFunc:
+    found = functions.get(call.function)
+    if found is None:
+        raise Invalid(f"there is no tensor function {call.function}", where=call.span, label="tensor.C15")
+    return found
+
+
+def called(func: PrimFunc) -> tuple[Call, ...]:
+    """The calls in a function."""
+    return tuple(s for s in program_order(func.body) if isinstance(s, Call))
+
+
+def activation(call: Call, func: PrimFunc) -> Stmt:
+    """What a call of `func` means. Invalid where the arguments do not fit its parameters."""
+    buffers, scalars = call.buffers, call.expressions
+    wrong = [a for a in call.args if isinstance(a, str)]
+    if len(buffers) != len(func.params) or len(scalars) != len(func.scalars) or wrong:
+        want = f"{len(func.params)} buffers and {len(func.scalars)} scalars"
+        got = f"{len(buffers)} and {len(scalars)}" + (f" and the string {wrong[0]!r}" if wrong else "")
+        raise Invalid(f"{func.name} takes {want}, {got} are given", where=call.span, label="tensor.C16")
+    fresh = Mapper.renewing(func)
+    lets: list[tuple[Var, Expr]] = []
+    for v, e in zip(func.scalars, scalars, strict=True):
+        if e.dtype is not v.dtype:
+            raise Invalid(f"{func.name} takes {v.name} as {v.dtype}, {e.dtype} is given", where=call.span, label="tensor.C16")
+        lets.append((fresh.var(v), e))
+    known = set(func.scalars)
+    origin: list[str] = []
+    for p, b in zip(func.params, buffers, strict=True):
+        if p.dtype is not b.dtype:
+            raise Invalid(f"{func.name} takes {p!r}, {b!r} is given", where=call.span, label="tensor.C16")
+        for d, n in zip(p.shape, b.shape, strict=False) if len(p.shape) == len(b.shape) else ():
+            if isinstance(d, Var) and d not in known:
+                known.add(d)
+                lets.append((fresh.var(d), cast(n, INT64)))
+                origin.append(f"{d.name} = {show(n)} by {b.name}")
+    checks: list[Stmt] = []
+    views: list[View] = []
+    for k, (p, b) in enumerate(zip(func.params, buffers, strict=True)):
+        unbound = [v.name for d in p.shape for v in variables(d) if v not in known]
+        if unbound:
+            raise Invalid(f"{func.name}: the call does not say what {unbound[0]} is", where=call.span, label="tensor.C16")
+        own = fresh.buffer(p)
+        checks += fits(func, p, own, b, call, origin)
+        views.append(View(own, b, const(0), tuple(map(as_expr, strides_of(own.shape))), constant=k < len(func.inputs)))
+    body: Stmt = fresh.run(_open(func.body))
+    for view in reversed(views):
+        body = Alias(view, body, span=call.span)
+    body = seq(*checks, body)
+    for var, value in reversed(lets):
+        body = LetStmt(var, value, body, span=call.span)
+    return body
+
+
+def _open(body: Stmt) -> Stmt:
+    """`body`, its root blocks saying expressly that they say nothing: it may come to stand in a block that does."""
+    roots: dict[int, Stmt] = {}
+    work = [body]
+    while work:
+        stmt = work.pop()
+        if not isinstance(stmt, Block):
+            work += stmt.children
+        elif not is_checked(stmt, outermost=True):
+            roots[id(stmt)] = stmt
+    return rewrite(body, lambda s: replace(s, reads=None, writes=None) if isinstance(s, Block) and id(s) in roots else s)
+
+
+def fits(func: PrimFunc, param: Buffer, own: Buffer, given: Buffer, call: Call, origin: Sequence[str]) -> list[Stmt]:
+    """Checks that a buffer has the shape of its parameter, or, where it is handed over by its first element, its size."""
+    if len(param.shape) == len(given.shape):
+        pairs = list(zip(own.shape, given.shape, strict=True))
+    else:
+        pairs = [(size_of(own.shape), size_of(given.shape))]
+    found: list[Stmt] = []
+    whole = len(param.shape) == len(given.shape)
+    for k, (d, n) in enumerate(pairs):
+        if (isinstance(d, int) and isinstance(n, int) and (d == n if whole else d <= n)) or same(as_expr(d), as_expr(n)):
+            continue
+        what = f"{show(n)} in dimension {k}" if whole else f"{show(n)} elements, which must be at least {show(d)}"
+        because = f"; {', '.join(origin)}" if origin else ""
+        message = f"{func.name} takes {param!r}; {given.name} has {what}{because}"
+        found.append(Assert(apply("eq" if whole else "le", as_expr(d), as_expr(n)), message, "shape", span=call.span))
+    return found
+
+
+def as_expr(dim: Number) -> Expr:
+    return cast(dim, INT64) if isinstance(dim, Expr) else const(dim)
+
+
+def size_of(shape: Sequence[Dim]) -> Dim:
+    numbers = prod(d for d in shape if isinstance(d, int))
+    total: Dim = numbers
+    for d in shape:
+        if isinstance(d, Expr):
+            total = apply("mul", total, d)
+    return total
+
+
+def without_calls(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> PrimFunc:
+    """`func` with every call of a tensor function replaced by what it means; itself where it has none.
+
+    Unsupported for a function that calls itself, or calls an extern: only the definition runs those.
+    """
+    if not called(func):
+        return func
+    body, level = func.body, 0
+    while calls := [s for s in program_order(body) if isinstance(s, Call)]:
+        level += 1
+        for c in calls:
+            if c.extern:
+                raise Unsupported(f"{func.name} calls the extern {c.function}", where=c.span, label="tensor.C17")
+            if level > len(functions):
+                raise Unsupported(f"{func.name} calls {c.function} in a cycle", where=c.span, label="tensor.C17")
+        made = {id(c): activation(c, callee(c, functions)) for c in calls}
+        body = rewrite(body, lambda s: made.get(id(s), s))  # noqa: B023
+    return replace(func, body=body)

@@ -1,0 +1,118 @@
+"""What a function claims of its accesses, as checks before each of them (rules M6.11, M6.15; specs/semantics.md, "Blocks")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
+
+from assay.semantics.dtypes import BOOL
+from assay.semantics.scalar import Expr, apply, const
+from assay.semantics.tensor.places import is_private
+from assay.semantics.tensor.regions import is_checked, uncovered
+from assay.semantics.tensor.statements import (
+    AllocateConst,
+    Assert,
+    Block,
+    Buffer,
+    For,
+    PrimFunc,
+    Region,
+    Stmt,
+    allocated,
+)
+from assay.semantics.tensor.within import Within
+
+Names: TypeAlias = Sequence[tuple[Buffer, Sequence[Expr]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """The blocks that declare accesses around a place, innermost first, and how many parallel loops are around it."""
+
+    block: Block | None = None
+    outer: Inside | None = None
+    blocks: int = 0
+    threads: int = 0
+
+
+NOTHING = Inside()
+
+
+class Claims:
+    """The claims of one function."""
+
+    def __init__(self, func: PrimFunc, within: Within) -> None:
+        self.within = within
+        self.around: dict[int, Inside] = {}
+        self.within_block: dict[int, Inside] = {}
+        self.birth: dict[Buffer, Inside] = dict.fromkeys(func.params, NOTHING)
+        """What is around a buffer when it begins: that does not concern it. Others are cells of the lowering."""
+        self.movable: set[Buffer] = set()
+        self.here = NOTHING
+        self.any = False
+        work: list[tuple[Stmt, Inside]] = [(func.body, NOTHING)]
+        while work:
+            stmt, outer = work.pop()
+            self.around[id(stmt)] = inner = outer
+            match stmt:
+                case Block():
+                    if is_checked(stmt, outermost=outer.blocks == 0):
+                        inner = Inside(stmt, outer, outer.blocks + 1, outer.threads)
+                        self.any = True
+                    self.within_block[id(stmt)] = inner
+                case For(kind="parallel"):
+                    inner = Inside(None, outer, outer.blocks, outer.threads + 1)
+                case AllocateConst():
+                    self.birth[stmt.buffer] = outer
+            for b in allocated(stmt):
+                self.birth[b] = inner
+                if isinstance(stmt, Block):
+                    self.movable.add(b)
+            work += [(s, inner) for s in stmt.children]
+
+    def at(self, stmt: Stmt) -> None:
+        """What follows is evaluated by `stmt` itself."""
+        self.here = self.around[id(stmt)]
+
+    def inside(self, block: Block) -> None:
+        """What follows is evaluated inside a block, before its parts."""
+        self.here = self.within_block[id(block)]
+
+    def checks(self, names: Names, write: bool) -> list[Stmt]:
+        """What must hold before an element is touched; `names` as in `assay.interp.watching.Declared`."""
+        root = names[-1][0]
+        birth = self.birth.get(root, self.here)
+        found: list[Stmt] = []
+        if write and is_private(root) and root not in self.movable and self.here.threads > birth.threads:
+            found.append(Assert(const(False, BOOL), f"{root.name} belongs to another thread", "wrong scope"))
+        around: Inside | None = self.here
+        while around is not None and around.blocks > birth.blocks:
+            block = around.block
+            around = around.outer
+            said = None if block is None else block.writes if write else block.reads
+            if block is None or said is None:
+                continue
+            ways = _ways(names, said, self.within)
+            if not write and block.writes is not None:
+                ways += _ways(names, block.writes, self.within)
+            if all(ways):
+                what = "write" if write else "read"
+                condition = reduce(_either, [reduce(_both, w) for w in ways]) if ways else const(False, BOOL)
+                message = f"block {block.name} does not declare that it {what}s this of {root.name}"
+                found.append(Assert(condition, message, "undeclared access"))
+        return found
+
+
+def _ways(names: Names, said: Sequence[Region], within: Within) -> list[list[Expr]]:
+    """For each region of an element's names, what must hold for it to lie there."""
+    return [uncovered(r, indices, within) for b, indices in names for r in said if r.buffer is b]
+
+
+def _both(a: Expr, b: Expr) -> Expr:
+    return apply("and", a, b)
+
+
+def _either(a: Expr, b: Expr) -> Expr:
+    return apply("or", a, b)

@@ -1,0 +1,167 @@
+"""Statements with other variables, buffers or expressions in them (specs/semantics.md, "Tensor IR")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from assay.semantics.errors import Crash
+from assay.semantics.scalar import Dim, Expr, Load, Var
+from assay.semantics.tensor import (
+    Alias,
+    Allocate,
+    AllocateConst,
+    Assert,
+    Block,
+    Buffer,
+    Call,
+    Evaluate,
+    For,
+    If,
+    IterVar,
+    LetStmt,
+    Pragma,
+    PrimFunc,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+    View,
+    While,
+    program_order,
+)
+from assay.semantics.walk import post_order, rewrite
+
+
+@dataclass
+class Mapper:
+    """What variables and buffers become. What is not named stays."""
+
+    vars: dict[Var, Expr] = field(default_factory=dict)
+    buffers: dict[Buffer, Buffer] = field(default_factory=dict)
+
+    @staticmethod
+    def renewing(func: PrimFunc) -> Mapper:
+        """Every name of a function becomes a fresh one of the same text."""
+        made = Mapper()
+        for var in (*func.scalars, *bound_vars(func)):
+            made.vars[var] = Var(var.name, var.dtype)
+        for b in (*func.params, *bound_buffers(func.body)):
+            made.buffers[b] = Buffer(b.name, tuple(map(made.dim, b.shape)), b.dtype, b.scope, b.notes)
+        return made
+
+    def var(self, of: Var) -> Var:
+        found = self.vars.get(of, of)
+        if not isinstance(found, Var):
+            raise Crash(f"{of.name} is bound here and became {found}")
+        return found
+
+    def buffer(self, of: Buffer) -> Buffer:
+        return self.buffers.get(of, of)
+
+    def dim(self, of: Dim) -> Dim:
+        return self.expr(of) if isinstance(of, Expr) else of
+
+    def expr(self, of: Expr) -> Expr:
+        def change(node: Expr) -> Expr:
+            if isinstance(node, Var):
+                return self.vars.get(node, node)
+            if isinstance(node, Load) and node.buffer in self.buffers:
+                return Load(node.dtype, self.buffers[node.buffer], node.indices)
+            return node
+
+        return rewrite(of, change)
+
+    def exprs(self, of: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(map(self.expr, of))
+
+    def maybe(self, of: Expr | None) -> Expr | None:
+        return None if of is None else self.expr(of)
+
+    def run(self, body: Stmt) -> Stmt:
+        """A statement and all in it."""
+        new: dict[int, Stmt] = {}
+        for stmt in post_order(body):
+            new[id(stmt)] = self.own(stmt.with_children([new[id(c)] for c in stmt.children]))
+        return new[id(body)]
+
+    def own(self, s: Stmt) -> Stmt:
+        """What a statement says itself."""
+        match s:
+            case Seq() | Pragma():
+                return s
+            case For():
+                return replace(s, var=self.var(s.var), extent=self.expr(s.extent), start=self.maybe(s.start))
+            case While() | If():
+                return replace(s, condition=self.expr(s.condition))
+            case Assert():
+                return replace(s, condition=self.expr(s.condition), values=self.exprs(s.values))
+            case LetStmt():
+                return replace(s, var=self.var(s.var), value=self.expr(s.value))
+            case Allocate() | AllocateConst():
+                return replace(s, buffer=self.buffer(s.buffer))
+            case Alias():
+                return replace(s, view=self.view(s.view))
+            case Store():
+                return replace(s, buffer=self.buffer(s.buffer), indices=self.exprs(s.indices), value=self.expr(s.value))
+            case Evaluate():
+                return replace(s, value=self.expr(s.value))
+            case Call():
+                args = (self.buffer(a) if isinstance(a, Buffer) else self.expr(a) if isinstance(a, Expr) else a for a in s.args)
+                return replace(s, args=tuple(args))
+            case Block():
+                return replace(
+                    s,
+                    iterators=tuple(map(self.iterator, s.iterators)),
+                    predicate=self.maybe(s.predicate),
+                    reads=None if s.reads is None else tuple(map(self.region, s.reads)),
+                    writes=None if s.writes is None else tuple(map(self.region, s.writes)),
+                    allocated=tuple(map(self.buffer, s.allocated)),
+                    views=tuple(map(self.view, s.views)),
+                )
+            case _:
+                raise Crash(f"no such statement: {type(s).__name__}")
+
+    def iterator(self, i: IterVar) -> IterVar:
+        return IterVar(self.var(i.var), i.kind, self.expr(i.extent), self.expr(i.value), self.maybe(i.start))
+
+    def region(self, r: Region) -> Region:
+        return Region(self.buffer(r.buffer), self.exprs(r.starts), tuple(map(self.maybe, r.stops)))
+
+    def view(self, v: View) -> View:
+        region = None if v.region is None else self.region(v.region)
+        return replace(
+            v,
+            buffer=self.buffer(v.buffer),
+            source=self.buffer(v.source),
+            offset=self.expr(v.offset),
+            strides=self.exprs(v.strides),
+            region=region,
+        )
+
+
+def bound_vars(func: PrimFunc) -> Iterator[Var]:
+    """The variables that a function binds: symbols of its shapes, then those of its body."""
+    for b in func.params:
+        for d in b.shape:
+            if isinstance(d, Expr):
+                yield from (n for n in post_order(d) if isinstance(n, Var))
+    for stmt in program_order(func.body):
+        match stmt:
+            case For() | LetStmt():
+                yield stmt.var
+            case Block():
+                yield from (i.var for i in stmt.iterators)
+
+
+def bound_buffers(body: Stmt) -> Iterator[Buffer]:
+    """The buffers that begin in a body, in program order."""
+    for stmt in program_order(body):
+        match stmt:
+            case Allocate() | AllocateConst():
+                yield stmt.buffer
+            case Alias():
+                yield stmt.view.buffer
+            case Block():
+                yield from stmt.allocated
+                yield from (v.buffer for v in stmt.views)

@@ -1,0 +1,70 @@
+"""Where buffers lie: alignment as declared, scopes, and where a view begins (rules M6.12, M6.14, M6.15; specs/semantics.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Literal
+
+from assay.semantics.dtypes import BOOL, INT64, DType
+from assay.semantics.scalar import Dim, Expr, apply, cast
+from assay.semantics.tensor.statements import Buffer, View
+
+
+def declared_number(buffer: Buffer, key: Literal["align", "offset_factor"]) -> int | None:
+    """The number that a buffer declares as its alignment in bytes, or as a factor of its offset in elements."""
+    text = str(buffer.notes.get(key, ""))
+    return int(text) if text.isdecimal() and int(text) > 1 else None
+
+
+def is_placed(buffer: Buffer) -> bool:
+    """Whether a buffer declares anything of its place."""
+    return declared_number(buffer, "align") is not None or declared_number(buffer, "offset_factor") is not None
+
+
+def same_bits(a: DType, b: DType) -> bool:
+    """Whether the bits of a number of one dtype are those of a number of the other."""
+    return a is b or (a.bits == b.bits and a.bits >= 8 and BOOL not in (a, b))
+
+
+def is_private(buffer: Buffer) -> bool:
+    """Whether a buffer's memory belongs to one thread: registers, or a stack."""
+    return buffer.scope.split(".")[0] in ("local", "warp")
+
+
+def strides_of(shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """How many elements one step in each dimension is, in row-major order."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for d in reversed(shape):
+        strides.insert(0, step)
+        step = apply("mul", d, step) if isinstance(d, Expr) else d * step
+    return tuple(strides)
+
+
+def unravel(flat: Expr, shape: Sequence[Dim]) -> tuple[Expr, ...]:
+    """The indices of an element by its place in row-major order; the first one takes what is too much."""
+    steps = strides_of(shape)
+    return tuple((flat // s) % d if k else flat // s for k, (s, d) in enumerate(zip(steps, shape, strict=True)))
+
+
+def first_element(view: View, views: Mapping[Buffer, View]) -> Expr:
+    """The element of the memory at which a view begins, as an expression; `views` are those that may lie between."""
+    at = cast(view.offset, INT64)
+    while view.source in views:
+        view = views[view.source]
+        shape = [apply("max", d, 1) if isinstance(d, Expr) else max(d, 1) for d in view.buffer.shape]
+        at, index = cast(view.offset, INT64), unravel(at, shape)
+        for i, s in zip(index, view.strides, strict=True):
+            at = at + i * cast(s, INT64)
+    return at
+
+
+def first_place(offset: int, outer: Sequence[tuple[Sequence[int], int, Sequence[int]]]) -> int:
+    """The same in numbers; `outer` are the views between, nearest first: shape, offset and strides of each."""
+    for shape, start, strides in outer:
+        sizes = [max(n, 1) for n in shape]
+        steps = [prod(sizes[k + 1 :]) for k in range(len(sizes))]
+        index = [offset // s % n if k else offset // s for k, (s, n) in enumerate(zip(steps, sizes, strict=True))]
+        offset = start + sum(i * s for i, s in zip(index, strides, strict=True))
+    return offset

@@ -1,0 +1,208 @@
+"""What blocks declare of their accesses, and which of that is evident (rule M6.11; specs/semantics.md, "Tensor IR").
+
+A block that says what it reads or writes touches nothing else, but for what begins inside it. A region counts under the
+name that it was declared for: an access through a view is an access of the view's source too. What is declared as
+written may be read as well: TVM's passes leave out the reads of what a reduction adds to. TVM's root block, which has no
+iterators and two empty lists, says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from assay.semantics.dtypes import INT64
+from assay.semantics.scalar import (
+    Apply,
+    Cast,
+    Choice,
+    Const,
+    Expr,
+    Interner,
+    Load,
+    apply,
+    cast,
+    const,
+    provably_equal,
+    simplify,
+)
+from assay.semantics.tensor.statements import Block, Region, View
+from assay.semantics.tensor.within import DIVISIONS, Within
+from assay.semantics.walk import post_order
+
+Form: TypeAlias = tuple[dict[int, int], int]
+"""A sum of multiples of numbered expressions, and a constant."""
+
+
+def is_checked(block: Block, outermost: bool) -> bool:
+    """Whether a block says anything of its accesses; `outermost`: whether it stands in no block that does."""
+    if block.reads is None and block.writes is None:
+        return False
+    says_nothing = not block.reads and not block.writes and block.reads is not None and block.writes is not None
+    return not (outermost and says_nothing and not block.iterators)
+
+
+def concerned(region: Region) -> list[tuple[Expr, ...] | None]:
+    """For each dimension the first index, and the one after the last if that is not just one more.
+
+    None where nothing is to be checked: the whole of a dimension, for which bounds are checked anyway; what depends on
+    memory, which may change; and what may trap.
+    """
+    found: list[tuple[Expr, ...] | None] = []
+    for start, stop, n in zip(region.starts, region.stops, region.buffer.shape, strict=True):
+        parts = (start,) if stop is None else (start, stop)
+        whole = stop is not None and _constant(start) == 0 and _same_size(stop, n)
+        found.append(parts if not whole and all(map(_is_sure, parts)) else None)
+    return found
+
+
+def uncovered(region: Region, indices: Sequence[Expr], within: Within) -> list[Expr]:
+    """What must hold, and is not evident, for an element to lie in a region."""
+    found: list[Expr] = []
+    for i, parts in zip(indices, concerned(region), strict=True):
+        if parts is None:
+            continue
+        start, stop = cast(parts[0], INT64), cast(parts[-1], INT64)
+        at = cast(i, INT64)
+        least = _least(i, parts[0], within)
+        if len(parts) == 1:
+            most = _least(parts[0], i, within)
+            if least is None or least < 0 or most is None or most < 0:
+                found.append(apply("eq", at, start))
+            continue
+        if least is None or least < 0:
+            found.append(start <= at)
+        most = _least(parts[1], i, within)
+        if most is None or most < 1:
+            found.append(at < stop)
+    return found
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """That `low` is at most `high`, two int64 expressions, else a trap of that kind."""
+
+    low: Expr
+    high: Expr
+    kind: str
+    message: str
+
+    def is_evident(self, within: Within) -> bool:
+        least = _least(self.high, self.low, within)
+        return provably_equal(self.low, self.high) or (least is not None and least >= 0)
+
+
+def matching(view: View) -> list[AtMost]:
+    """What must hold for a buffer to be a match of a region: the region lies in its source and has the buffer's shape."""
+    region = view.region
+    if region is None:
+        return []
+    found: list[AtMost] = []
+    name = view.buffer.name
+    skipped = len(region.starts) - len(view.buffer.shape)
+    for k, (start, stop, n) in enumerate(zip(region.starts, region.stops, region.buffer.shape, strict=True)):
+        first = _int64(start)
+        last = first + 1 if stop is None else _int64(stop)
+        size = const(1) if stop is None else simplified(last - first)
+        outside = f"the region that {name} matches leaves dimension {k} of {region.buffer.name}"
+        found += [AtMost(const(0), first, "out of bounds", outside), AtMost(last, _int64(n), "out of bounds", outside)]
+        wanted = _int64(view.buffer.shape[k - skipped]) if k >= skipped else const(1)
+        differs = f"{name} has another size than dimension {k} of the region of {region.buffer.name} that it matches"
+        found += [AtMost(wanted, size, "shape", differs), AtMost(size, wanted, "shape", differs)]
+    return found
+
+
+def _int64(e: Expr | int) -> Expr:
+    return const(int(e.value) if isinstance(e, Const) else e) if isinstance(e, (int, Const)) else cast(e, INT64)
+
+
+def simplified(e: Expr) -> Expr:
+    made = simplify(e)
+    return made if isinstance(made, Expr) else const(made)
+
+
+def _is_sure(root: Expr) -> bool:
+    """Whether an expression has a value, and the same one as long as its variables have theirs."""
+    for node in post_order(root):
+        match node:
+            case Load() | Choice():
+                return False
+            case Cast() if not node.arg.dtype.is_integer:
+                return False
+            case Apply(op=op, args=(_, b)) if op in DIVISIONS and not _constant(b):
+                return False
+            case Apply(op="shl" | "shr"):
+                return False
+    return True
+
+
+def _constant(e: Expr) -> int | None:
+    return int(e.value) if isinstance(e, Const) else None
+
+
+def _same_size(stop: Expr, size: Expr | int) -> bool:
+    if isinstance(size, int):
+        return _constant(stop) == size
+    number = Interner()
+    return number(stop) == number(size) or number(cast(stop, INT64)) == number(cast(size, INT64))
+
+
+def _least(a: Expr, b: Expr, within: Within) -> int | None:
+    """The least that `a - b` can be, as far as is evident."""
+    number = Interner()
+    if number(a) == number(b):
+        return 0
+    atoms: dict[int, Expr] = {}
+    left, right = _form(a, number, atoms, within), _form(b, number, atoms, within)
+    if left is None or right is None:
+        return None
+    least = left[1] - right[1]
+    for k in {*left[0], *right[0]}:
+        factor = left[0].get(k, 0) - right[0].get(k, 0)
+        inside = within.interval(atoms[k])
+        if factor and inside is None:
+            return None
+        if inside is not None:
+            least += factor * inside[0 if factor > 0 else 1]
+    return least
+
+
+def _form(root: Expr, number: Interner, atoms: dict[int, Expr], within: Within) -> Form | None:
+    """An integer expression as a sum; None where a step of it may wrap."""
+    forms: dict[int, Form] = {}
+    for node in post_order(root, lambda n: n.children if _is_sum(n) else ()):
+        if within.interval(node) is None:
+            return None
+        match node:
+            case Const():
+                forms[id(node)] = {}, int(node.value)
+            case Cast(arg=arg) if _is_sum(node):
+                forms[id(node)] = forms[id(arg)]
+            case Apply(op="add" | "sub" | "mul" as op, args=(x, y)):
+                made = _combined(op, forms[id(x)], forms[id(y)])
+                if made is None:
+                    return None
+                forms[id(node)] = made
+            case _:
+                k = number(node)
+                atoms[k] = node
+                forms[id(node)] = {k: 1}, 0
+    return forms[id(root)]
+
+
+def _is_sum(node: Expr) -> bool:
+    return (isinstance(node, Apply) and node.op in ("add", "sub", "mul")) or (isinstance(node, Cast) and node.arg.dtype.is_integer)
+
+
+def _combined(op: str, x: Form, y: Form) -> Form | None:
+    if op == "mul":
+        if x[0] and y[0]:
+            return None
+        (terms, c), by = (x, y[1]) if x[0] else (y, x[1])
+        return {k: f * by for k, f in terms.items()}, c * by
+    sign = 1 if op == "add" else -1
+    terms = dict(x[0])
+    for k, f in y[0].items():
+        terms[k] = terms.get(k, 0) + sign * f
+    return terms, x[1] + sign * y[1]

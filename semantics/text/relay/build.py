@@ -1,0 +1,193 @@
+"""What the rows of the table of Relay operators are made of (specs/semantics.md, "Relay").
+
+Relay takes a size `?` to fit any other and checks it when the program runs. Here an operator's sizes are shown to be
+equal, so a row says what the run is to check: `agree` that a size is another, `together` that it is another or 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from assay.semantics import graph
+from assay.semantics.dtypes import BOOL
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.graph import Call, Constant, Expr, Tuple
+from assay.semantics.operator import Operator
+from assay.semantics.ops.common import normalize_axis
+from assay.semantics.scalar import Apply as Choose, Dim, Expr as Scalar, Var as Symbol, apply, provably_equal, select
+from assay.semantics.text import relax_ops
+from assay.semantics.text.relax_build import Build, operands
+from assay.semantics.types import TensorType, TupleType
+from assay.semantics.walk import post_order
+
+MISSING: Any = relax_ops.MISSING
+Attrs: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A Relay operator: its operands, its attributes with their defaults, and the expression that it means.
+
+    An operand that ends in ? may be missing; one that begins with * stands for any number of them.
+    """
+
+    operands: Mapping[str, Any]
+    attrs: Mapping[str, Any]
+    make: Callable[[Relay, list[Any], Attrs], Expr]
+
+
+@dataclass(frozen=True)
+class Relay(Build):
+    """Makes the expressions for one Relay call."""
+
+    def unsupported(self, what: str) -> Unsupported:
+        return Unsupported(f"{self.name} with {what} is not handled", label="relay.C12")
+
+    def wrong(self, what: str) -> Invalid:
+        return Invalid(f"{self.name}: {what}", label="relay.C11")
+
+    def relax(self, name: str, args: Sequence[Any], **attrs: Any) -> Expr:
+        """What Relax's operator of that name means."""
+        return relax_ops.row(name).make(self, list(args), {**relax_ops.row(name).attrs, **attrs})
+
+    def axis(self, axis: Any, rank: int) -> int:
+        if not isinstance(axis, int) or isinstance(axis, bool):
+            raise self.wrong(f"axis is {axis!r}, not a whole number")
+        return normalize_axis(self.name, axis, rank)
+
+    def known(self, size: Dim, what: str) -> int:
+        if not isinstance(size, int):
+            raise self.unsupported(f"{what} of unknown size")
+        return size
+
+    def cast(self, x: Expr, of: Any) -> Expr:
+        """`x` in the dtype that is asked for; None and "" ask for none."""
+        if of in (None, "", "void", "handle") or str(of) == self.tensor(x).dtype.name:
+            return x
+        return self.call("astype", x, dtype=str(of))
+
+    def ints(self, value: Any) -> tuple[int, ...]:
+        """A list of numbers of the text, or one alone."""
+        given = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(v, int) and not isinstance(v, bool) for v in given):
+            raise self.wrong(f"{value!r} is no list of whole numbers")
+        return given
+
+    # --- sizes that a run checks -----------------------------------------------------------------------------------
+
+    def agree(self, x: Expr, axis: int, size: Dim) -> Expr:
+        """`x`, whose size along an axis must be `size`: shown, or checked by the run."""
+        t = self.tensor(x)
+        if provably_equal(t.shape[axis], size):
+            return x
+        shape = (*t.shape[:axis], size, *t.shape[axis + 1 :])
+        return graph.match_cast(x, TensorType(shape, t.dtype), span=self.span)
+
+    def together(self, *xs: Expr) -> tuple[Expr, ...]:
+        """Operands that broadcast: where a size is unknown it is that of the others, or 1, and the run sees which."""
+        shapes = [self.tensor(x).shape for x in xs]
+        if all(t.is_static for t in map(self.tensor, xs)):
+            return xs
+        rank = max(map(len, shapes))
+        found = list(xs)
+        for back in range(1, rank + 1):
+            sizes = [s[-back] for s in shapes if len(s) >= back]
+            size = self.common(sizes)
+            if size is None:
+                continue
+            for i, s in enumerate(shapes):
+                if len(s) >= back:
+                    found[i] = self.stretched(found[i], len(s) - back, size)
+        return tuple(found)
+
+    def common(self, sizes: Sequence[Dim]) -> Dim | None:
+        """The size that `sizes` broadcast to; None where the operators' own rule says it."""
+        open_ = [d for d in sizes if isinstance(d, Scalar)]
+        fixed = [d for d in sizes if isinstance(d, int) and d != 1]
+        if not open_ or (not fixed and all(provably_equal(d, open_[0]) for d in open_)):
+            return None
+        if fixed:
+            return fixed[0]
+        size: Scalar = open_[0]
+        for d in open_[1:]:
+            if not provably_equal(d, size):
+                size = select(apply("eq", size, 1), d, size)
+        return size
+
+    def stretched(self, x: Expr, axis: int, size: Dim) -> Expr:
+        """`x` with that size along an axis: it has it already, or has one element there that is repeated."""
+        t = self.tensor(x)
+        old = t.shape[axis]
+        if isinstance(old, int) or provably_equal(old, size):
+            return x
+        wide = (*t.shape[:axis], size, *t.shape[axis + 1 :])
+        single = (*t.shape[:axis], 1, *t.shape[axis + 1 :])
+        same = graph.match_cast(x, TensorType(wide, t.dtype), span=self.span)
+        one = graph.match_cast(x, TensorType(single, t.dtype), span=self.span)
+        return graph.if_(self.equal(old, size), same, self.call("broadcast_to", one, shape=wide), span=self.span)
+
+    def equal(self, a: Dim, b: Dim) -> Expr:
+        """Whether two sizes are one, as a bool scalar."""
+        return self.call("equal", self.number_of(a), self.number_of(b))
+
+    def number_of(self, size: Dim, of: str = "int64") -> Expr:
+        """A size as a scalar. A scalar repeated that often is never written out; it has the size."""
+        wide = self.call("broadcast_to", self.constant(False, BOOL), shape=(size,))
+        return self.cast(self.call("reshape", self.call("shape_of", wide), shape=()), of)
+
+    def named(self, y: Expr) -> Expr:
+        """`y` with a fresh symbol for every size that hangs on a choice, as Relay has `?` there."""
+        t = y.type
+        if not isinstance(t, TensorType) or all(isinstance(d, (int, Symbol)) for d in t.shape):
+            return y
+        choice = [isinstance(d, Scalar) and _chooses(d) for d in t.shape]
+        if not any(choice):
+            return y
+        shape = tuple(Symbol("d") if c else d for c, d in zip(choice, t.shape, strict=True))
+        return graph.match_cast(y, TensorType(shape, t.dtype), span=self.span)
+
+    def sizes_of(self, value: Any) -> tuple[Dim, ...]:
+        """The sizes that a tensor of sizes holds, where they are known before the run: a constant, or shape_of."""
+        while isinstance(value, Call) and isinstance(value.op, Operator) and value.op.name in ("astype", "reshape"):
+            value = value.args[0]
+        if isinstance(value, Constant) and value.data.ndim <= 1:
+            return tuple(int(v) for v in value.data.reshape(-1))
+        if isinstance(value, Call) and isinstance(value.op, Operator) and value.op.name == "shape_of":
+            return self.tensor(value.args[0]).shape
+        if isinstance(value, Call) and isinstance(value.op, Operator) and value.op.name == "concat":
+            return tuple(d for a in value.args for d in self.sizes_of(a))
+        if isinstance(value, Tuple) or isinstance(getattr(value, "type", None), TupleType):
+            raise self.wrong("sizes are one tensor, not a tuple")
+        raise self.unsupported("sizes that are computed while the program runs")
+
+
+def _chooses(d: Scalar) -> bool:
+    return any(isinstance(n, Choose) and n.op == "select" for n in post_order(d))
+
+
+# --- rows --------------------------------------------------------------------------------------------------------
+
+
+def row(names: str, make: Callable[..., Expr], **attrs: Any) -> Row:
+    """A row whose `make` takes the operands by place and the attributes by name."""
+    return Row(operands(names), attrs, lambda b, args, given: make(b, *args, **given))
+
+
+def same(names: str, op: str, **attrs: Any) -> Row:
+    """An operator that is ours, with attributes of the same names and meaning; operands broadcast."""
+
+    def make(b: Relay, args: list[Any], given: Attrs) -> Expr:
+        return b.named(b.call(op, *b.together(*args), **given))
+
+    return Row(operands(names), attrs, make)
+
+
+def relax(names: str, op: str, **attrs: Any) -> Row:
+    """An operator of Relax with attributes of the same names and meaning, and with defaults of its own."""
+
+    def make(b: Relay, args: list[Any], given: Attrs) -> Expr:
+        return b.relax(op, b.together(*args) if len(args) > 1 else args, **given)
+
+    return Row(operands(names), attrs, make)

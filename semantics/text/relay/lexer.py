@@ -1,0 +1,149 @@
+"""The words of a Relay text (specs/semantics.md, "Relay")."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from itertools import accumulate
+from typing import NamedTuple, NoReturn
+
+from assay.semantics.errors import Invalid, Span, Unsupported
+from assay.semantics.text.source import Source
+
+_NAME = r"[A-Za-z_]\w*(?:/\w+)*"
+_WORDS = re.compile(
+    rf"""
+    (?P<space>[ \t\r\n]+ | //[^\n]*)
+  | (?P<comment>/\*)
+  | (?P<attribute>\#\[)
+  | (?P<local>%{_NAME}(?:\.\w+)*)
+  | (?P<graph>%\d+)
+  | (?P<global>@[A-Za-z_][\w.]*(?:/\w+)*)
+  | (?P<meta>meta\[\s*[\w.]+\s*\]\s*\[\s*\d+\s*\])
+  | (?P<float>(?:\d+\.?\d*(?:[eE][+-]?\d+)?|inf|nan)f(?:\d+)?(?!\w) | \d+(?:\.\d*(?:[eE][+-]?\d+)?|[eE][+-]?\d+)(?!\w))
+  | (?P<int>\d+(?:i\d*)?(?!\w))
+  | (?P<field>\.\d+(?!\w))
+  | (?P<name>match\? | {_NAME})
+  | (?P<text>"(?:[^"\\\n]|\\.)*")
+  | (?P<sign>->|=>|==|!=|<=|>=|[-+*/<>=,;:()\[\]{{}}?.])
+    """,
+    re.VERBOSE,
+)
+_MARK = re.compile(r"/\*|\*/")
+
+VERSIONS = ("0.0.4", "0.0.5")
+
+
+class Token(NamedTuple):
+    """A word: its kind, its text, and where it starts and ends in the text, in characters."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class Places:
+    """A text whose places are offsets; failures show the line."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.text = source.text
+        self.starts = [0, *accumulate(len(line) + 1 for line in source.lines)]
+
+    def at(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset, both from 1."""
+        line = min(bisect_right(self.starts, offset), len(self.source.lines))
+        return line, offset - self.starts[line - 1] + 1
+
+    def span(self, offset: int, place: str = "") -> Span:
+        line, column = self.at(offset)
+        return Span(self.source.file, place, line, column)
+
+    def failure(self, kind: type[Invalid], start: int, end: int, message: str, label: str) -> Invalid:
+        """A failure of the words from `start` to `end`; only the first line of them is shown."""
+        line, column = self.at(start)
+        last = min(end, self.starts[line] - 1 if line < len(self.starts) else end)
+        return self.source.failure(kind, line, column, column + max(last - start, 1), message, label)
+
+    def shown(self, wrong: Invalid, line: int, column: int) -> Invalid:
+        """A failure that has a place in this text, with its line and a caret below."""
+        return type(wrong)(
+            f"{wrong.message}\n{self.source.excerpt(line, column, column + 1)}", where=wrong.where, label=wrong.label
+        )
+
+
+def words(places: Places) -> tuple[list[Token], str | None]:
+    """The words of a text, closed by one of kind "end", and its section `metadata`, as JSON text."""
+    tokens: list[Token] = []
+    text = places.text
+    at = _old_version(places)
+    while at < len(text):
+        found = _WORDS.match(text, at)
+        kind = found.lastgroup if found is not None else None
+        if found is None or kind is None:
+            _unknown(places, at)
+        start, at = at, found.end()
+        if kind == "comment":
+            closed = _comment_end(text, start)
+            if closed is None:
+                message = "a comment has no end: */ is missing"
+                raise places.failure(Invalid, start, start + 2, message, "relay.C1")
+            at = closed
+        elif kind == "attribute":
+            end = text.find("]", at)
+            said = text[at:end].strip() if end >= 0 else ""
+            if said == "metadata":
+                tokens.append(Token("end", "the end of the text", start, start))
+                return tokens, text[end + 1 :]
+            _version(places, start, max(end, at), said)
+            at = end + 1
+        elif kind != "space":
+            tokens.append(Token(kind, found.group(), start, at))
+    tokens.append(Token("end", "the end of the text", max(len(text.rstrip()), 0), len(text)))
+    return tokens, None
+
+
+def _old_version(places: Places) -> int:
+    """Where the text goes on after a version as it was written first, such as v0.0.4."""
+    found = re.match(r"\ufeff?\s*v(\d+\.\d+\.\d+)", places.text)
+    if found is None:
+        return int(places.text.startswith("\ufeff"))
+    if found.group(1) not in VERSIONS:
+        message = f"version {found.group(1)} of the text format; {' and '.join(VERSIONS)} are read"
+        raise places.failure(Unsupported, found.start(1), found.end(), message, "relay.C2")
+    return found.end()
+
+
+def _unknown(places: Places, at: int) -> NoReturn:
+    shown = places.text[at]
+    message = "a text has no end: a quotation mark is missing" if shown == '"' else f"{shown!r} is no part of Relay"
+    raise places.failure(Invalid, at, at + 1, message, "relay.C1")
+
+
+def _comment_end(text: str, start: int) -> int | None:
+    """Where a comment ends; they nest. None where it does not."""
+    depth = 0
+    for mark in _MARK.finditer(text, start):
+        depth += 1 if mark.group() == "/*" else -1
+        if depth == 0:
+            return mark.end()
+    return None
+
+
+def first_word(text: str) -> int:
+    """Where a text goes on after spaces and comments; its end where there is nothing else."""
+    at = 0
+    while found := re.compile(r"[\s\ufeff]+|//[^\n]*|/\*").match(text, at):
+        at = (_comment_end(text, at) or len(text)) if found.group() == "/*" else found.end()
+    return at
+
+
+def _version(places: Places, start: int, end: int, said: str) -> None:
+    found = re.fullmatch(r'version\s*=\s*"([^"]*)"', said)
+    if found is None:
+        message = f'#[{said}] is not known; #[version = "0.0.5"] and #[metadata] are'
+        raise places.failure(Invalid, start, end + 1, message, "relay.C1")
+    if found.group(1) not in VERSIONS:
+        message = f"version {found.group(1)} of the text format; {' and '.join(VERSIONS)} are read"
+        raise places.failure(Unsupported, start, end + 1, message, "relay.C2")

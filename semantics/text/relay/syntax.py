@@ -1,0 +1,215 @@
+"""The tree of a Relay text, its names resolved (specs/semantics.md, "Relay").
+
+Nodes are compared by identity: a graph binding `%0 = ...` is one node however often it is used (rule M2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.types import ANYWHERE, DataDef, Type, TypeVar, VirtualDevice
+
+
+@dataclass(eq=False)
+class Node:
+    """Base of the tree. `start` and `end` are offsets into the text."""
+
+    start: int
+    end: int
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return ()
+
+
+@dataclass(eq=False)
+class Binder:
+    """A local name: a parameter, a let's, a pattern's. `type` is what the text says of it."""
+
+    name: str
+    type: Type | None
+    start: int
+    end: int
+    device: VirtualDevice = ANYWHERE
+
+
+@dataclass(eq=False)
+class Literal(Node):
+    data: np.ndarray[Any, Any]
+
+
+@dataclass(eq=False)
+class Local(Node):
+    binder: Binder
+
+
+@dataclass(eq=False)
+class Shared(Node):
+    """A use of a graph binding."""
+
+    graph: Graph
+
+
+@dataclass(eq=False)
+class Global(Node):
+    name: str
+
+
+@dataclass(eq=False)
+class Op(Node):
+    name: str
+
+
+@dataclass(eq=False)
+class Maker(Node):
+    """A constructor of a data type."""
+
+    data: str
+    name: str
+
+
+@dataclass(eq=False)
+class Apply(Node):
+    """A call; `attrs` have the values of the text."""
+
+    callee: Node
+    args: list[Node]
+    attrs: Mapping[str, Any]
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return (self.callee, *self.args)
+
+
+@dataclass(eq=False)
+class Let(Node):
+    binder: Binder
+    value: Node
+    body: Node
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return (self.value, self.body)
+
+
+@dataclass(eq=False)
+class Graph(Node):
+    """`%k = value; body`. `uses` counts the references to it."""
+
+    value: Node
+    body: Node | None = None
+    uses: int = 0
+
+    @property
+    def children(self) -> Sequence[Node]:
+        assert self.body is not None
+        return (self.value, self.body) if self.uses else (self.body,)
+
+
+@dataclass(eq=False)
+class Branch(Node):
+    condition: Node
+    then: Node
+    otherwise: Node
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return (self.condition, self.then, self.otherwise)
+
+
+@dataclass(eq=False)
+class Fields(Node):
+    """A tuple."""
+
+    fields: list[Node]
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return self.fields
+
+
+@dataclass(eq=False)
+class Item(Node):
+    value: Node
+    index: int
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return (self.value,)
+
+
+@dataclass(eq=False)
+class Reference(Node):
+    """`ref`, `ref_read` or `ref_write` of its operands."""
+
+    kind: str
+    args: list[Node]
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return self.args
+
+
+@dataclass(eq=False)
+class Fn(Node):
+    """A function. What it does not say of its types is None."""
+
+    type_params: tuple[TypeVar, ...]
+    params: list[Binder]
+    result: Type | None
+    body: Node
+    attrs: Mapping[str, Any]
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return (self.body,)
+
+
+@dataclass(eq=False)
+class Pattern:
+    """`kind` is "any", "name", "tuple" or "made"."""
+
+    kind: str
+    start: int
+    end: int
+    binder: Binder | None = None
+    data: str = ""
+    constructor: str = ""
+    fields: list[Pattern] = field(default_factory=list)
+
+    @property
+    def children(self) -> Sequence[Pattern]:
+        return self.fields
+
+
+@dataclass(eq=False)
+class Match(Node):
+    value: Node
+    clauses: list[tuple[Pattern, Node]]
+    partial: bool
+
+    @property
+    def children(self) -> Sequence[Node]:
+        return (self.value, *(body for _, body in self.clauses))
+
+
+@dataclass
+class Program:
+    """What a text holds: data types, functions by name, and of each the names of the module that it uses."""
+
+    data: dict[str, DataDef] = field(default_factory=dict)
+    functions: dict[str, Fn] = field(default_factory=dict)
+    used: dict[str, set[str]] = field(default_factory=dict)
+    references: bool = False
+    """Whether the text creates, reads or writes references: then calls of functions may act."""
+    prelude: bool = False
+    """Whether the text may count on the prelude: it has no List, Option or Tree of its own."""
+    uses_prelude: bool = False
+    """Whether it uses a data type of the prelude."""
+    unknown: set[Symbol] = field(default_factory=set)
+    """The sizes that stand as ? in the text."""

@@ -1,0 +1,110 @@
+"""What operators and functions of the text do to scalars (specs/semantics.md, "Text")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from assay.semantics.dtypes import BOOL, FLOAT32, DType
+from assay.semantics.scalar import Const, Expr, apply, both, cast, choice, const, either
+from assay.semantics.scalar.intrinsics import INTRINSICS
+
+Value: TypeAlias = "Expr | int | float | bool"
+"""An expression, or a plain number that has no dtype yet."""
+
+
+class Operations:
+    """Applies operations. A plain number takes the dtype of the other operand, alone that of `integer` or float32."""
+
+    integer: DType
+
+    def typed(self, value: Value, of: DType | None = None) -> Expr:
+        """An expression for a value that may still be a plain number."""
+        if isinstance(value, Expr):
+            return value
+        if of is not None:
+            return const(value, of)
+        return const(value, BOOL if isinstance(value, bool) else self.integer if isinstance(value, int) else FLOAT32)
+
+    def condition(self, value: Value) -> Expr:
+        if not isinstance(value, Expr):
+            return const(bool(value), BOOL)
+        return value if value.dtype is BOOL else apply("ne", value, 0)
+
+    def binary(self, op: str, a: Value, b: Value) -> Value:
+        if not isinstance(a, Expr) and not isinstance(b, Expr):
+            return _python(op, a, b) if op in _PYTHON else self.apply(op, [self.typed(a), self.typed(b)])
+        return self.apply(op, [a, b])
+
+    def apply(self, op: str, args: list[Value]) -> Value:
+        """The application of an operation, or of a special case in the table of functions, to values."""
+        match op:
+            case "&&" | "||":
+                return (both if op == "&&" else either)(*map(self.condition, args))
+            case "likely":
+                return args[0]
+            case "~":
+                x = self.typed(args[0])
+                if x.dtype is BOOL:
+                    return apply("not", x)
+                return apply("bitxor", x, const(-1 if x.dtype.kind == "int" else x.dtype.max, x.dtype))
+            case "if_then_else":
+                then, otherwise = self.matched(args[1:])
+                return choice(self.condition(args[0]), then, otherwise)
+            case "ceildiv":
+                a, b = self.matched(args)
+                return (a + b - 1) // b
+            case "q_multiply_shift":
+                return INTRINSICS[op]([self.typed(a) for a in args])
+        exprs = self.matched(args)
+        if op in INTRINSICS:
+            return INTRINSICS[op](exprs)
+        if op in ("bitand", "bitor") and exprs and all(e.dtype is BOOL for e in exprs):
+            op = op.removeprefix("bit")
+        if op == "div" and exprs and exprs[0].dtype.is_integer:
+            op = "truncdiv"
+        return apply(op, *exprs)
+
+    def matched(self, args: Sequence[Value]) -> list[Expr]:
+        """Operands of one dtype: plain numbers take that of the others, narrower ones the widest."""
+        typed = [a.dtype for a in args if isinstance(a, Expr)]
+        if not typed:
+            of = FLOAT32 if any(isinstance(a, float) for a in args) else None
+            return [self.typed(a, of) for a in args]
+        widest = typed[0]
+        for t in typed[1:]:
+            widest = _wider(widest, t)
+        if any(isinstance(a, float) for a in args) and not widest.is_float:
+            widest = FLOAT32
+        return [self.converted(a, widest) for a in args]
+
+    def converted(self, value: Value, of: DType) -> Expr:
+        if not isinstance(value, Expr):
+            return const(value, of)
+        if value.dtype is of or _wider(value.dtype, of) is not of:
+            return value  # what does not fit together is reported by the operation
+        return const(value, of) if isinstance(value, Const) and of.is_integer else cast(value, of)
+
+
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+}  # fmt: skip
+"""What Python itself does to two plain numbers, and cannot fail at."""
+
+
+def _python(op: str, a: int | float | bool, b: int | float | bool) -> Value:
+    result: int | float | bool = _PYTHON[op](a, b)
+    if isinstance(result, int) and result.bit_length() > 64:
+        raise OverflowError
+    return result
+
+
+def _wider(a: DType, b: DType) -> DType:
+    """The dtype that operands of two dtypes are brought to; the first where there is none."""
+    if a.is_float != b.is_float and BOOL not in (a, b):
+        return a if a.is_float else b
+    if a.kind == b.kind and b.bits > a.bits:
+        return b
+    return a

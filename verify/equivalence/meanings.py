@@ -1,0 +1,197 @@
+"""Scalar operations on words: elements of a prime field, fingerprints, degrees (specs/verify.md, "equivalence")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+
+from assay.semantics.dtypes import FLOAT64, INT64, UINT64, DType
+from assay.semantics.errors import Crash
+from assay.semantics.scalar import Const, Expr, apply, cast, const, select
+from assay.verify.equivalence.terms import COMMUTATIVE
+
+PRIME = (1 << 31) - 1
+
+
+class Meaning(Protocol):
+    """What operations on data become. `args` are words."""
+
+    def number(self, value: Any, of: DType) -> Expr:
+        """A literal float."""
+        ...
+
+    def known(self, value: Expr) -> Expr | None:
+        """A value that does not depend on data, as a word; None if its parts are to be words."""
+        ...
+
+    def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        """One of two words, by a condition that does not depend on data."""
+        ...
+
+    def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr: ...
+
+    def cast(self, of: DType, to: DType, arg: Expr) -> Expr: ...
+
+
+class Fingerprint:
+    """Every operation mixes its operands: equal words are, but for chance, equal terms."""
+
+    def __init__(self) -> None:
+        self.names: dict[Any, int] = {}
+
+    def code(self, *name: Any) -> int:
+        return self.names.setdefault(name, len(self.names) + 1)
+
+    def number(self, value: Any, of: DType) -> Expr:
+        return self.known(const(value, of))
+
+    def known(self, value: Expr) -> Expr:
+        bits = apply("bits_of", cast(value, FLOAT64)) if value.dtype.is_float else value
+        return self.mix(("literal", value.dtype), cast(cast(bits, INT64), UINT64))
+
+    def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        return select(condition, then, otherwise)
+
+    def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
+        if op in ("gt", "ge"):
+            op, args = {"gt": "lt", "ge": "le"}[op], (args[1], args[0])
+        if op in COMMUTATIVE:
+            args = apply("min", *args), apply("max", *args)
+        return self.mix((op, of), *args)
+
+    def cast(self, of: DType, to: DType, arg: Expr) -> Expr:
+        return self.mix(("cast", of, to), arg)
+
+    def mix(self, name: tuple[Any, ...], *args: Expr) -> Expr:
+        rng = np.random.default_rng([self.code(*name), 7])
+        word: Expr = const(int(rng.integers(1 << 63)), UINT64)
+        for a in args:
+            word = (apply("bitxor", word, apply("shr", word, 32)) + a) * (int(rng.integers(1 << 62)) * 2 + 1)
+            word = apply("bitxor", word, apply("shr", word, 29))
+        return word
+
+
+class Field:
+    """Numbers modulo a prime: sums, products and quotients are those of the field, other operations mix their operands."""
+
+    def __init__(self) -> None:
+        self.other = Fingerprint()
+        self.most: dict[int, tuple[Expr, int]] = {}
+        """By identity of a word, how large it can be: it is reduced only where it has to be."""
+
+    def bound(self, word: Expr) -> int:
+        return int(word.value) if isinstance(word, Const) else self.most.get(id(word), (word, PRIME + 1))[1]
+
+    def note(self, word: Expr, most: int) -> Expr:
+        if most >= 1 << 64:
+            raise Crash("a word overflows")
+        self.most[id(word)] = (word, most)
+        return word
+
+    def reduced(self, word: Expr) -> Expr:
+        """The same element, at most PRIME + 1."""
+        while self.bound(word) > PRIME + 1:
+            most = self.bound(word)
+            word = self.note(apply("bitand", word, PRIME) + apply("shr", word, 31), max(PRIME, most & PRIME) + (most >> 31))
+        return word
+
+    def exact(self, word: Expr) -> Expr:
+        """The same element, below PRIME: for operations that mix bits."""
+        word = self.reduced(word)
+        return self.note(apply("floormod", word, PRIME), PRIME - 1)
+
+    def number(self, value: Any, of: DType) -> Expr:
+        if of.is_float and not np.isfinite(value):
+            return self.mixed(("literal", str(float(value))))
+        exact = Fraction(float(value))
+        return const(exact.numerator * pow(exact.denominator, -1, PRIME) % PRIME, UINT64)
+
+    def known(self, value: Expr) -> Expr | None:
+        if value.dtype.is_float:
+            return None
+        if value.dtype is UINT64:
+            return self.note(apply("floormod", value, PRIME), PRIME - 1)
+        return self.note(cast(apply("floormod", cast(value, INT64), PRIME), UINT64), PRIME - 1)
+
+    def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        return self.note(select(condition, then, otherwise), max(self.bound(then), self.bound(otherwise)))
+
+    def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
+        if of.kind == "bool":
+            return self.uninterpreted(op, of, args)
+        match op:
+            case "add":
+                a, b = self.small(args[0], 63), self.small(args[1], 63)
+                return self.note(a + b, self.bound(a) + self.bound(b))
+            case "sub":
+                return self.apply("add", of, [args[0], self.apply("neg", of, [args[1]])])
+            case "neg":
+                a = self.reduced(args[0])
+                return self.note(2 * PRIME - a, 2 * PRIME)
+            case "mul":
+                a, b = self.small(args[0], 32), self.small(args[1], 32)
+                return self.note(a * b, self.bound(a) * self.bound(b))
+            case "div":
+                return self.apply("mul", of, [args[0], self.inverse(args[1])])
+            case _:
+                return self.uninterpreted(op, of, args)
+
+    def small(self, word: Expr, bits: int) -> Expr:
+        return word if self.bound(word) < 1 << bits else self.reduced(word)
+
+    def inverse(self, word: Expr) -> Expr:
+        """word ** (PRIME - 2); the exponent is 29 ones, a zero and a one."""
+        base = self.reduced(word)
+        power = base
+        for bit in bin(PRIME - 2)[3:]:
+            power = self.times(power, power)
+            if bit == "1":
+                power = self.times(power, base)
+        return power
+
+    def times(self, a: Expr, b: Expr) -> Expr:
+        return self.reduced(self.note(a * b, self.bound(a) * self.bound(b)))
+
+    def uninterpreted(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
+        word = self.other.apply(op, of, [self.exact(a) for a in args])
+        return self.note(apply("bitand", word, PRIME), PRIME)
+
+    def mixed(self, name: tuple[Any, ...]) -> Expr:
+        return self.note(apply("bitand", self.other.mix(name, const(0, UINT64)), PRIME), PRIME)
+
+    def cast(self, of: DType, to: DType, arg: Expr) -> Expr:
+        if to.is_float and of.kind != "bool":
+            return arg  # over the reals nothing is rounded
+        if of.is_integer and to.is_integer and to.min <= of.min and of.max <= to.max:
+            return arg
+        word = self.other.cast(of, to, self.exact(arg))
+        return self.note(apply("bitand", word, PRIME), PRIME)
+
+
+class Degree:
+    """An upper bound of the degree of the polynomial that a word of `Field` is, of a quotient those of both its parts."""
+
+    def __init__(self, quotients: bool) -> None:
+        self.quotients = quotients
+
+    def number(self, value: Any, of: DType) -> Expr:
+        return const(0, UINT64)
+
+    def known(self, value: Expr) -> Expr:
+        return const(0, UINT64)
+
+    def choose(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        return apply("max", then, otherwise)
+
+    def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
+        if of.kind == "bool" or op not in ("add", "sub", "neg", "mul", "div"):
+            return const(1, UINT64)
+        if len(args) == 1:
+            return args[0]
+        return apply("max" if op in ("add", "sub") and not self.quotients else "add", *args)
+
+    def cast(self, of: DType, to: DType, arg: Expr) -> Expr:
+        return apply("max", arg, 1)

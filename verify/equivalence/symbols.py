@@ -1,0 +1,106 @@
+"""A trace over terms: what each output element is, and what may trap on which data (specs/verify.md, "equivalence")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.semantics.dtypes import BOOL, DType
+from assay.verify.equivalence.evaluate import evaluate_trace, link
+from assay.verify.equivalence.terms import MOST_TERMS, UNWRITTEN, Terms
+from assay.verify.equivalence.trace import Read, Trace
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Words: TypeAlias = Any
+
+
+@dataclass(eq=False)
+class Outcome:
+    """The terms of each output, in row-major order, and the terms of everything that may trap."""
+
+    outputs: list[Array]
+    traps: Array
+
+
+def outcome(trace: Trace, terms: Terms, first: Sequence[int], scalars: Sequence[int]) -> Outcome:
+    """`first` are the numbers of the inputs' first elements, `scalars` those of scalar parameters."""
+    domain = Symbols(trace, terms, first, scalars)
+    if terms.count < trace.instances:  # room at once for what the first of two functions needs
+        operations = sum(e.count * max(1, len(e.reads)) for e in trace.events)
+        terms.reserve(min(operations, MOST_TERMS // 2))
+    outputs = evaluate_trace(trace, link(trace), domain)
+    for words in outputs:
+        domain.memory(words, domain.always)
+    return Outcome(outputs, np.unique(np.concatenate([np.zeros(0, np.int64), *domain.traps])))
+
+
+class Symbols:
+    """The domain of terms. It notes what may trap: its kind, its operands, and the condition under which it is reached."""
+
+    def __init__(self, trace: Trace, terms: Terms, first: Sequence[int], scalars: Sequence[int]) -> None:
+        self.terms = terms
+        self.first, self.scalars = first, scalars
+        self.names = [f"input {k}" for k in range(len(first))]
+        self.traps: list[Array] = []
+        self.unwritten = UNWRITTEN
+        self.always = terms.true
+
+    def element(self, input: int, places: Any) -> Words:
+        return self.first[input] + np.asarray(places)
+
+    def scalar(self, number: int) -> Words:
+        return self.scalars[number]
+
+    def constant(self, value: Any, of: DType) -> Words:
+        return self.terms.constant(value, of)
+
+    def apply(self, op: str, of: DType, to: DType, args: Sequence[Words], guards: Words) -> Words:
+        words = self.terms.apply(op, of, to, *args)
+        may = self.terms.can_trap(op, args, of)
+        if may.any():
+            self.note(op, words, guards, may)
+        return words
+
+    def cast(self, of: DType, to: DType, arg: Words, guards: Words) -> Words:
+        words = self.terms.cast(of, to, arg)
+        if of.is_float and to.is_integer:
+            self.note("cast", words, guards, ~self.terms.literal[words])
+        return words
+
+    def gather(self, read: Read, of: DType, indices: Sequence[Words], guards: Words) -> Words:
+        name = self.names[read.number] if read.number >= 0 else f"constant {self.content(read)}"
+        words = self.terms.gather(name, of, indices)
+        self.note("bounds", words, guards, np.ones(np.shape(words), bool))
+        return words
+
+    def content(self, read: Read) -> int:
+        """A number for the contents of a constant: equal ones are one buffer."""
+        assert read.data is not None
+        return self.terms.code(f"contents {read.data.shape} {read.data.dtype} {read.data.tobytes()!r}")
+
+    def memory(self, words: Words, guards: Words) -> Words:
+        may = self.terms.partial[words] | (np.asarray(words) == UNWRITTEN)
+        if may.any():
+            self.note("unwritten", words, guards, may)
+        return words
+
+    def guard(self, before: Words, condition: Words, holds: bool) -> Words:
+        condition = condition if holds else self.terms.negation(condition)
+        return condition if before is self.always else self.terms.apply("and", BOOL, BOOL, before, condition)
+
+    def stored(self, guards: Words, value: Words, old: Words, of: DType) -> Words:
+        words = np.asarray(self.terms.select(of, guards, value, old))
+        partial = (old == UNWRITTEN) | self.terms.partial[old]
+        self.terms.partial[words[partial & (words != value)]] = True
+        return words
+
+    def asserted(self, condition: Words, guards: Words) -> None:
+        self.note("assert", condition, guards, np.asarray(condition) != self.terms.true)
+
+    def note(self, kind: str, words: Words, guards: Words, where: Array) -> None:
+        words, guards, where = np.broadcast_arrays(words, guards, where)
+        some = self.terms.intern(self.terms.code(f"trap {kind}"), words[where], guards[where])
+        self.traps.append(np.unique(some))

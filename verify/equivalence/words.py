@@ -1,0 +1,178 @@
+"""Tensor functions over words instead of numbers (specs/verify.md, "equivalence").
+
+A function is rewritten so that its data are 64-bit words: elements of a prime field, or fingerprints. What the scalar
+operations become is said here; the result is a tensor function like any other, and the vector interpreter runs it. So
+functions are compared that are too large for terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.dtypes import UINT64
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, evaluate
+from assay.semantics.tensor import (
+    Allocate,
+    AllocateConst,
+    Assert,
+    Buffer,
+    Evaluate,
+    For,
+    If,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+)
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.walk import post_order
+from assay.verify.equivalence.meanings import PRIME, Field, Meaning
+from assay.verify.equivalence.order import Undecided
+from assay.verify.equivalence.terms import DIVISIONS
+
+
+def over_words(func: PrimFunc, meaning: Meaning) -> PrimFunc:
+    """`func` with its data as words, control and indices as they are. Raises `Undecided` where these depend on data."""
+    return _Words(func, meaning).run()
+
+
+class _Words:
+    def __init__(self, func: PrimFunc, meaning: Meaning) -> None:
+        self.func = without_blocks(func)
+        self.meaning = meaning
+        self.buffers: dict[Buffer, Buffer] = {}
+        self.vars: dict[Var, Var] = {v: Var(v.name, UINT64) for v in self.func.scalars}
+        self.constants: set[Buffer] = set()
+
+    def run(self) -> PrimFunc:
+        func = self.func
+        for b in func.params:
+            self.word(b)
+        order = list(post_order(func.body))
+        for s in order:
+            if isinstance(s, LetStmt) and self.has_data(s.value):
+                self.vars[s.var] = Var(s.var.name, UINT64)
+        new: dict[int, Stmt] = {}
+        for s in order:
+            new[id(s)] = self.statement(s, [new[id(c)] for c in s.children])
+        params = tuple(self.buffers[b] for b in func.params)
+        return replace(func, params=params, body=new[id(func.body)], scalars=tuple(self.vars[v] for v in func.scalars))
+
+    def word(self, buffer: Buffer) -> Buffer:
+        if buffer not in self.buffers:
+            self.buffers[buffer] = replace(buffer, dtype=UINT64, notes={})
+        return self.buffers[buffer]
+
+    def has_data(self, expr: Expr) -> bool:
+        return any(isinstance(n, Load) or (isinstance(n, Var) and n in self.vars) for n in post_order(expr))
+
+    def plain(self, expr: Expr) -> Expr:
+        if self.has_data(expr):
+            raise Undecided(f"{expr} depends on data")
+        return expr
+
+    def statement(self, stmt: Stmt, parts: list[Stmt]) -> Stmt:
+        match stmt:
+            case Seq():
+                return replace(stmt, body=tuple(parts))
+            case For():
+                return replace(stmt, extent=self.plain(stmt.extent), body=parts[0])
+            case If():
+                otherwise = parts[1] if len(parts) > 1 else None
+                return replace(stmt, condition=self.plain(stmt.condition), then=parts[0], otherwise=otherwise)
+            case LetStmt() if stmt.var in self.vars:
+                return replace(stmt, var=self.vars[stmt.var], value=self.data(stmt.value), body=parts[0])
+            case LetStmt():
+                return replace(stmt, body=parts[0])
+            case Allocate():
+                return replace(stmt, buffer=self.word(stmt.buffer), body=parts[0])
+            case AllocateConst():
+                if stmt.data.size > 4096:
+                    raise Undecided("a constant of more than 4096 elements")
+                values = [self.meaning.number(x, stmt.buffer.dtype) for x in stmt.data.reshape(-1)]
+                known = [evaluate(v, {}) for v in values]
+                data = np.array(known, np.uint64).reshape(stmt.data.shape)
+                return replace(stmt, buffer=self.word(stmt.buffer), data=data, body=parts[0])
+            case Store():
+                indices = tuple(self.plain(i) for i in stmt.indices)
+                return replace(stmt, buffer=self.word(stmt.buffer), indices=indices, value=self.data(stmt.value))
+            case Assert():
+                return replace(stmt, condition=self.plain(stmt.condition))
+            case Evaluate():
+                return replace(stmt, value=self.data(stmt.value))
+            case _:
+                raise Undecided(f"the statement {type(stmt).__name__} is not evaluated over words")
+
+    def data(self, root: Expr) -> Expr:
+        """An expression over words."""
+        new: dict[int, Expr] = {}
+        data: set[int] = set()
+        for node in post_order(root):
+            known = isinstance(node, Load) or (isinstance(node, Var) and node in self.vars)
+            if known or any(id(c) in data for c in node.children):
+                data.add(id(node))
+
+        def inside(node: Expr) -> Sequence[Expr]:
+            if isinstance(node, Load):
+                return ()
+            if id(node) not in data:
+                word = self.meaning.known(node)
+                if word is not None:
+                    new[id(node)] = word
+                    return ()
+            return node.children
+
+        for node in post_order(root, inside):
+            if id(node) not in new:
+                new[id(node)] = self.node(node, new, data)
+        word = new[id(root)]
+        return self.meaning.reduced(word) if isinstance(self.meaning, Field) else word
+
+    def node(self, node: Expr, new: dict[int, Expr], data: set[int]) -> Expr:
+        meaning = self.meaning
+        match node:
+            case Load():
+                return Load(UINT64, self.word(node.buffer), tuple(self.plain(i) for i in node.indices))
+            case Var() if node in self.vars:
+                return self.vars[node]
+            case Const():
+                return meaning.number(node.value, node.dtype)
+            case Apply(op="select", args=(c, a, b)) if id(c) not in data:
+                return meaning.choose(c, new[id(a)], new[id(b)])
+            case Apply(op=op, args=(_, b)) if op in (*DIVISIONS, "shl", "shr") and not _is_safe(op, b):
+                raise Undecided(f"{node} may trap, depending on data")
+            case Cast() if node.arg.dtype.is_float and node.dtype.is_integer:
+                raise Undecided(f"{node} may trap, depending on data")
+            case Apply():
+                return meaning.apply(node.op, node.args[-1].dtype, [new[id(a)] for a in node.args])
+            case Cast():
+                return meaning.cast(node.arg.dtype, node.dtype, new[id(node.arg)])
+            case _:
+                raise Undecided(f"{node} is not evaluated over words")
+
+
+def _is_safe(op: str, right: Expr) -> bool:
+    """Whether a division or shift surely does not trap."""
+    if not isinstance(right, Const):
+        return False
+    return int(right.value) != 0 if op in DIVISIONS else 0 <= int(right.value) < right.dtype.bits
+
+
+def has_division(func: PrimFunc) -> bool:
+    """Whether floats are divided anywhere."""
+    return any(
+        isinstance(n, Apply) and n.op == "div"
+        for s in post_order(func.body)
+        for e in s.expressions
+        for n in post_order(e)
+    )
+
+
+def random_words(shape: Sequence[int], rng: np.random.Generator, field: bool) -> np.ndarray[Any, Any]:
+    return rng.integers(0, PRIME if field else 1 << 64, shape, dtype=np.uint64)
+

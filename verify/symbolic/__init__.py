@@ -1,0 +1,57 @@
+"""Proofs about the accesses of a tensor function for all sizes, by z3 (specs/verify.md, "Proofs for all sizes").
+
+    report = prove_accesses(func)            # or bounds={"n": (1, 1024)}
+    report.verdict                           # "proved", "refuted" or "unknown"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.rules import check_prim_func
+from assay.verify.symbolic.function import MOST_BYTES, Bounds, Function
+from assay.verify.symbolic.goals import Goal, Report
+from assay.verify.symbolic.places import (
+    arithmetic,
+    bounds as in_bounds,
+    domains,
+    matches,
+    negative,
+    overflow,
+    scopes,
+    windows,
+)
+from assay.verify.symbolic.races import independent
+from assay.verify.symbolic.regions import declared
+from assay.verify.symbolic.written import outputs_written, written_before
+
+__all__ = ["Bounds", "Goal", "Report", "prove_accesses"]
+
+
+def prove_accesses(
+    func: PrimFunc, bounds: Bounds | None = None, functions: Mapping[str, PrimFunc] | None = None
+) -> Report:
+    """The goals of a function and their verdicts, for every value of its sizes.
+
+    `bounds` narrows integer symbols and scalars by name, (least, most) with None for no bound. Dims are 0 or more
+    anyway. A symbol of which nothing is said may have any value of its dtype. `functions` are those that may be called.
+    Invalid (symbolic.C1) for a name that is not there, and for a function that is ill-formed.
+    """
+    check_prim_func(func)
+    f = Function(func, bounds or {}, functions or {})
+    goals = [
+        Goal("understood", why, "unknown", stmt.span, "nothing is shown of it; checked on the run")
+        for stmt, why in f.events.strange
+    ]
+    goals += overflow(f)
+    windows(f)
+    for claims in (arithmetic, scopes, matches, negative, domains, in_bounds, written_before, outputs_written, independent, declared):
+        goals += claims(f)
+    assumes = [f"no dim is more than {MOST_BYTES}, and no buffer takes more bytes than that"] if f.symbols else []
+    if f.events.checks:
+        assumes.append(f"{len(f.events.checks)} asserts of the function hold: they are checked on the run")
+    for name, (low, high) in f.bounds.items():
+        assumes += [f"{name} >= {low}"] if low is not None else []
+        assumes += [f"{name} <= {high}"] if high is not None else []
+    return Report(func.name, tuple(goals), tuple(assumes))

@@ -1,0 +1,143 @@
+"""`assay prove FILE.py`: goals, verdicts, and the queries kept (specs/verify.md, "Proofs for all sizes").
+
+A directory of evidence has `goals.json` and, for each goal that was put to z3, its text: `unsat` means that it holds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import z3
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from assay.semantics.errors import Invalid
+from assay.semantics.module import Module
+from assay.semantics.tensor import PrimFunc
+from assay.verify.evidence import plural
+from assay.verify.symbolic import Bounds, Report, prove_accesses
+from assay.verify.symbolic.goals import RLIMIT, Goal
+
+FORMAT = "assay-goals-1"
+CODES = {"proved": 0, "refuted": 1, "unknown": 4}
+"""Exit codes by verdict."""
+STYLES = {"proved": "green", "refuted": "bold red", "unknown": "yellow"}
+MANIFEST = "goals.json"
+
+
+def prove_module(module: Module, function: str | None, bounds: Sequence[str], out: Path | None, console: Console) -> int:
+    """Prove the tensor functions of a module, print one table, keep the evidence in `out`; the exit code."""
+    functions = {n: d for n, d in module.definitions.items() if isinstance(d, PrimFunc)}
+    if function is not None and function not in functions:
+        there = ", ".join(functions) or "none"
+        raise Invalid(f"the module has no tensor function {function}; it has {there}", label="symbolic.C3")
+    if not functions:
+        raise Invalid("the module has no tensor function to prove anything of", label="symbolic.C3")
+    chosen = {n: d for n, d in functions.items() if function in (None, n)}
+    if out is not None:
+        require_evidence(out)
+    narrow = parse_bounds(bounds)
+    reports = [prove_accesses(d, narrow, functions) for d in chosen.values()]
+    console.print(table(reports))
+    for r in reports:
+        for line in r.assumes:
+            console.print(f"{r.function} assumes: {line}", markup=False, highlight=False)
+    if out is not None:
+        write(out, reports)
+    verdicts = [r.verdict for r in reports]
+    return CODES[next((v for v in ("refuted", "unknown") if v in verdicts), "proved")]
+
+
+def parse_bounds(given: Iterable[str]) -> Bounds:
+    """`NAME=LEAST..MOST` options, either number left out for no bound."""
+    bounds: dict[str, tuple[int | None, int | None]] = {}
+    for text in given:
+        found = re.fullmatch(r"([^=]+)=(-?\d+)?\.\.(-?\d+)?", text)
+        if found is None:
+            raise Invalid(f"--bound takes NAME=LEAST..MOST, such as n=1.. or n=1..64, not {text!r}", label="symbolic.C2")
+        name, low, high = found.groups()
+        bounds[name] = (None if low is None else int(low), None if high is None else int(high))
+    return bounds
+
+
+def table(reports: Sequence[Report]) -> Table:
+    """A line for each goal that is not proved, and one for each kind of those that are."""
+    made = Table("function", "goal", "verdict", "counterexample or reason", show_edge=False, pad_edge=False)
+    made.columns[3].overflow = made.columns[1].overflow = "fold"
+    for r in reports:
+        kinds: dict[str, int] = {}
+        for g in r.of("proved"):
+            kinds[g.kind] = kinds.get(g.kind, 0) + 1
+        for kind, count in kinds.items():
+            made.add_row(Text(r.function), f"{kind}: {plural(count, 'goal')}", Text("proved", STYLES["proved"]), "")
+        for g in (*r.of("unknown"), *r.of("refuted")):
+            made.add_row(Text(r.function), Text(f"{g.kind}: {g.claim}"), Text(g.verdict, STYLES[g.verdict]), Text(shown(g)))
+    return made
+
+
+def shown(goal: Goal) -> str:
+    """The counterexample of a goal, and what the run gave."""
+    parts = [", ".join(f"{n} = {k}" for n, k in found.items()) for found in (goal.sizes, goal.iteration) if found]
+    return "; ".join([*parts, goal.detail])
+
+
+# --- evidence ------------------------------------------------------------------------------------------------------
+
+
+def require_evidence(directory: Path) -> None:
+    """Invalid unless a directory is new, empty, or one that `write` made."""
+    there = directory.exists()
+    if there and not (directory.is_dir() and ((directory / MANIFEST).is_file() or not any(directory.iterdir()))):
+        raise Invalid("is not empty, and not a directory that assay prove made", where=str(directory), label="output.C2")
+
+
+def write(directory: Path, reports: Sequence[Report]) -> None:
+    """Keep goals, verdicts and queries."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for old in directory.glob("*.smt2"):
+            old.unlink()
+        rows: list[dict[str, Any]] = []
+        for report in reports:
+            for goal in report.goals:
+                rows.append({"function": report.function, **_row(goal)})
+                if goal.query:
+                    rows[-1]["query"] = name = f"{len(rows):04}-{goal.kind.replace(' ', '-')}.smt2"
+                    (directory / name).write_text(goal.query, "utf-8")
+        assumes = {r.function: list(r.assumes) for r in reports}
+        data = {"format": FORMAT, "assumes": assumes, "goals": rows}
+        (directory / MANIFEST).write_text(json.dumps(data, indent=1) + "\n", "utf-8")
+    except OSError as wrong:
+        raise Invalid(f"cannot write: {wrong.strerror}", where=str(directory), label="output.C1") from None
+
+
+def _row(goal: Goal) -> dict[str, Any]:
+    where = {"where": str(goal.where)} if goal.where is not None else {}
+    row = {"kind": goal.kind, "claim": goal.claim, "verdict": goal.verdict, "detail": goal.detail, **where}
+    return row | ({"sizes": dict(goal.sizes), "iteration": dict(goal.iteration)} if goal.verdict == "refuted" else {})
+
+
+def recheck(directory: Path) -> list[str]:
+    """Put every query of a directory to z3 again; what differs from the verdicts kept with them, in words.
+
+    Another solver can read the same files: a goal is proved exactly if its query is `unsat`.
+    """
+    data = json.loads((directory / MANIFEST).read_text("utf-8"))
+    wrong = []
+    for row in data["goals"]:
+        if "query" not in row:
+            if row["verdict"] == "proved":
+                wrong.append(f"{row['claim']}: proved without a query")
+            continue
+        solver = z3.Solver()
+        solver.set("rlimit", RLIMIT)
+        solver.from_string((directory / row["query"]).read_text("utf-8"))
+        answer = solver.check()
+        if row["verdict"] == ("refuted" if answer == z3.unsat else "proved"):
+            wrong.append(f"{row['query']}: {answer}, but the goal is {row['verdict']}: {row['claim']}")
+    return wrong

@@ -1,0 +1,372 @@
+"""What a tensor function does, in the order of its text (specs/verify.md, "Proofs for all sizes").
+
+Every statement that evaluates something is a `Site`; the loops, conditions, lets and lives of buffers around it are a
+chain of `Frame`s, innermost first. Two sites share the frames that they are both inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from assay.semantics.scalar import Apply, Expr, Load, Number, Var, apply
+from assay.semantics.tensor import (
+    Alias,
+    Allocate,
+    AllocateConst,
+    Assert,
+    Block,
+    Buffer,
+    Call,
+    Evaluate,
+    For,
+    If,
+    LetStmt,
+    Pragma,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    View,
+    While,
+)
+from assay.semantics.tensor.calls import activation
+from assay.semantics.tensor.places import is_placed
+from assay.semantics.tensor.regions import concerned, is_checked
+from assay.semantics.walk import post_order
+
+MOST_SITES = 600
+DEEPEST = 250
+LARGEST = 3000
+"""Beyond so many sites, frames around a site, or nodes in a site's expressions nothing is proved."""
+
+
+@dataclass(eq=False)
+class Site:
+    """A place where expressions are evaluated. `number` is its place in the order of the text."""
+
+    number: int
+    frame: Frame | None
+    stmt: Stmt
+    roots: tuple[Expr, ...]
+    exact: set[int] = field(default_factory=set)
+    """The steps, by identity, that were shown not to leave their dtype here."""
+    large: bool = False
+
+
+@dataclass(eq=False)
+class Loop:
+    """A `For`, once for each iteration."""
+
+    stmt: For
+    site: Site
+
+    @property
+    def var(self) -> Var:
+        return self.stmt.var
+
+
+@dataclass(eq=False)
+class Again:
+    """A `While`; `var` counts how often its body has run before."""
+
+    stmt: While
+    site: Site
+    var: Var
+
+
+@dataclass(eq=False)
+class Guard:
+    """What is inside runs only where `condition` is `positive`."""
+
+    condition: Expr
+    positive: bool
+    site: Site
+
+
+@dataclass(eq=False)
+class Fact:
+    """What is inside is reached only after `condition` held: the run would have ended otherwise."""
+
+    condition: Expr
+    site: Site
+
+
+@dataclass(eq=False)
+class Let:
+    var: Var
+    value: Expr
+    site: Site
+
+
+@dataclass(eq=False)
+class Life:
+    """`buffer` begins to exist."""
+
+    buffer: Buffer
+    read_only: AllocateConst | None
+    site: Site
+
+
+@dataclass(eq=False)
+class Window:
+    """A view begins; `direct` once it is shown to lie inside its region in each dimension."""
+
+    view: View
+    site: Site
+    direct: bool = False
+
+
+@dataclass(eq=False)
+class Mark:
+    """What a block declares of its accesses is in force inside."""
+
+    block: Block
+    site: Site
+
+
+What: TypeAlias = Mark | Loop | Again | Guard | Fact | Let | Life | Window
+
+
+@dataclass(eq=False)
+class Frame:
+    what: What
+    parent: Frame | None
+    depth: int
+
+
+@dataclass(eq=False)
+class Access:
+    """A load or a store. `order` says which of two of one iteration comes first."""
+
+    node: Load | Store
+    site: Site
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    write: bool
+
+    @property
+    def order(self) -> int:
+        return 2 * self.site.number + self.write
+
+
+@dataclass(eq=False)
+class Domain:
+    """A block's iterator must get a value of its domain."""
+
+    block: Block
+    index: int
+    site: Site
+
+
+@dataclass(eq=False)
+class Events:
+    """All of a function. `strange` are statements that are not known here, and what was too large."""
+
+    func: PrimFunc
+    sites: list[Site] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)
+    loops: list[Frame] = field(default_factory=list)
+    lives: list[Frame] = field(default_factory=list)
+    windows: list[Frame] = field(default_factory=list)
+    domains: list[Domain] = field(default_factory=list)
+    marks: list[Frame] = field(default_factory=list)
+    checks: list[Site] = field(default_factory=list)
+    """The asserts."""
+    strange: list[tuple[Stmt, str]] = field(default_factory=list)
+
+
+def chain(frame: Frame | None) -> list[Frame]:
+    """The frames around, outermost first."""
+    found = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.parent
+    return found[::-1]
+
+
+def beginning(buffer: Buffer, frame: Frame | None) -> Frame | None:
+    """The frame around in which a buffer begins to exist; None for a parameter."""
+    while frame is not None:
+        match frame.what:
+            case Life(buffer=found) if found is buffer:
+                return frame
+            case Window(view=view) if view.buffer is buffer:
+                return frame
+        frame = frame.parent
+    return None
+
+
+def root_of(buffer: Buffer, frame: Frame | None) -> tuple[Buffer, Frame | None]:
+    """The buffer whose memory a buffer is, through views, and where it begins."""
+    begin = beginning(buffer, frame)
+    while begin is not None and isinstance(begin.what, Window):
+        buffer = begin.what.view.source
+        begin = beginning(buffer, begin.parent)
+    return buffer, begin
+
+
+def contents(begin: Frame | None) -> AllocateConst | None:
+    """The statement that gives a constant its contents, for a buffer that begins there."""
+    return begin.what.read_only if begin is not None and isinstance(begin.what, Life) else None
+
+
+Parts: TypeAlias = "list[tuple[Stmt, Frame | None]]"
+
+
+def events(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> Events:
+    """Walk a function once, and what it calls of `functions` as often as it is called."""
+    return _Walk(Events(func), functions).run()
+
+
+class _Walk:
+    def __init__(self, found: Events, functions: Mapping[str, PrimFunc]) -> None:
+        self.found = found
+        self.functions = functions
+        self.waiting: dict[tuple[int, int], Site] = {}
+        """The sites of asserts whose facts stand in a frame already."""
+
+    def run(self) -> Events:
+        work: Parts = [(self.found.func.body, None)]
+        while work:
+            stmt, frame = work.pop()
+            if len(self.found.sites) > MOST_SITES:
+                self.found.strange.append((stmt, f"the function has more than {MOST_SITES} statements"))
+                break
+            if frame is not None and frame.depth > DEEPEST:
+                self.found.strange.append((stmt, f"more than {DEEPEST} loops, conditions and the like are nested here"))
+                continue
+            work += reversed(self.statement(stmt, frame))
+        return self.found
+
+    def statement(self, stmt: Stmt, frame: Frame | None) -> Parts:
+        """Enter what a statement does itself; its parts with the frames around them."""
+        match stmt:
+            case Seq():
+                return self.sequence(stmt, frame)
+            case Pragma():
+                return [(stmt.body, frame)]
+            case For():
+                site = self.site(stmt, frame, tuple(stmt.expressions))
+                inside = push(frame, Loop(stmt, site))
+                self.found.loops.append(inside)
+                return [] if site.large else [(stmt.body, inside)]
+            case While():
+                count = push(frame, Again(stmt, self.site(stmt, frame, ()), Var("turn")))
+                site = self.site(stmt, count, (stmt.condition,))
+                return [] if site.large else [(stmt.body, push(count, Guard(stmt.condition, True, site)))]
+            case If():
+                site = self.site(stmt, frame, (stmt.condition,))
+                parts: Parts = [(stmt.then, push(frame, Guard(stmt.condition, True, site)))]
+                if stmt.otherwise is not None:
+                    parts.append((stmt.otherwise, push(frame, Guard(stmt.condition, False, site))))
+                return [] if site.large else parts
+            case LetStmt():
+                site = self.site(stmt, frame, (stmt.value,))
+                return [] if site.large else [(stmt.body, push(frame, Let(stmt.var, stmt.value, site)))]
+            case Allocate() | AllocateConst():
+                return [(stmt.body, self.allocate(stmt.buffer, stmt, frame))]
+            case Alias():
+                return [(stmt.body, self.window(stmt.view, stmt, frame))]
+            case Block():
+                return self.block(stmt, frame)
+            case Store():
+                site = self.site(stmt, frame, (*stmt.indices, stmt.value))
+                if not site.large:
+                    self.found.accesses.append(Access(stmt, site, stmt.buffer, stmt.indices, True))
+            case Assert():
+                self.found.checks.append(self.site(stmt, frame, (stmt.condition,)))
+            case Evaluate():
+                self.site(stmt, frame, (stmt.value,))
+            case Call(extern=False) if stmt.function in self.functions:
+                return [(activation(stmt, self.functions[stmt.function]), frame)]
+            case Call():
+                self.found.strange.append((stmt, f"{stmt.function} is not known here"))
+            case _:
+                self.found.strange.append((stmt, f"{type(stmt).__name__} is not understood here"))
+        return []
+
+    def sequence(self, stmt: Seq, frame: Frame | None) -> Parts:
+        """Parts in their order; what an assert says holds for those after it."""
+        parts: Parts = []
+        for part in stmt.body:
+            parts.append((part, frame))
+            if isinstance(part, Assert):
+                site = Site(-1, frame, part, (part.condition,))
+                self.waiting[id(part), id(frame)] = site
+                frame = push(frame, Fact(part.condition, site))
+        return parts
+
+    def allocate(self, buffer: Buffer, stmt: Stmt, frame: Frame | None) -> Frame:
+        dims = tuple(d for d in buffer.shape if isinstance(d, Expr))
+        fixed = stmt if isinstance(stmt, AllocateConst) else None
+        inside = push(frame, Life(buffer, fixed, self.site(stmt, frame, dims)))
+        self.found.lives.append(inside)
+        return inside
+
+    def window(self, view: View, stmt: Stmt, frame: Frame | None) -> Frame:
+        dims = tuple(d for d in view.buffer.shape if isinstance(d, Expr))
+        if is_placed(view.buffer):
+            self.found.strange.append((stmt, f"{view.buffer.name} declares where it lies"))
+        inside = push(frame, Window(view, self.site(stmt, frame, (*view.expressions, *dims))))
+        self.found.windows.append(inside)
+        return inside
+
+    def block(self, block: Block, frame: Frame | None) -> Parts:
+        if block.predicate is not None:
+            frame = push(frame, Guard(block.predicate, True, self.site(block, frame, (block.predicate,))))
+        site = self.site(block, frame, tuple(e for i in block.iterators for e in i.expressions))
+        if site.large:
+            return []
+        for k, i in enumerate(block.iterators):
+            self.found.domains.append(Domain(block, k, site))
+            frame = push(frame, Let(i.var, i.value, site))
+        for i in block.iterators:
+            start: Number = 0 if i.start is None else i.start
+            after = i.value - start
+            if isinstance(after, Apply):
+                site.exact.add(id(after))  # the domain is one of unbounded integers
+            frame = push(push(frame, Fact(i.value >= start, site)), Fact(after < i.extent, site))
+        if is_checked(block, outermost=not any(isinstance(c.what, Mark) for c in chain(frame))):
+            said = [parts for r in (*(block.reads or ()), *(block.writes or ())) for parts in concerned(r)]
+            bounds = tuple(e for parts in said for e in parts or ())
+            frame = push(frame, Mark(block, self.site(block, frame, bounds)))
+            self.found.marks.append(frame)
+        for b in block.allocated:
+            frame = self.allocate(b, block, frame)
+        for v in block.views:
+            frame = self.window(v, block, frame)
+        parts: Parts = []
+        if block.init is not None:
+            first, inner = frame, self.site(block, frame, ())
+            for i in block.iterators:
+                if i.kind == "reduce":
+                    at = apply("eq", i.var, 0 if i.start is None else i.start)
+                    first = push(first, Guard(at, True, inner))
+            parts.append((block.init, first))
+        return [*parts, (block.body, frame)]
+
+    def site(self, stmt: Stmt, frame: Frame | None, roots: tuple[Expr, ...]) -> Site:
+        """A new site, and the loads in its expressions."""
+        site = self.waiting.get((id(stmt), id(frame))) or Site(-1, frame, stmt, roots)
+        site.number = len(self.found.sites)
+        self.found.sites.append(site)
+        nodes = {id(n): n for root in roots for n in post_order(root)}
+        if len(nodes) > LARGEST:
+            self.found.strange.append((stmt, f"an expression of more than {LARGEST} steps"))
+            site.roots, site.large = (), True
+            return site
+        self.found.accesses += [Access(n, site, n.buffer, n.indices, False) for n in nodes.values() if isinstance(n, Load)]
+        return site
+
+
+def within(frame: Frame | None, outer: Frame) -> bool:
+    """Whether a frame is another one or inside it."""
+    while frame is not None and frame.depth > outer.depth:
+        frame = frame.parent
+    return frame is outer
+
+
+def push(frame: Frame | None, what: What) -> Frame:
+    return Frame(what, frame, 0 if frame is None else frame.depth + 1)

@@ -1,0 +1,235 @@
+"""A tensor function and the verdicts on goals about it (specs/verify.md, "Proofs for all sizes")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import z3
+
+from assay.semantics.dtypes import BOOL
+from assay.semantics.errors import Invalid
+from assay.semantics.scalar import Apply, Choice, Expr, Load, Var, show, variables
+from assay.semantics.tensor import Buffer, Evaluate, LetStmt, PrimFunc, Store, show_stmt
+from assay.semantics.walk import post_order
+from assay.verify.symbolic.events import Access, Events, Frame, Life, Loop, Site, events, root_of
+from assay.verify.symbolic.goals import Answer, Goal, Kind, decide, smallest
+from assay.verify.symbolic.instance import Instance, Query, instantiate
+from assay.verify.symbolic.replay import Replayed, in_dtype, model_element, replay
+from assay.verify.symbolic.scalars import DIVISIONS, VALUE, Term, inside
+
+Bounds: TypeAlias = Mapping[str, tuple[int | None, int | None]]
+
+MOST_BYTES = 1 << 56
+"""What one buffer may take, were the dims that are 0 left out: more than any machine addresses."""
+
+
+@dataclass(eq=False)
+class Function:
+    """A function, its symbols, and what is known of them."""
+
+    func: PrimFunc
+    bounds: Bounds
+    functions: Mapping[str, PrimFunc] = field(default_factory=dict)
+    events: Events = field(init=False)
+    symbols: dict[Var, Term] = field(default_factory=dict)
+    base: list[Term] = field(default_factory=list)
+    """What holds of the symbols whenever the function runs."""
+    numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+    steps: dict[Site, tuple[Expr, ...]] = field(default_factory=dict)
+    """The expressions of each site on which indices and the flow of control depend."""
+
+    doubt: str = ""
+    """Why nothing may be believed: a loop whose variable may wrap around."""
+
+    def __post_init__(self) -> None:
+        self.events = events(self.func, self.functions)
+        dims = [d for b in self.func.params for d in b.shape if isinstance(d, Expr)]
+        names: dict[str, int] = {}
+        for v in dict.fromkeys([*self.func.scalars, *(v for d in dims for v in variables(d))]):
+            count = names[v.name] = names.get(v.name, 0) + 1
+            name = v.name if count == 1 else f"{v.name}'{count}"
+            self.symbols[v] = _symbol(v, name)
+        for name in self.bounds:
+            if name not in {v.name for v in self.symbols}:
+                there = ", ".join(sorted(v.name for v in self.symbols)) or "none"
+                raise Invalid(f"no size of {self.func.name} is called {name}; there are: {there}", label="symbolic.C1")
+        for v, s in self.symbols.items():
+            if v.dtype.is_integer and v.dtype is not BOOL:
+                low, high = self.bounds.get(v.name, (None, None))
+                self.base.append(inside(s, v.dtype))
+                self.base += [s >= low] if low is not None else []
+                self.base += [s <= high] if high is not None else []
+        query = self.query()
+        self.base += [z3.And(0 <= query.dim(d), query.dim(d) <= MOST_BYTES) for d in dims]
+        self.base += query.terms.known
+        self.steps = _steps(self.events)
+
+    def query(self) -> Query:
+        return Query(self.symbols, frozenset(self.func.inputs))
+
+    def lazy(self, site: Site) -> bool:
+        """Whether parts of a site's expressions may be left out."""
+        return any(isinstance(n, Choice) for root in site.roots for n in post_order(root))
+
+    def run(self, query: Query, frame: Frame | None, given: Mapping[Frame, Term] | None = None) -> Instance:
+        return instantiate(query, frame, given or {}, self.numbers)
+
+    def sizes(self, query: Query, instance: Instance) -> list[Term]:
+        """That every buffer there is fits a machine: what keeps indices from growing beyond their dtype."""
+        shapes = [(b, tuple(query.dim(d) for d in b.shape)) for b in self.func.params]
+        for f, shape in instance.shapes.items():
+            if isinstance(f.what, Life):
+                shapes.append((f.what.buffer, shape))
+        found = []
+        for b, shape in shapes:
+            if all(map(z3.is_int_value, shape)):
+                continue
+            for first in range(len(shape)):
+                size = z3.IntVal(b.dtype.itemsize)
+                for d in shape[first:]:
+                    size = size * d
+                    found.append(size <= MOST_BYTES)
+            found += [0 <= d for d in shape]
+        return found
+
+    # --- verdicts ------------------------------------------------------------------------------------------------
+
+    def goal(
+        self,
+        kind: Kind,
+        claim: str,
+        site: Site | None,
+        query: Query,
+        against: Sequence[Term],
+        instances: Sequence[Instance] | Callable[[Answer], Sequence[Instance]],
+        about: Sequence[str] = (),
+        confirm: Callable[[Answer, dict[Var, Any]], Replayed] | None = None,
+    ) -> Goal:
+        """The verdict on a claim: proved if z3 finds that `against`, its negation, cannot hold.
+
+        A counterexample is run, or handed to `confirm` with the values of sizes and loops; the trap must name one of
+        the buffers that the goal is `about`.
+        """
+        where = None if site is None else site.stmt.span
+        constraints = [*self.base, *query.terms.known, *against]
+        answer = decide(constraints, f"{self.func.name}: {kind}: {claim}\nunsat means that it holds for all sizes")
+        goal = Goal(kind, claim, "proved", where, query=answer.text)
+        if answer.holds == "never":
+            return replace(goal, verdict="unknown", detail=self.doubt) if self.doubt else goal
+        answer = smallest(constraints, self.symbols, answer)
+        if answer.holds == "unknown":
+            return replace(goal, verdict="unknown", detail=f"z3 does not know ({answer.reason}); checked on the run")
+        sizes = {v: _value(v, s, answer) for v, s in self.symbols.items()}
+        if callable(instances):
+            instances = instances(answer)
+        loops = {v: answer.number(t) for i in instances for v, t in _loops(i)}
+        if confirm is None:
+            found = replay(self.func, kind, sizes, model_element(answer, query.labels, _functions(query)), self.functions, about)
+        else:
+            try:
+                found = confirm(answer, sizes | {v: in_dtype(v, n) for v, n in loops.items()})
+            except OverflowError:
+                found = Replayed(False, "a loop has more iterations than its variable has values")
+        if not found.confirmed:
+            reason = f"a counterexample in the abstraction is none in the run: {found.detail}; checked on the run"
+            return replace(goal, verdict="unknown", detail=reason)
+        iteration: dict[str, int] = {}
+        for k, i in enumerate(instances):
+            iteration |= {v.name + "'" * k: answer.number(t) for v, t in _loops(i)}
+        named = {v.name: int(n) for v, n in sizes.items() if v.dtype.is_integer}
+        return replace(goal, verdict="refuted", detail=found.detail, sizes=named, iteration=iteration)
+
+    def here(self, query: Query, site: Site) -> tuple[Instance, list[Term]]:
+        """Any run of a site, and that it takes place."""
+        instance = self.run(query, site.frame)
+        return instance, [*instance.guards, *instance.facts]
+
+
+def _symbol(var: Var, name: str) -> Term:
+    if var.dtype is BOOL:
+        return z3.Bool(name)
+    return z3.Int(name) if var.dtype.is_integer else z3.Const(name, VALUE)
+
+
+def _value(var: Var, term: Term, answer: Answer) -> Any:
+    if var.dtype is BOOL:
+        return in_dtype(var, str(answer.model.eval(term, model_completion=True)) == "True")
+    return in_dtype(var, answer.number(term)) if var.dtype.is_integer else var.dtype.numpy.type(1)
+
+
+def _loops(instance: Instance) -> list[tuple[Var, Term]]:
+    return [(f.what.var, t) for f, t in instance.loops.items() if isinstance(f.what, Loop)]
+
+
+def _functions(query: Query) -> dict[str, Any]:
+    """The functions that stand for the elements of inputs, by name."""
+    found = {}
+    for buffer, indices in query.loaded:
+        name = query.label(buffer)
+        application = query.terms.function(f"element of {name}", indices, buffer.dtype)
+        found[name] = application.decl() if indices else application
+    return found
+
+
+# --- which steps matter --------------------------------------------------------------------------------------------
+
+
+def _steps(found: Events) -> dict[Site, tuple[Expr, ...]]:
+    """For each site the expressions that give indices, extents and conditions; a let counts if its variable does."""
+    used: set[Var] = set()
+    steps: dict[Site, tuple[Expr, ...]] = {}
+    for site in reversed(found.sites):
+        stmt = site.stmt
+        match stmt:
+            case _ if site.large:
+                chosen: list[Expr] = []
+            case Store():
+                chosen = [*stmt.indices, *_inner(stmt.value)]
+            case LetStmt() if stmt.var not in used:
+                chosen = _inner(stmt.value)
+            case Evaluate():
+                chosen = _inner(stmt.value)
+            case _:
+                chosen = list(site.roots)
+        steps[site] = tuple(chosen)
+        used.update(v for e in chosen for v in variables(e))
+    return steps
+
+
+def _inner(value: Expr) -> list[Expr]:
+    """The parts of a value on which an access or a trap depends."""
+    found: list[Expr] = []
+    for node in post_order(value):
+        match node:
+            case Load():
+                found += node.indices
+            case Choice():
+                found.append(node.condition)
+            case Apply(op=op, args=(_, b)) if op in (*DIVISIONS, "shl", "shr"):
+                found.append(b)
+            case _:
+                pass
+    return found
+
+
+def shown(site: Site) -> str:
+    """The statement of a site on one line."""
+    text = show_stmt(site.stmt).split("\n", 1)[0].strip() if not site.large else type(site.stmt).__name__
+    return text if len(text) <= 90 else text[:87] + "..."
+
+
+def names_of(a: Access) -> list[str]:
+    """The names under which an access may be reported: its buffer's, and those of the buffers that it is a view of."""
+    return [a.buffer.name, root_of(a.buffer, a.site.frame)[0].name]
+
+
+def element_text(a: Access) -> str:
+    return f"{a.buffer.name}[{', '.join(map(show, a.indices))}]"
+
+
+def box_text(buffer: Buffer) -> str:
+    return f"({', '.join(map(show, buffer.shape))}{',' if len(buffer.shape) == 1 else ''})"
+
+

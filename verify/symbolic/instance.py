@@ -1,0 +1,285 @@
+"""One run of a place: what its variables are, and what holds there (specs/verify.md, "Proofs for all sizes")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+import z3
+
+from assay.semantics.dtypes import BOOL
+from assay.semantics.errors import Crash
+from assay.semantics.scalar import Const, Dim, Expr, Load, Var, const
+from assay.semantics.tensor import Buffer, View
+from assay.semantics.tensor.regions import matching
+from assay.verify.symbolic.events import (
+    Access,
+    Again,
+    Fact,
+    Frame,
+    Guard,
+    Let,
+    Life,
+    Loop,
+    Site,
+    Window,
+    beginning,
+    chain,
+    contents,
+)
+from assay.verify.symbolic.scalars import Term, Terms, conditions
+
+
+@dataclass(eq=False)
+class Query:
+    """What all instances of one query share: the function's symbols, and the terms that were made up."""
+
+    symbols: Mapping[Var, Term]
+    inputs: frozenset[Buffer]
+    terms: Terms = field(default_factory=Terms)
+    labels: dict[int, str] = field(default_factory=dict)
+    loaded: list[tuple[Buffer, tuple[Term, ...]]] = field(default_factory=list)
+    """The elements of read-only buffers that are spoken of."""
+    alive: list[Buffer] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for s in self.symbols.values():
+            self.terms.fresh(s.decl().name())
+
+    def label(self, buffer: Buffer) -> str:
+        """A name for a buffer that no other has."""
+        if id(buffer) not in self.labels:
+            taken = set(self.labels.values())
+            name, count = buffer.name, 0
+            while name in taken:
+                count += 1
+                name = f"{buffer.name}.{count}"
+            self.labels[id(buffer)] = name
+            self.alive.append(buffer)
+        return self.labels[id(buffer)]
+
+    def dim(self, dim: Dim, instance: Instance | None = None, site: Site | None = None) -> Term:
+        """A dim of a buffer: of a parameter, or evaluated at a site."""
+        if not isinstance(dim, Expr):
+            return z3.IntVal(dim)
+        if instance is not None and site is not None:
+            return instance.value(dim, site)
+        return self.terms.value(dim, _Entry(self.symbols), {})
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """The scope of the dims of parameters: numbers of any size."""
+
+    env: Mapping[Var, Term]
+
+    def load(self, node: Load, indices: Sequence[Term]) -> Term:
+        raise Crash(f"{node} in the shape of a parameter")
+
+    def exact(self, node: Expr) -> bool:
+        return True
+
+
+@dataclass(eq=False)
+class Scope:
+    """A site in one instance."""
+
+    instance: Instance
+    site: Site
+    loops: tuple[Term, ...]
+    env: dict[Var, Term]
+
+    def load(self, node: Load, indices: Sequence[Term]) -> Term:
+        query = self.instance.query
+        begin = beginning(node.buffer, self.site.frame)
+        fixed = contents(begin)
+        if node.buffer in query.inputs or fixed is not None:
+            query.loaded.append((node.buffer, tuple(indices)))
+            value = query.terms.function(f"element of {query.label(node.buffer)}", indices, node.dtype)
+            if fixed is not None and fixed.data.size and node.dtype.is_integer and node.dtype is not BOOL:
+                least, most = int(np.min(fixed.data)), int(np.max(fixed.data))
+                query.terms.known.append(z3.And(least <= value, value <= most))
+            return value
+        return query.terms.function(f"load {self.site.number}.{self.number(node)}", self.loops, node.dtype)
+
+    def number(self, node: Load) -> int:
+        """Which of the loads of the site it is."""
+        return self.instance.numbers.setdefault((self.site.number, id(node)), len(self.instance.numbers))
+
+    def exact(self, node: Expr) -> bool:
+        return id(node) in self.site.exact
+
+
+@dataclass(eq=False)
+class Instance:
+    """Variables, guards and facts of one run of a place."""
+
+    query: Query
+    numbers: dict[tuple[int, int], int]
+    env: dict[Var, Term]
+    loops: dict[Frame, Term] = field(default_factory=dict)
+    guards: list[Term] = field(default_factory=list)
+    """When this run takes place; all that the facts say holds if it is reached."""
+    facts: list[Term] = field(default_factory=list)
+    shapes: dict[Frame, tuple[Term, ...]] = field(default_factory=dict)
+    scopes: dict[Site, tuple[Scope, dict[int, Term]]] = field(default_factory=dict)
+
+    def value(self, expr: Expr, site: Site) -> Term:
+        """What an expression is at a site."""
+        if site not in self.scopes:
+            self.scopes[site] = Scope(self, site, tuple(self.loops.values()), dict(self.env)), {}
+        return self.query.terms.value(expr, *self.scopes[site])
+
+    def evaluated(self, site: Site) -> dict[int, Term | None]:
+        """When the steps of a site's expressions are evaluated, by identity; None: always."""
+        return conditions(site.roots, lambda e: self.value(e, site))
+
+    def when(self, access: Access) -> Term:
+        """When an access happens in this run of its site."""
+        if access.write:
+            return z3.BoolVal(True)
+        found = self.evaluated(access.site)[id(access.node)]
+        return z3.BoolVal(True) if found is None else found
+
+    def shape(self, buffer: Buffer, frame: Frame | None) -> tuple[Term, ...]:
+        """The dims of a buffer as seen from a frame."""
+        begin = beginning(buffer, frame)
+        if begin is None:
+            return tuple(self.query.dim(d) for d in buffer.shape)
+        return self.shapes[begin]
+
+    def indices(self, access: Access) -> tuple[Term, ...]:
+        return tuple(self.value(i, access.site) for i in access.indices)
+
+    def place(self, buffer: Buffer, indices: Sequence[Term], frame: Frame | None) -> Place:
+        """The element of memory that an element of a buffer is, and what must hold for it to exist."""
+        claims: list[Term] = []
+        own: list[Term] = [_within(i, d) for i, d in zip(indices, self.shape(buffer, frame), strict=True)]
+        flat: Term | None = None
+        at = tuple(indices)
+        names: list[tuple[Buffer, tuple[Term, ...] | None, Term | None, tuple[Term, ...]]] = []
+        begin = beginning(buffer, frame)
+        while begin is not None and isinstance(begin.what, Window):
+            names.append((buffer, at if flat is None else None, flat, self.shape(buffer, frame)))
+            view, site = begin.what.view, begin.what.site
+            source = self.shape(view.source, begin.parent)
+            firsts = starts_of(view)
+            if begin.what.direct and flat is None and firsts is not None:
+                starts = [self.value(s, site) for s in firsts]
+                first = len(starts) - len(at)
+                at = (*starts[:first], *(s + i for s, i in zip(starts[first:], at, strict=True)))
+            else:
+                if flat is not None:  # the element `flat` of the view, found again from its number
+                    at = _unravelled(self.query.terms, flat, self.shape(buffer, frame))
+                flat = self.value(view.offset, site)
+                for i, s in zip(at, view.strides, strict=True):
+                    flat = flat + i * self.value(s, site)
+                claims.append(_within(flat, _product(source)))
+            buffer, frame = view.source, begin.parent
+            begin = beginning(buffer, frame)
+            if flat is not None and len(source) == 1:
+                at, flat = (flat,), None
+        names.append((buffer, at if flat is None else None, flat, self.shape(buffer, frame)))
+        return Place(*names[-1], own, claims, names[:-1])
+
+    def element(self, access: Access) -> Place:
+        return self.place(access.buffer, self.indices(access), access.site.frame)
+
+
+@dataclass(frozen=True)
+class Place:
+    """An element of memory: by indices, or by its number in row-major order."""
+
+    buffer: Buffer
+    indices: tuple[Term, ...] | None
+    flat: Term | None
+    shape: tuple[Term, ...]
+    own: Sequence[Term]
+    """That the indices lie within the buffer that was named, for each dimension."""
+    claims: Sequence[Term]
+    """That the views' elements lie within their sources."""
+    above: Sequence[tuple[Buffer, tuple[Term, ...] | None, Term | None, tuple[Term, ...]]]
+    """The same element as one of each view on the way."""
+
+    def names(self, terms: Terms) -> list[tuple[Buffer, tuple[Term, ...]]]:
+        """The element under each of its names, by indices."""
+        own = (self.buffer, self.indices, self.flat, self.shape)
+        return [(b, at if at is not None else _unravelled(terms, flat, shape)) for b, at, flat, shape in (*self.above, own)]
+
+    def number(self) -> Term:
+        if self.indices is None:
+            return self.flat
+        result = z3.IntVal(0)
+        for i, d in zip(self.indices, self.shape, strict=True):
+            result = result * d + i
+        return result
+
+    def equals(self, other: Place) -> Term:
+        """Whether two elements of one buffer are one, both in bounds."""
+        if self.indices is None or other.indices is None:
+            return self.number() == other.number()
+        return z3.And(*(a == b for a, b in zip(self.indices, other.indices, strict=True)))
+
+
+def instantiate(
+    query: Query, frame: Frame | None, given: Mapping[Frame, Term], numbers: dict[tuple[int, int], int]
+) -> Instance:
+    """A run of what is inside a frame: loops have the given values, else new unknown ones."""
+    made = Instance(query, numbers, dict(query.symbols))
+    for f in chain(frame):
+        enter(made, f, given.get(f))
+    return made
+
+
+def enter(made: Instance, frame: Frame, given: Term | None) -> None:
+    """One frame further inside."""
+    terms = made.query.terms
+    match frame.what:
+        case Loop(stmt=stmt, site=site):
+            start = z3.IntVal(0) if stmt.start is None else made.value(stmt.start, site)
+            extent = made.value(stmt.extent, site)
+            v = terms.fresh(stmt.var.name) if given is None else given
+            made.guards += [start <= v, v < start + extent]
+            made.env[stmt.var] = made.loops[frame] = v
+        case Again(var=var):
+            v = terms.fresh(var.name) if given is None else given
+            made.guards.append(v >= 0)
+            made.env[var] = made.loops[frame] = v
+        case Guard(condition=condition, positive=positive, site=site):
+            holds = made.value(condition, site)
+            made.guards.append(holds if positive else z3.Not(holds))
+        case Fact(condition=condition, site=site):
+            made.facts.append(made.value(condition, site))
+        case Let(var=var, value=value, site=site):
+            made.env[var] = made.value(value, site)
+        case Life(buffer=buffer, site=site):
+            made.shapes[frame] = tuple(made.query.dim(d, made, site) for d in buffer.shape)
+        case Window(view=view, site=site):
+            made.shapes[frame] = tuple(made.query.dim(d, made, site) for d in view.buffer.shape)
+            made.facts += [made.value(c.low, site) <= made.value(c.high, site) for c in matching(view)]
+
+
+def starts_of(view: View) -> tuple[Expr, ...] | None:
+    """Where in its source a view may begin, in each dimension: what it was written as, or the very first element."""
+    if view.region is not None:
+        return view.region.starts
+    first = isinstance(view.offset, Const) and int(view.offset.value) == 0
+    return (const(0),) * len(view.source.shape) if first and len(view.strides) <= len(view.source.shape) else None
+
+
+def _within(index: Term, size: Term) -> Term:
+    return z3.And(0 <= index, index < size)
+
+
+def _product(dims: Sequence[Term]) -> Term:
+    return reduce(lambda a, b: a * b, dims, z3.IntVal(1))
+
+
+def _unravelled(terms: Terms, flat: Term, shape: Sequence[Term]) -> tuple[Term, ...]:
+    found: list[Term] = []
+    for d in reversed(shape[1:]):
+        flat, rest = terms.divided(flat, d)
+        found.insert(0, rest)
+    return (flat, *found) if shape else ()
