@@ -105,7 +105,7 @@ CASES = [
         convolution("1x4x16x16", "8x4x3x3", "1x8x16x16", 1, 1),
     ),
     Case(
-        "depthwise", "nn.conv2d", {"padding": (1, 1, 1, 1), "groups": 32}, ((1, 16, 16, 16), (16, 1, 3, 3)),
+        "depthwise", "nn.conv2d", {"padding": (1, 1, 1, 1), "groups": 16}, ((1, 16, 16, 16), (16, 1, 3, 3)),
         16 * 256 * 9, convolution("1x16x16x16", "16x1x3x3", "1x16x16x16", 1, 16),
     ),
     Case("softmax", "nn.softmax", {}, ((32, 128),), 4 * 32 * 128, SOFTMAX, exact=False),
