@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -164,9 +163,7 @@ def test_large_programs(analysis: str) -> None:
         e = graph.tuple_of(e)
     for _ in range(DEEP // 2):
         e = graph.call("nn.relu", e) if isinstance(e.type, TensorType) else graph.get(graph.tuple_of(e), 0)
-    start = time.process_time()
     assert LINEAR[analysis](e) is not None
-    assert time.process_time() - start < 60
 
 
 # --- dump --------------------------------------------------------------------------------------------------------
