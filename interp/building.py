@@ -50,12 +50,18 @@ DEEPEST = 40
 MOST_ITEMS = 20_000
 
 
-def build(func: PrimFunc, dims: Mapping[Var, int], scalars: Mapping[Var, Any] | None = None) -> Blocks:
-    """`func` at `dims` and `scalars` as blocks. Raises `Unplanned` for what only the definition can say: ill-scoped or too deep."""
+def build(
+    func: PrimFunc, dims: Mapping[Var, int], scalars: Mapping[Var, Any] | None = None, *, split: bool = True
+) -> Blocks:
+    """`func` at `dims` and `scalars` as blocks; loops whose variable is divided become two if `split`.
+
+    Raises `Unplanned` for what only the definition can say: ill-scoped or too deep.
+    """
     builder = _Builder(func, dims, scalars or {})
     builder.run()
     blocks = builder.blocks
-    split_loops(blocks)
+    if split:
+        split_loops(blocks)
     if depth_of(blocks.body) > DEEPEST:
         raise Unplanned(f"more than {DEEPEST} nested loops")
     return blocks

@@ -252,7 +252,7 @@ class Values:
             name = self.function(operation(op).meaning, f"m_{op}")
             call = f"{name}({', '.join(map(self.aligned, args))})"
             # a reinterpretation of bits is a window on its operand
-            result = self.plain(f"array({call})[()]" if op in ("bits_of", "float_of") else call, args)
+            result = self.plain(f"array({call})[()]" if operation(op).result == "bits" else call, args)
         for t in dying:
             self.release(t)
         return result

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from assay.interp import tensor
 from assay.interp.named_sizes import Sizes
 from assay.interp.room import memory
-from assay.interp.values import Frame, Value, plain
+from assay.interp.values import Event, Externs, Frame, Value, plain
 from assay.semantics.bounds import Bounded
 from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.graph import CallTIR
@@ -32,8 +32,12 @@ class Kernel(Protocol):
 class Filler:
     """Runs the tensor functions of a module. Symbols that only results have as dims are handed over as scalars."""
 
-    def __init__(self, module: Module, kernel: Kernel, known: Sizes, bounds: bool) -> None:
+    def __init__(
+        self, module: Module, kernel: Kernel, known: Sizes, bounds: bool, externs: Externs, trace: list[Event]
+    ) -> None:
         self.module = module
+        self.externs = externs
+        self.trace = trace
         self.bounds = bounds
         self.kernel = kernel
         self.known = known
@@ -64,7 +68,9 @@ class Filler:
         try:
             # host functions are short, and each run may bring other sizes: not worth compiling
             kernel: Kernel = tensor.run if func.attrs.get("host") is True else self.kernel
-            more: dict[str, Any] = {"functions": self.module.kernels} if called(func) else {}
+            more: dict[str, Any] = {}
+            if called(func):
+                more = {"functions": self.module.kernels, "externs": self.externs, "trace": self.trace}
             with memory():
                 out = tuple(kernel(func, arrays, scalars=scalars, **more))
         except Trap as trap:

@@ -71,6 +71,8 @@ from assay.semantics.graph.sizes import has_explicit_shapes
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol, show, variables
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.calls import called
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order
 
@@ -149,10 +151,14 @@ class _Evaluator:
         self.trace = [] if trace is None else trace
         self.scopes: dict[int, Scopes] = {}
         self.known = Sizes()
-        self.filler = Filler(module, kernel, self.known, bounds)
+        self.filler = Filler(module, kernel, self.known, bounds, self.externs, self.trace)
         for d in module.definitions.values():
             if isinstance(d, Function):
                 self.check_externs(d)
+            elif isinstance(d, PrimFunc):
+                for c in called(d):
+                    if c.extern and c.function not in self.externs:
+                        raise Invalid(f"no function was given for the extern {c.function}", where=c.span, label="extern.C1")
 
     def check_externs(self, function: Function) -> None:
         for node in post_order(function):

@@ -115,6 +115,36 @@ def _choose_lanes(plan: Plan) -> None:
     _cut(plan, plan.blocks.body, lane, max(1, LANE_BYTES // widest))
 
 
+CALL, LANE, SCALAR = 1200.0, 1.5, 100.0
+"""What a step costs in nanoseconds, about: a NumPy call, each lane in it, and straight-line Python."""
+SCATTERED = 8
+"""How many times as much a step costs whose lanes go by index."""
+UNKNOWN = 16
+"""How often a loop is taken to run whose trip count is not known."""
+
+
+def lanes_pay(plan: Plan) -> bool:
+    """Whether lanes are likely faster than one operation after another: not where there are few of them."""
+    lanes, straight = 0.0, 0.0
+    stack: list[tuple[Block, float, float, bool]] = [(plan.blocks.body, 1.0, 1.0, False)]
+    while stack:
+        block, calls, width, scattered = stack.pop()
+        for item in block:
+            slow = scattered or item in plan.scattered
+            steps = sum(1 for e in expressions(item) for _ in post_order(e)) + 1
+            lanes += steps * calls * (CALL + LANE * width) * (SCATTERED if slow else 1)
+            straight += steps * calls * width * SCALAR
+            for part in inner(item):
+                trips = 1.0
+                if isinstance(item, (Loop, Repeat)):
+                    trips = float(item.most if isinstance(item, Loop) and item.most is not None else UNKNOWN)
+                at_once = trips if slow and isinstance(item, Loop) and item.independent else 1.0
+                if isinstance(item, Loop) and item in plan.lane and not slow:
+                    at_once = min(trips, float(plan.lane[item]))
+                stack.append((part, calls * trips / max(1.0, at_once), width * at_once, slow))
+    return lanes <= straight
+
+
 def _buffers(plan: Plan) -> set[Buffer]:
     return {a.buffer for a in plan.regions.accesses.values()}
 

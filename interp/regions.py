@@ -6,7 +6,7 @@ not shown is checked on the run, or not vectorised: nothing is believed because 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,6 +18,8 @@ from assay.semantics.walk import post_order
 
 MOST_PAIRS = 40_000
 MOST_BOXES = 64
+MOST_OPEN = 16
+"""So many pairs of accesses in one loop are asked about at most."""
 
 
 @dataclass(eq=False)
@@ -103,8 +105,15 @@ class Regions:
     """Buffers of which the run must remember what was written."""
 
 
-def analyse(blocks: Blocks) -> Regions:
-    """The accesses of a function, what is shown to be in bounds, and what to have been written."""
+Decider: TypeAlias = Callable[[Access, Access, Loop], bool]
+"""Whether two accesses, one of them a write, are shown not to touch one element in different iterations of a loop."""
+
+
+def analyse(blocks: Blocks, ask: Decider | None = None) -> Regions:
+    """The accesses of a function, what is shown to be in bounds, to have been written, and to be independent.
+
+    `ask` decides about two accesses in a loop where their affine forms do not; without it they are taken to meet.
+    """
     found = Regions()
     read_only = {*blocks.inputs, *blocks.constants}
     for item in walk(blocks.body):
@@ -121,7 +130,7 @@ def analyse(blocks: Blocks) -> Regions:
             found.shadowed.add(b)
     for item in walk(blocks.body):
         if isinstance(item, Loop):
-            item.independent = independent(item, found, blocks.ranges)
+            item.independent = independent(item, found, blocks.ranges, ask)
     return found
 
 
@@ -203,7 +212,7 @@ def _with(boxes: tuple[Box, ...], new: Box) -> tuple[Box, ...]:
 # --- independence ------------------------------------------------------------------------------------------------
 
 
-def independent(loop: Loop, found: Regions, ranges: Ranges) -> bool:
+def independent(loop: Loop, found: Regions, ranges: Ranges, ask: Decider | None = None) -> bool:
     """Whether no two iterations of the loop touch a common element that one of them writes.
 
     Buffers that begin inside the loop are each iteration's own.
@@ -213,19 +222,29 @@ def independent(loop: Loop, found: Regions, ranges: Ranges) -> bool:
     bound = {i.var for i in items if isinstance(i, (Loop, Bind))} | {loop.var}
     nodes = [n for i in items for e in expressions(i) for n in loads_in(e)]
     nodes += [i for i in items if isinstance(i, Write)]  # type: ignore[misc]
-    by_buffer: dict[Buffer, dict[tuple[object, ...], Access]] = {}
+    by_buffer: dict[Buffer, dict[tuple[object, ...], list[Access]]] = {}
     for node in nodes:
         a = found.accesses[id(node)]
         if a.buffer not in own:
-            by_buffer.setdefault(a.buffer, {}).setdefault((a.forms, a.write), a)
+            by_buffer.setdefault(a.buffer, {}).setdefault((a.forms, a.write), []).append(a)
+    open_pairs: list[tuple[Access, Access]] = []
     for group in by_buffer.values():
-        writes = [a for a in group.values() if a.write]
+        writes = [same for same in group.values() if same[0].write]
         if len(writes) * len(group) > MOST_PAIRS:
             return False
         for w in writes:
-            if not all(_apart(w, a, loop.var, bound, ranges) for a in group.values()):
-                return False
-    return True
+            for others in group.values():
+                if not _apart(w[0], others[0], loop.var, bound, ranges):
+                    # what guards them may differ, so each is a question of its own
+                    open_pairs += [(x, y) for x in w for y in others if not (y.write and _before(y, x, w, others))]
+                    if ask is None or len(open_pairs) > MOST_OPEN:
+                        return False
+    return all(ask is not None and ask(x, y, loop) for x, y in open_pairs)
+
+
+def _before(y: Access, x: Access, w: list[Access], others: list[Access]) -> bool:
+    """Whether the pair of two writes was taken in the other order already."""
+    return w is others and others.index(y) < w.index(x)
 
 
 def _apart(a: Access, b: Access, var: Var, bound: set[Var], ranges: Ranges) -> bool:

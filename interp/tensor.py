@@ -20,6 +20,7 @@ from assay.interp.memory import Memory, read_only
 from assay.interp.values import Event, Externs, render
 from assay.interp.watching import Box, Boxes, Declared, Lanes, Race
 from assay.interp.windows import Window, as_bits, check_alignment, check_scope, wrong_thread
+from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, convert, evaluate, operation
 from assay.semantics.tensor import (
@@ -48,6 +49,8 @@ from assay.semantics.tensor.calls import DEEPEST, activation, callee
 from assay.semantics.tensor.places import first_place, is_placed, is_private
 from assay.semantics.tensor.regions import concerned, is_checked, matching
 from assay.semantics.walk import post_order
+
+NUMBERS = frozenset(d.numpy for d in DTYPES.values())
 
 
 class Unfinished(Exception):
@@ -176,7 +179,7 @@ class _Run:
             case LetStmt():  # E8
                 self.env[node.var] = self.value(node.value)
                 yield node.body
-                del self.env[node.var]
+                self.env.pop(node.var, None)  # gone already if a let inside names the same variable
             case Allocate():  # E9
                 self.allocate(node.buffer)
                 yield node.body
@@ -209,7 +212,8 @@ class _Run:
         if node.kind in INDEPENDENT:
             self.races.append((watch, len(self.positions)))
         for i in range(extent):
-            self.env[node.var] = number(i) if start is None else start + number(i)
+            count = number(i) if i <= node.var.dtype.max else convert(np.int64(i), node.var.dtype)
+            self.env[node.var] = count if start is None else start + count
             self.loops[node.var] = None
             watch.now = i
             yield node.body
@@ -284,10 +288,16 @@ class _Run:
         args = [handed[k] if k in handed else self.value(a) if isinstance(a, Expr) else a for k, a in enumerate(node.args)]
         if self.trace is not None:
             self.trace.append(Event("extern", node.function, tuple(np.array(a) if k in handed else a for k, a in enumerate(args))))
-        self.externs[node.function](*args)
+        at = None if node.result is None else tuple(self.value(i) for i in node.result.indices)
+        given = self.externs[node.function](*args)
         for buffer, array in zip(node.buffers, handed.values(), strict=True):
             for index in np.ndindex(array.shape) if array.flags.writeable else ():
                 self.store(buffer, index, array[index])
+        if node.result is not None and at is not None:
+            number = np.asarray(given)
+            if number.shape or number.dtype.kind not in "biuf" and number.dtype not in NUMBERS:
+                raise Trap("shape", f"{node.function} returns no {node.result.dtype}", where=node.span, label="call.T1")
+            self.store(node.result.buffer, at, convert(number[()], node.result.dtype))
 
     def handed(self, buffer: Buffer) -> Array:
         """A buffer as an extern sees it: a copy, in which what was not written is 0."""

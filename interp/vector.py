@@ -1,9 +1,10 @@
 """The vector interpreter of the tensor IR: the definition's results bit for bit, whole loops at a time (rule M10).
 
-A loop runs as lanes of NumPy arrays only where its iterations were shown independent, whatever its kind says; serial
-loops stay loops, so that reductions keep their order. Every access is checked: in bounds and definitely written, once
-for all where that is shown from the indices, otherwise on the run. See specs/interp.md, "Vector", and
-`assay.interp.plan` for how.
+A loop runs as lanes of NumPy arrays only where its iterations were shown independent, whatever its kind says: by affine
+forms, by z3 where these do not tell. Other loops stay loops, so that reductions keep their order; where they are most of
+the work the function becomes straight-line Python, and what that cannot say is run by the definition. Every access is
+checked: in bounds and definitely written, once for all where that is shown from the indices, otherwise on the run. See
+specs/interp.md, "Vector", and `assay.interp.plan` and `assay.interp.straight` for how.
 
     (c,) = run(matmul, [a, b])
 """
@@ -12,18 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from assay.interp import tensor
+from assay.interp.asking import Asking
 from assay.interp.binding import Array, bind_dims, bind_scalars, check_shape, shape_at
 from assay.interp.blocks import Unplanned
 from assay.interp.building import build
 from assay.interp.emit import Kernel, compile_plan
-from assay.interp.plan import make_plan
+from assay.interp.plan import Plan, lanes_pay, make_plan
 from assay.interp.regions import analyse
+from assay.interp.straight import compile_straight
 from assay.interp.values import Event, Externs
 from assay.semantics.errors import Crash, Invalid, Trap, Unsupported
 from assay.semantics.scalar import Var
@@ -34,14 +37,21 @@ from assay.semantics.tensor.calls import called, without_calls
 RETRACE = 200_000
 """A run that traps is repeated by the definition for this many statements, so that it names the first trap."""
 
+Way: TypeAlias = Literal["lanes", "straight"]
+WAYS: tuple[Way, ...] = ("lanes", "straight")
+
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A function at given dims: its kernel and its source, or why the definition must run it."""
+    """A function at given dims: its kernel, its source and which way it runs; or, without a kernel, the definition does.
+
+    `reason` says why no way, or not the first of those allowed, was taken.
+    """
 
     kernel: Kernel | None
     source: str
     reason: str = ""
+    way: Way | None = None
 
 
 _compiled: WeakKeyDictionary[PrimFunc, dict[tuple[Any, ...], Compiled]] = WeakKeyDictionary()
@@ -57,6 +67,7 @@ def run(
     functions: Mapping[str, PrimFunc] | None = None,
     externs: Externs | None = None,
     trace: list[Event] | None = None,
+    ways: tuple[Way, ...] = WAYS,
 ) -> tuple[Array, ...]:
     """The outputs of `func` on `inputs` and `scalars`, as `assay.interp.tensor.run` defines them, bit for bit (but for NaN payloads).
 
@@ -64,7 +75,7 @@ def run(
     must be C-contiguous and of the right shapes and dtypes, and must not overlap the inputs. `functions`, `externs` and
     `trace` are for calls, as in the definition, which runs what calls an extern or itself. Invalid and Trap as in
     the definition. A trap is the definition's own if that is reached within `RETRACE` statements; beyond, it may be
-    another one of the function's traps.
+    another one of the function's traps. `ways` are those that may be taken; with none of them the definition runs.
     """
     dims = bind_dims(func, inputs, scalars)
     if outputs is None:
@@ -73,7 +84,7 @@ def run(
         outputs = list(outputs)
     _check_given(func, outputs, scratch, dims)
     flat = _without_calls(func, functions or {})
-    compiled = Compiled(None, "", "it calls an extern or itself") if flat is None else compile_function(flat, inputs, scalars)
+    compiled = Compiled(None, "", "it calls an extern or itself") if flat is None else compile_function(flat, inputs, scalars, ways)
     try:
         if compiled.kernel is None or flat is None:
             known = {"functions": functions, "externs": externs, "trace": trace}
@@ -88,27 +99,53 @@ def run(
         if compiled.kernel is None:
             raise
         try:
-            # lanes meet traps in another order than the definition does
+            # the kernel may meet traps in another order than the definition does
             tensor.run(func, inputs, scalars=scalars, limit=RETRACE, functions=functions)
         except tensor.Unfinished:
             raise trap.at(func.name) from None
-        raise Crash(f"{func.name}: lanes trap where the definition does not: {trap}") from trap
+        raise Crash(f"{func.name}: the kernel traps where the definition does not: {trap}") from trap
 
 
-def compile_function(func: PrimFunc, inputs: Sequence[Array], scalars: Sequence[Any] = ()) -> Compiled:
+def compile_function(
+    func: PrimFunc, inputs: Sequence[Array], scalars: Sequence[Any] = (), ways: tuple[Way, ...] = WAYS
+) -> Compiled:
     """How `func` runs on inputs of these shapes. It is compiled once for each binding of its symbolic dims and scalars."""
     dims = bind_dims(func, inputs, scalars)
     values = bind_scalars(func, scalars)
     versions = _compiled.setdefault(func, {})
-    key = (*dims.values(), *(x.tobytes() for x in values.values()))
+    key = (ways, *dims.values(), *(x.tobytes() for x in values.values()))
     if key not in versions:
-        try:
-            blocks = build(without_blocks(func), dims, values)
-            kernel, source = compile_plan(make_plan(blocks, analyse(blocks)))
-            versions[key] = Compiled(kernel, source)
-        except (Unplanned, Unsupported) as reason:
-            versions[key] = Compiled(None, "", str(reason))
+        versions[key] = _compile(func, dims, values, ways)
     return versions[key]
+
+
+def _compile(func: PrimFunc, dims: Mapping[Var, int], values: Mapping[Var, Any], ways: tuple[Way, ...]) -> Compiled:
+    """Lanes where they pay, else straight-line code, else lanes all the same; else nothing, with every reason."""
+    reasons: dict[str, None] = {}
+    plan: Plan | None = None
+    try:
+        plain = without_blocks(func)
+    except Unsupported as reason:
+        return Compiled(None, "", str(reason))
+    if "lanes" in ways:
+        try:
+            blocks = build(plain, dims, values)
+            plan = make_plan(blocks, analyse(blocks, Asking(blocks)))
+        except (Unplanned, Unsupported) as reason:
+            reasons[str(reason)] = None
+    if "straight" in ways and (plan is None or not lanes_pay(plan)):
+        if plan is not None:
+            reasons["too few lanes"] = None
+        try:
+            blocks = build(plain, dims, values, split=False)
+            kernel, source = compile_straight(blocks, analyse(blocks, Asking(blocks)))
+            return Compiled(kernel, source, "; ".join(reasons), "straight")
+        except (Unplanned, Unsupported) as reason:
+            reasons[str(reason)] = None
+    if plan is None:
+        return Compiled(None, "", "; ".join(reasons))
+    kernel, source = compile_plan(plan)
+    return Compiled(kernel, source, way="lanes")
 
 
 _calls: WeakKeyDictionary[PrimFunc, bool] = WeakKeyDictionary()

@@ -3,6 +3,9 @@
 Calls of one operator with equal attributes and operand types share one kernel. Views (reshape and its like) stay: they
 are names for bytes, not work. Where sizes may be symbolic, a kernel takes them from its buffers, and those that no
 operand tells as scalars.
+
+A tensor function that graph functions call has no calls afterwards: what it calls is written out where it is called, so
+that every stage from here on sees all memory that a step needs. One that calls an extern, or itself, is Unsupported.
 """
 
 from __future__ import annotations
@@ -16,15 +19,16 @@ from typing import Any, TypeAlias
 from assay.lower.chains import is_closed
 from assay.lower.kernels import build
 from assay.semantics.errors import Unsupported
-from assay.semantics.graph import Call, Expr, Function, call_tir
+from assay.semantics.graph import Call, CallTIR, Expr, Function, call_tir
 from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim
 from assay.semantics.graph.sizes import dims_in, sizes_in
 from assay.semantics.module import Definition, Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Expr as Scalar, Interner, Var as Symbol
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.calls import without_calls
 from assay.semantics.types import TensorType, flatten, symbols
-from assay.semantics.walk import rewrite
+from assay.semantics.walk import post_order, rewrite
 
 Strategy: TypeAlias = Callable[[Call, str], PrimFunc | None]
 """A kernel of the given name for an operator's call, or None for the usual one. The check holds it to the operator."""
@@ -72,7 +76,19 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
             new = rewrite(root, change)
             assert isinstance(new, Function)
             definitions[name] = new
+    kernels = {n: d for n, d in definitions.items() if isinstance(d, PrimFunc)}
+    for name in _used(definitions):
+        definitions[name] = without_calls(kernels[name], kernels)
     return replace(module, definitions=definitions)
+
+
+def _used(definitions: Mapping[str, Definition]) -> list[str]:
+    """The tensor functions that graph functions call."""
+    found: dict[str, None] = {}
+    for d in definitions.values():
+        if isinstance(d, Function):
+            found.update((n.func, None) for n in post_order(d) if isinstance(n, CallTIR) and n.func in definitions)
+    return [n for n in found if isinstance(definitions[n], PrimFunc)]
 
 
 def _untold(node: Call, operands: Sequence[TensorType]) -> tuple[Symbol, ...]:

@@ -87,6 +87,8 @@ def run(
     given = load(inputs) if inputs else {}
     if is_text(model):
         if as_text:
+            if output is not None or inputs is not None or dim or extern or function is not None:
+                raise Invalid("--text writes the whole module and runs nothing: of the other options, only --module goes with it", label="cli.C3")
             sys.stdout.write(show_module(load_text(model, module_name)))
             return
         show_text_run(run_text(load_text(model, module_name), function, given, seed, parse_dims(dim), load_externs(extern)), output)

@@ -25,6 +25,7 @@ from assay.semantics.types import TensorType, symbols, with_dims
 from assay.semantics.walk import post_order
 from assay.verify.evidence import Evidence, plural, proved, refuted, tested
 from assay.verify.inputs import complete
+from assay.verify.kept import changed_beside
 from assay.verify.legalize_check import outside
 from assay.verify.numbering import Table, Undecided, number_function
 
@@ -38,12 +39,14 @@ def check_partition(source: Module, target: Module) -> Evidence:
     for region in found:
         if region.function is not target.definitions.get(region.symbol):
             return refuted("proved", f"{region.symbol} is not the definition of that name")
+        if region.symbol in source.definitions:
+            return refuted("proved", f"definition {region.symbol} has changed: it is a region now")
         odd = next((n for n in post_order(region.function) if acts(n) or _may_fail(n, target)), None)
         if odd is not None:
             return refuted("proved", f"{region.symbol} acts or may trap: an engine cannot")
-    for name in source.definitions:
-        if name not in target.definitions:
-            return refuted("proved", f"definition {name} is gone")
+    changed = changed_beside(source, target)
+    if changed:
+        return refuted("proved", changed)
     whole = {r.symbol: r.function for r in found}
     for name, d in target.definitions.items():
         before = source.definitions.get(name)

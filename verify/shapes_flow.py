@@ -294,7 +294,7 @@ class Flow:
                 return env[e]
             if isinstance(e, Load):
                 (index,) = e.indices
-                at = memory[e.buffer][int(index.value)] if isinstance(index, Const) else None
+                at = memory[e.buffer][_slot(index, memory[e.buffer], node)] if isinstance(index, Const) else None
                 if at is None:
                     raise Wrong(f"{node.func} reads {e} before it is written")
                 return at
@@ -303,7 +303,7 @@ class Flow:
         for stmt in _straight(kernel):
             match stmt:
                 case Store(buffer=buffer, indices=(Const() as index,)) if buffer is out:
-                    slot, value = int(index.value), rewrite(stmt.value, change)
+                    slot, value = _slot(index, heap, node), rewrite(stmt.value, change)
                     if heap[slot] is not None:
                         raise Wrong(f"{node.func} writes slot {slot} twice")
                     heap[slot] = value
@@ -432,6 +432,12 @@ class Flow:
 
 def _name(of: Expr) -> str:
     return of.name if isinstance(of, (Var, GlobalVar)) else show_head(of)
+
+
+def _slot(index: Const, of: Sequence[Scalar | None], node: CallTIR) -> int:
+    if not 0 <= index.value < len(of):
+        raise Wrong(f"{node.func} looks for slot {index.value} of {len(of)}")
+    return int(index.value)
 
 
 def _straight(kernel: PrimFunc) -> Sequence[Stmt]:

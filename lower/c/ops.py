@@ -18,13 +18,14 @@ from assay.lower.c.tables import float_literal, integer_literal, storage
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Crash
 from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const
+from assay.semantics.scalar.arithmetic import FLOAT_OF
 
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 PLAIN = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 BITWISE = {"bitand": "&", "bitor": "|", "bitxor": "^"}
 DIVIDE = {"floordiv": "/", "floormod": "%", "truncdiv": "/", "truncmod": "%"}
 SHIFT = {"shl": "<<", "shr": ">>"}
-LIBM = {"sqrt": "sqrt", "rint": "rint", "floor": "floor", "ceil": "ceil", "abs": "fabs"}
+LIBM = {"sqrt": "sqrt", "rint": "rint", "floor": "floor", "ceil": "ceil", "abs": "fabs", "fmod": "fmod", "fma": "fma"}
 SHORT = {"float16": "f16", "bfloat16": "bf16"}
 SIGNED = ("int", "int32_t", "int64_t", "float", "double")
 """Types of which an expression is never taken for another one: no cast is needed around it."""
@@ -162,11 +163,23 @@ class Ops:
             if op == "not":
                 return Code(f"!{args[0].at(ATOM)}", "int", LOW)
             return Code(f"{args[0].operand} {'&&' if op in ('and', 'min') else '||'} {args[1].operand}", "int", LOW)
-        if op in ("bits_of", "float_of"):
-            return Code(f"{self.library.use(op)}({args[0].text})", "int64_t" if op == "bits_of" else "double")
+        if op == "bits_of" or op in FLOAT_OF:
+            return self._reinterpreted(node, args[0])
         if node.dtype.is_float:
             return self._float(node, args, type_)
         return self._integer(node, args, type_, known)
+
+    def _reinterpreted(self, node: Apply, arg: Code) -> Code:
+        """The bits of a float as an integer of its width, or the other way round."""
+        narrow, bits = node.dtype if node.op in FLOAT_OF else node.args[0].dtype, node.dtype.bits
+        if bits == 64:
+            whole = convert(arg, "int64_t") if node.op in FLOAT_OF else arg
+            return Code(f"{self.library.use(node.op)}({whole.text})", "int64_t" if node.op == "bits_of" else "double")
+        if node.op in FLOAT_OF:
+            helper = self.library.use("f32" if bits == 32 else f"load_{SHORT[narrow.name]}")
+            return Code(f"{helper}({convert(arg, f'uint{bits}_t').text})", "float")
+        helper = self.library.use("bits_f32" if bits == 32 else f"store_{SHORT[narrow.name]}")
+        return Code(f"(int{bits}_t){helper}({arg.text})", f"int{bits}_t", UNARY)
 
     # --- floats --------------------------------------------------------------------------------------------------
 
@@ -183,9 +196,13 @@ class Ops:
             return Code(f"-{args[0].at(ATOM)}", type_, UNARY)
         if op in ("min", "max"):
             return self._extreme(node, args, type_)
+        if op == "fma" and of.name in SHORT:
+            name = self.library.math("fma")
+            wide = Code(f"{name}({', '.join(convert(a, 'double').text for a in args)})", "double")
+            return self.rounded(Code(f"{self.library.use('odd_f64')}({wide.text})", "float"), of)
         if op in LIBM:
             name = self.library.math(LIBM[op] + ("f" if type_ == "float" else ""))
-            code = Code(f"{name}({args[0].text})", type_)
+            code = Code(f"{name}({', '.join(a.text for a in args)})", type_)
             return self.rounded(code, of) if op == "sqrt" else code
         if op in TRANSCENDENTAL:
             return Code(f"{self.transcendental(op, of)}({', '.join(a.text for a in args)})", type_)

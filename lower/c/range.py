@@ -269,8 +269,8 @@ def _reach(node: Apply, args: list[Known]) -> Interval:
             return max(a.low, b.low), max(a.high, b.high)
         case op if op in QUOTIENTS and b.low >= 0 and b.high > 0:
             return _divide(node.op, a, Known(max(b.low, 1), b.high))  # 0 has trapped
-        case "bitand" if a.low >= 0 and b.low >= 0:
-            return 0, min(a.high, b.high)
+        case "bitand" if a.low >= 0 or b.low >= 0:
+            return 0, min(x.high for x in (a, b) if x.low >= 0)
         case "shl" if b.low >= 0 and b.high < 64:
             corners = [x << y for x, y in product((a.low, a.high), (b.low, b.high))]
             return min(corners), max(corners)

@@ -8,7 +8,7 @@ from math import prod
 
 from assay.lower.kernels.common import highest, lowest
 from assay.lower.loops.dependence import Access, Nest, conjuncts, ranges
-from assay.lower.loops.nests import constant
+from assay.lower.loops.nests import constant, number, wide
 from assay.lower.loops.rewriting import changed, loop, put, renewed
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
@@ -31,6 +31,7 @@ from assay.semantics.tensor import (
     store,
     when,
 )
+from assay.semantics.tensor.places import is_private
 from assay.semantics.walk import post_order, rewrite
 
 MOST_ELEMENTS = 1 << 20
@@ -76,8 +77,9 @@ def cache_read(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> P
     if any(a.write for a in uses):
         raise Invalid(f"cache_read of {buffer} at {at}: it is stored to there, {uses[0]}", label="loops.C10")
     tile = _tile(func, old, uses, f"cache_read of {buffer} at {at}")
+    known = ranges(func)
     constants = {s.buffer for s in program_order(func.body) if isinstance(s, AllocateConst)}
-    if target not in func.inputs and target not in constants and not any(_dense(old, a, tile) for a in uses):
+    if target not in func.inputs and target not in constants and not any(_dense(old, a, tile, known) for a in uses):
         raise Unsupported(
             f"cache_read of {buffer} at {at}: not all of the tile is surely read, so it may hold what was not written",
             label="loops.C10",
@@ -97,15 +99,20 @@ def cache_write(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> 
     uses = [a for a in Nest(func, old.body, read_only=True).accesses if a.buffer is target]
     what = f"cache_write of {buffer} at {at}"
     tile = _tile(func, old, uses, what)
+    known = ranges(func)
     first = _first_store(old.body, target)
-    if first is None or not any(a.write and a.indices == first.indices and _dense(old, a, tile) for a in uses):
+    if first is None or not any(a.write and a.stmt is first and _dense(old, a, tile, known) for a in uses):
         raise Unsupported(f"{what}: not all of the tile is surely written, or not at first", label="loops.C10")
     own = [n for e in first.expressions for n in post_order(e) if isinstance(n, Load) and n.buffer is target]
-    forms = _forms(first.indices, ranges(func))
-    assert forms is not None
-    if any(_forms(n.indices, ranges(func)) != forms for n in own):
+    if any(_forms(n.indices, known) != _forms(first.indices, known) for n in own):
         raise Unsupported(f"{what}: the first store reads other elements than its own", label="loops.C10")
     local = Buffer(f"{buffer}_tile", tile.lengths, target.dtype, scope)
+    for s in program_order(old.body):
+        if is_private(local) and isinstance(s, For) and s.kind == "parallel" and any(a.write and a.stmt in program_order(s) for a in uses):
+            raise Invalid(
+                f"{what}: the parallel loop over {s.var.name} inside stores to it, and scope {scope} is that of one thread",
+                label="loops.C9",
+            )
     fill = [tile.copy(lambda t, i: store(local, t, target[i]))] if own else []
     back = tile.copy(lambda t, i: store(target, i, local[t]))
     body = seq(*fill, _moved(func, old.body, target, local, tile), back)
@@ -138,10 +145,10 @@ def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
     term = body.value.args[1 - own[0]]
     if any(isinstance(n, Load) and n.buffer is c for n in post_order(term)):
         raise Invalid(f"{what}: what is added reads {c.name} itself", label="loops.C11")
-    part = Buffer(f"{c.name}_part", (factor, *(n or 0 for n in lengths)), c.dtype)
+    part = Buffer(f"{c.name}_part", (factor, *(max(n or 0, 0) for n in lengths)), c.dtype)
     count = constant(old)
     of, extent = old.var.dtype, old.extent
-    rounds = const(-(-max(count, 0) // factor), extent.dtype) if count is not None else (extent + (factor - 1)) // factor
+    rounds = number(-(-max(count, 0) // factor), of) if count is not None else (wide(extent) + (factor - 1)) // factor
     if count is None and of.bits < 64 or count is not None and count + factor > of.max:
         raise Unsupported(f"{what}: {of} may be too narrow", label="loops.C3")
     outer, lane = Var(f"{old.var.name}_o", of), Var(f"{old.var.name}_i", of)
@@ -152,7 +159,7 @@ def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
         stmt = make(r, vars)
         for v, s in zip(reversed(vars), reversed(inner), strict=True):
             stmt = For(v, s.extent, stmt)
-        return For(r, const(factor, extent.dtype), stmt)
+        return For(r, const(factor), stmt)
 
     def combine(r: Expr, j: Sequence[Expr]) -> Stmt:
         by = dict(zip([s.var for s in inner], j, strict=True))
@@ -166,9 +173,12 @@ def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
     step = renewed(step, {old.var: index})
     if count is None or count % factor:
         step = when(index < cast(extent, of), step)
-    total = For(outer, rounds, For(lane, const(factor, extent.dtype), step))
+    total = For(outer, rounds, For(lane, const(factor), step))
     start = nest(lambda r, j: store(part, (r, *j), NEUTRAL[op](c.dtype)))
-    return put(func, old, Allocate(part, seq(start, total, nest(combine))))
+    made: Stmt = Allocate(part, seq(start, total, nest(combine)))
+    if count is None or count <= 0:  # without iterations c is not touched: it may not have been written
+        made = when(extent > 0, made)
+    return put(func, old, made)
 
 
 NEUTRAL: dict[str, Callable[[DType], Const]] = {
@@ -219,6 +229,9 @@ def _tile(func: PrimFunc, old: For, uses: Sequence[Access], what: str) -> Tile:
     known = ranges(func)
     inside = {s.var for s in program_order(old.body) if isinstance(s, (For, LetStmt))}
     buffer = uses[0].buffer
+    for a in uses:  # guards around an access may give it forms that it has nowhere else
+        if _forms(a.indices, known) is None:
+            raise Unsupported(f"{what}: where {a} lies is no box", label="loops.C10")
     starts: list[Affine] = []
     lengths: list[int] = []
     guarded: list[tuple[bool, bool]] = []
@@ -248,7 +261,7 @@ def _tile(func: PrimFunc, old: For, uses: Sequence[Access], what: str) -> Tile:
     return Tile(buffer, tuple(starts), tuple(lengths), tuple(guarded))
 
 
-def _dense(old: For, access: Access, tile: Tile) -> bool:
+def _dense(old: For, access: Access, tile: Tile, known: Ranges) -> bool:
     """Whether an access surely touches every element of the tile that the buffer has."""
     around = _path(old.body, access)
     if around is None:
@@ -286,7 +299,7 @@ def _dense(old: For, access: Access, tile: Tile) -> bool:
     # Other guards are of loops that the indices do not name: it is enough that they hold in the first iterations.
     first = {v: const(0, v.dtype) for v in counts}
     return all(
-        not used & set(variables(c)) and decide(substitute(c, first), access.within) is True for c in others
+        not used & set(variables(c)) and decide(substitute(c, first), known) is True for c in others
     )
 
 

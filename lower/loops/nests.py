@@ -10,9 +10,11 @@ from dataclasses import replace
 
 from assay.lower.loops.dependence import Nest, carried, conjuncts, reversed_pairs
 from assay.lower.loops.rewriting import around, is_index, loop, put, renewed
+from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Const, Expr, Var, apply, cast, const, same, variables
 from assay.semantics.tensor import INDEPENDENT, For, If, LoopKind, PrimFunc, Seq, Stmt, program_order, seq, when
+from assay.semantics.tensor.places import is_private
 
 MOST_COPIES = 1024
 
@@ -29,17 +31,16 @@ def split(func: PrimFunc, name: str, factor: int, names: tuple[str, str] | None 
     words = names or (f"{old.var.name}_o", f"{old.var.name}_i")
     outer, inner = (Var(w, old.var.dtype) for w in words)
     count = constant(old)
-    index = outer * const(factor, old.var.dtype) + inner
-    of = old.extent.dtype
     if count is None and old.var.dtype.bits < 64:
         raise Unsupported(f"split of {name}: {old.var.dtype} may be too narrow for its last round", label="loops.C3")
-    if count is not None and -(-count // factor) * factor - 1 > old.var.dtype.max:
+    if max(factor, -(-(count or 0) // factor) * factor - 1) > old.var.dtype.max:
         raise Invalid(f"split of {name} by {factor}: {old.var.dtype} is too narrow for it", label="loops.C3")
+    index = outer * const(factor, old.var.dtype) + inner
     body = renewed(old.body, {old.var: index})
     if count is None:
-        rounds: Expr = (old.extent + const(factor - 1, of)) // const(factor, of)
+        rounds: Expr = (wide(old.extent) + (factor - 1)) // factor
     else:
-        rounds = const(-(-max(count, 0) // factor), of)
+        rounds = number(-(-max(count, 0) // factor), old.extent.dtype)
     if count is None or count % factor:
         body = when(index < cast(old.extent, index.dtype), body)
     kinds: dict[LoopKind, tuple[LoopKind, LoopKind]] = {
@@ -49,7 +50,7 @@ def split(func: PrimFunc, name: str, factor: int, names: tuple[str, str] | None 
         "unrolled": ("serial", "unrolled"),
     }
     high, low = kinds[old.kind]
-    inside = For(inner, const(factor, of), body, low, span=old.span)
+    inside = For(inner, number(factor, old.extent.dtype), body, low, span=old.span)
     return put(func, old, For(outer, rounds, inside, high, span=old.span))
 
 
@@ -66,14 +67,14 @@ def fuse(func: PrimFunc, outer: str, inner: str, name: str | None = None) -> Pri
         raise Unsupported(f"fuse: {of} may be too narrow for both {outer} and {inner}", label="loops.C3")
     var = Var(name or f"{one.var.name}_{two.var.name}", of)
     width = cast(two.extent, of)
-    extent = one.extent * cast(two.extent, one.extent.dtype)
     if n is not None and m is not None:
-        extent = const(max(n, 0) * max(m, 0), one.extent.dtype)
-    elif n is None or m is None:  # a negative extent is an empty loop
-        extent = apply("max", one.extent, 0) * apply("max", cast(two.extent, one.extent.dtype), 0)
+        extent: Expr = number(max(n, 0) * max(m, 0), one.extent.dtype)
+    else:  # a negative extent is an empty loop
+        extent = cast(apply("max", wide(one.extent), 0), INT64) * cast(apply("max", wide(two.extent), 0), INT64)
     body = renewed(two.body, {one.var: var // width, two.var: cast(var % width, two.var.dtype)})
     kind: LoopKind = one.kind if one.kind == two.kind else "serial"
-    return put(func, one, For(var, extent, body, kind, span=one.span))
+    fused = For(var, extent, body, kind, span=one.span)
+    return keep_promises(put(func, one, fused), [fused] if kind == "vectorized" else [])
 
 
 def unroll(func: PrimFunc, name: str) -> PrimFunc:
@@ -92,13 +93,16 @@ def peel(func: PrimFunc, name: str, count: int) -> PrimFunc:
     if count < 0:
         raise Invalid(f"peel of {name}: {count} iterations; 0 or more are right", label="loops.C3")
     n = constant(old)
-    of = old.extent.dtype
+    if n is not None:
+        count = min(count, max(n, 0))
+    if count > old.var.dtype.max:
+        raise Invalid(f"peel of {count} iterations of {name}: {old.var.dtype} is too narrow for it", label="loops.C3")
     first, rest = Var(f"{old.var.name}_first", old.var.dtype), Var(old.var.name, old.var.dtype)
     if n is None:
-        head = apply("min", old.extent, const(count, of))
-        tail = old.extent - apply("max", head, const(0, of))
+        head = apply("min", wide(old.extent), count)
+        tail = wide(old.extent) - apply("max", head, 0)
     else:
-        head, tail = const(min(count, max(n, 0)), of), const(max(n - count, 0), of)
+        head, tail = const(count, old.extent.dtype), const(max(n, 0) - count, old.extent.dtype)
     moved = rest + const(count, old.var.dtype)
     return put(
         func,
@@ -135,7 +139,7 @@ def reorder(func: PrimFunc, *names: str) -> PrimFunc:
     nest = Nest(func, top)
     for a, b in reversed_pairs(nest, [s.var for s in chain], [s.var for s in after]):
         raise Invalid(f"reorder: {a} and {b} may touch one element, and would change their order", label="loops.C6")
-    return keep_promises(put(func, top, _nested(after, guards, body)), after)
+    return keep_promises(put(func, top, _nested(after, guards, body)), [*after, *lanes_around(func, top)])
 
 
 def perfect(top: For, ends: set[For]) -> tuple[list[For], list[Expr], Stmt]:
@@ -183,7 +187,7 @@ def fission(func: PrimFunc, name: str, at: int = 1) -> PrimFunc:
     parts = seq(*inside.body[:at]), seq(*inside.body[at:])
     _in_turn(Nest(func, *parts), old.var, "fission", "loops.C7")
     first, second = (_nested([old], guards, p) for p in parts)
-    return put(func, old, seq(renewed(first, {}), renewed(second, {})))
+    return keep_promises(put(func, old, seq(renewed(first, {}), renewed(second, {}))), lanes_around(func, old))
 
 
 def merge(func: PrimFunc, first: str, second: str, depth: int = 1) -> PrimFunc:
@@ -193,7 +197,9 @@ def merge(func: PrimFunc, first: str, second: str, depth: int = 1) -> PrimFunc:
     needs, or overwrites, what the first does in a later iteration (`loops.C8`).
     """
     one, two = loop(func, first), loop(func, second)
-    for _ in range(depth):
+    for k in range(depth):
+        if k and one is two:
+            raise Invalid(f"merge of {first} and {second}: no loop stands right inside each at depth {k + 1}", label="loops.C4")
         func, one, two = _merged(func, one, two)
     return func
 
@@ -214,7 +220,7 @@ def _merged(func: PrimFunc, one: For, two: For) -> tuple[PrimFunc, For, For]:
     new = put(func, outer, seq(*rest))
     _in_turn(Nest(new, one.body, tail), one.var, what, "loops.C8")
     inner = [s for s in (one.body, tail) if isinstance(s, For)]
-    new = keep_promises(new, [joined])
+    new = keep_promises(new, [joined, *lanes_around(func, one)])
     return new, *(inner if len(inner) == 2 else (joined, joined))
 
 
@@ -238,13 +244,26 @@ def mark(func: PrimFunc, name: str, kind: LoopKind) -> PrimFunc:
     """The loop with another kind. A parallel or vectorized one must have independent iterations (`loops.C9`)."""
     old = loop(func, name)
     if kind in INDEPENDENT:
-        found = carried(Nest(func, old.body), old.var)
+        nest = Nest(func, old.body)
+        for a in nest.accesses if kind == "parallel" else ():
+            if a.write and is_private(a.buffer):
+                raise Invalid(
+                    f"{name} cannot be parallel: {a} is to memory in scope {a.buffer.scope}, that of one thread, which"
+                    " begins outside of it",
+                    label="loops.C9",
+                )
+        found = carried(nest, old.var)
         if found is not None:
             raise Invalid(
                 f"{name} cannot be {kind}: {found[0]} and {found[1]} may touch one element in two iterations of it",
                 label="loops.C9",
             )
     return put(func, old, replace(old, kind=kind))
+
+
+def lanes_around(func: PrimFunc, stmt: Stmt) -> list[For]:
+    """The vectorized loops around a statement: their lanes take its steps at once, so the order of steps concerns them."""
+    return [s for s in around(func, stmt)[:-1] if isinstance(s, For) and s.kind == "vectorized"]
 
 
 def keep_promises(func: PrimFunc, touched: Sequence[For]) -> PrimFunc:
@@ -255,6 +274,16 @@ def keep_promises(func: PrimFunc, touched: Sequence[For]) -> PrimFunc:
             now = next(x for x in program_order(func.body) if isinstance(x, For) and x.var is s.var)
             func = put(func, now, replace(now, kind="serial"))
     return func
+
+
+def wide(extent: Expr) -> Expr:
+    """An extent in 64 bits, in which sums with it do not wrap."""
+    return extent if extent.dtype.bits == 64 else cast(extent, INT64)
+
+
+def number(value: int, of: DType) -> Const:
+    """A number of iterations, in `of` where it fits."""
+    return const(value, of if value <= of.max else INT64)
 
 
 def constant(of: For) -> int | None:

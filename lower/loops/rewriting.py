@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
     Assert,
+    Block,
     Buffer,
     Evaluate,
     For,
@@ -26,6 +27,7 @@ from assay.semantics.tensor import (
     seq,
 )
 from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.tensor.places import is_private
 from assay.semantics.walk import post_order, rewrite
 
 Values: TypeAlias = Mapping[Var, Expr]
@@ -34,10 +36,23 @@ Values: TypeAlias = Mapping[Var, Expr]
 def plain(func: PrimFunc) -> PrimFunc:
     """`func` as the primitives take it: plain nodes, every variable bound once, names of indices put in place.
 
-    A buffer that begins in the middle of a sequence begins before it.
+    A buffer that begins in the middle of a sequence begins before it. A loop's extent that reads memory or may trap is
+    named before the loop: it is evaluated there, once, whatever becomes of the loop.
     """
-    body = renewed(without_blocks(func).body, {}, inline=True)
-    return replace(func, body=body)
+    body = without_blocks(func).body
+    movable = {b for s in program_order(func.body) if isinstance(s, Block) for b in s.allocated if is_private(b)}
+    return replace(func, body=renewed(body, {}, inline=True, shared=movable & _in_parallel(body) if movable else ()))
+
+
+def _in_parallel(body: Stmt) -> set[Buffer]:
+    """The buffers that an iteration of some parallel loop stores to, those that begin inside of it apart."""
+    found: set[Buffer] = set()
+    for s in program_order(body):
+        if isinstance(s, For) and s.kind == "parallel":
+            inside = list(program_order(s.body))
+            own = {x.buffer for x in inside if isinstance(x, Allocate)}
+            found |= {x.buffer for x in inside if isinstance(x, Store)} - own
+    return found
 
 
 def changed(stmt: Stmt, parts: Sequence[Stmt], change: Callable[[Expr], Expr]) -> Stmt:
@@ -64,10 +79,12 @@ def changed(stmt: Stmt, parts: Sequence[Stmt], change: Callable[[Expr], Expr]) -
             )
 
 
-def renewed(body: Stmt, by: Values, inline: bool = False) -> Stmt:
+def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buffer] = ()) -> Stmt:
     """A copy of `body` with variables replaced. What it binds itself, variables and buffers, is new.
 
-    With `inline`, a `LetStmt` of an index that reads no memory is put in place, and sequences are flat.
+    With `inline`, a `LetStmt` of an index that reads no memory is put in place, an extent that is none is named, and
+    sequences are flat. Buffers that are `shared` between threads get to be in scope global: a block may say that its
+    buffer is in one thread's memory and leave open where it begins (rule M6.15), which a plain allocation does not.
     """
     values: dict[Var, Expr] = dict(by)
     buffers: dict[Buffer, Buffer] = {}
@@ -106,7 +123,8 @@ def renewed(body: Stmt, by: Values, inline: bool = False) -> Stmt:
                     key, new = stmt.var, value if gone else Var(stmt.var.name, stmt.var.dtype)
                 case Allocate() | AllocateConst():
                     shape = tuple(_size(change(d)) if isinstance(d, Expr) else d for d in stmt.buffer.shape)
-                    table, key, new = buffers, stmt.buffer, replace(stmt.buffer, shape=shape)
+                    scope = "global" if stmt.buffer in shared else stmt.buffer.scope
+                    table, key, new = buffers, stmt.buffer, replace(stmt.buffer, shape=shape, scope=scope)
             work.append((stmt, (table, key, new, table.get(key), gone)))
             if key is not None:
                 table[key] = new
@@ -128,6 +146,9 @@ def renewed(body: Stmt, by: Values, inline: bool = False) -> Stmt:
             continue
         copy = changed(stmt, parts, change)
         match copy:
+            case For() if inline and not is_index(copy.extent):
+                name = Var(f"{bound.name}_extent", copy.extent.dtype)
+                copy = LetStmt(name, copy.extent, replace(copy, var=bound, extent=name), span=copy.span)
             case For() | LetStmt():
                 copy = replace(copy, var=bound)
             case Allocate() | AllocateConst():

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.lower.tvm_import.invocations import MEMORY, calls_in, parameter_order, written as all_written
 from assay.lower.tvm_import.objects import Object, attributes, dtype_of, handle, type_key, unique
 from assay.lower.tvm_import.scalars import Scalars, Symbols, compact
-from assay.lower.tvm_import.statements import Statements, accesses
+from assay.lower.tvm_import.statements import Statements, accesses, pointed
 from assay.semantics.dtypes import BOOL, INT64
-from assay.semantics.errors import Unsupported
+from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Dim, Expr, Var, apply, cast, const, provably_equal, variables
-from assay.semantics.tensor import Assert, Buffer, PrimFunc, Seq, loops, store
+from assay.semantics.tensor import Alias, Assert, Buffer, PrimFunc, Seq, View, loops, store
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Use:
 
     outputs: tuple[int, ...]
     changed: tuple[int, ...] = ()
+    inner: bool = False
+    """Whether a tensor function calls it: its buffers then say all sizes."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,10 @@ class Kernels:
     symbols: Symbols
     taken: set[str] = field(default_factory=set)
     made: dict[tuple[str, Use], Kernel] = field(default_factory=dict)
+    names: dict[tuple[str, Use], str] = field(default_factory=dict)
+    """What the functions are called, those still to be made included."""
+    stores: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """The places of the buffer parameters that each function stores to."""
     checks: dict[str, PrimFunc] = field(default_factory=dict)
     """Tensor functions that TVM does not have: they trap where sizes are larger than claimed."""
 
@@ -56,16 +63,33 @@ class Kernels:
         found = self.made.get((name, use))
         if found is None:
             self.params(name)
-            again = any(made == name for made, _ in self.made)
-            fresh = unique(name, self.taken) if again else name
-            found = self.made[name, use] = build(self.module[name], name, fresh, use, self.symbols)
+            found = self.made[name, use] = build(self.module[name], name, self.name(name, use), use, self)
         return found
+
+    def name(self, name: str, use: Use) -> str:
+        """What a function is called in that use."""
+        if (name, use) not in self.names:
+            again = any(made == name for made, _ in self.names)
+            self.names[name, use] = unique(name, self.taken) if again else name
+        return self.names[name, use]
+
+    def callee(self, name: str) -> tuple[str, list[int]]:
+        """What a function is called where a tensor function calls it, and the order in which it takes TVM's arguments.
+
+        It is made later, so that calls may go any number of functions deep and round in circles.
+        """
+        if name not in self.module or type_key(self.module[name]) != "tirx.PrimFunc":
+            raise Invalid(f"the module has no tensor function {name}", label="tvm.C12")
+        outputs = self.written(name)
+        return self.name(name, Use(outputs, inner=True)), parameter_order(self.params(name), outputs)
 
     def params(self, name: str) -> list[Object]:
         """The parameters of a function; Unsupported where it takes handles."""
         found = list(self.module[name].params)
         for p in found:
-            if type_key(p.ty) not in ("tirx.BufferType", "ir.PrimType") or "handle" in str(p.ty.dtype):
+            if is_buffer(p) and (type_key(p.ty) == "tirx.BufferType" or handle(p) in pointed(self.module[name].body)):
+                continue
+            if type_key(p.ty) != "ir.PrimType" or "handle" in str(p.ty.dtype):
                 message = f"{p.name} is a handle: it is lowered for its callers; give the module before MakePackedAPI"
                 raise Unsupported(message, where=f"tensor function {name}", label="tvm.C18")
         return found
@@ -85,24 +109,36 @@ class Kernels:
 
     def plain(self, name: str) -> PrimFunc:
         """The function as it stands, to be looked at."""
-        return build(self.module[name], name, name, Use(self.written(name)), self.symbols).func
+        return build(self.module[name], name, name, Use(self.written(name)), self).func
 
     def written(self, name: str) -> tuple[int, ...]:
-        """The places of the buffer parameters that the function stores to."""
-        return written(self.module[name])
+        """The places of the buffer parameters that the function stores to, itself or by what it calls."""
+        if not self.stores:
+            tensor = {n: o for n, o in self.module.items() if type_key(o) == "tirx.PrimFunc"}
+            self.stores = all_written(tensor, {n: written(o) for n, o in tensor.items()})
+        return self.stores[name]
 
     def rest(self) -> None:
-        """Make the functions that nobody calls, by what they store to."""
-        used = {name for name, _ in self.made}
-        for name, o in self.module.items():
-            if name not in used and type_key(o) == "tirx.PrimFunc":
-                self.params(name)
-                self.get(name, Use(written(o)))
+        """Make the functions that only tensor functions call, and those that nobody calls, by what they store to."""
+        self.pending()
+        tensor = [name for name, o in self.module.items() if type_key(o) == "tirx.PrimFunc"]
+        called = {callee for name in tensor for callee, _ in calls_in(self.module[name].body)}
+        # those that nobody calls come first: what they call is made for that use
+        for name in sorted(tensor, key=lambda n: n in called):
+            if not any(made == name for made, _ in self.made):
+                self.get(name, Use(self.written(name)))
+                self.pending()
+
+    def pending(self) -> None:
+        """Make the functions that have a name already."""
+        while missing := [key for key in self.names if key not in self.made]:
+            for key in missing:
+                self.get(*key)
 
 
 def is_buffer(o: Object) -> bool:
-    """Whether a parameter is a buffer."""
-    return type_key(o.ty) == "tirx.BufferType"
+    """Whether a parameter is a buffer, or a pointer to the elements of one."""
+    return type_key(o.ty) in MEMORY
 
 
 def written(o: Object) -> tuple[int, ...]:
@@ -116,22 +152,30 @@ def written(o: Object) -> tuple[int, ...]:
     return tuple(i for i, p in enumerate(o.params) if handle(p) in found)
 
 
-def build(o: Object, name: str, fresh: str, use: Use, symbols: Symbols) -> Kernel:
+def build(o: Object, name: str, fresh: str, use: Use, kernels: Kernels) -> Kernel:
     """The tensor function of a TVM function for one use; `fresh` is its name here."""
     where = f"tensor function {name}"
-    builder = Statements(symbols, where)
+    symbols = kernels.symbols
+    builder = Statements(symbols, where, kernels.callee)
     scalars = builder.scalars
     places = [i for i, p in enumerate(o.params) if is_buffer(p)]
     outputs = tuple(i for i in places if i in use.outputs)
     plain_scalars = tuple(i for i in range(len(o.params)) if i not in places)
-    stray = set(written(o)) - set(outputs)
+    stray = set(kernels.written(name)) - set(outputs)
     if stray:
         names = ", ".join(str(o.params[i].name) for i in sorted(stray))
         raise Unsupported(f"{names} is stored to, but is no result of the call", where=where, label="tvm.C5")
     for i in plain_scalars:
         # a size may be handed over as a scalar; then it is that scalar
         symbols.var(o.params[i], where)
-    by_place = {i: parameter(o.params[i], builder, scalars, where) for i in places}
+    first = pointed(o.body)
+    by_place = {}
+    for i in places:
+        declared = first.get(handle(o.params[i]))
+        by_place[i] = parameter(o.params[i] if declared is None else declared.buffer, builder, scalars, where)
+        if declared is not None:
+            builder.given[handle(declared)] = by_place[i]
+            builder.buffers[handle(o.params[i])] = by_place[i]
     before: dict[int, Buffer] = {}
     for i in use.changed:
         b = by_place[i]
@@ -139,9 +183,11 @@ def build(o: Object, name: str, fresh: str, use: Use, symbols: Symbols) -> Kerne
     inputs = tuple(i for i in places if i not in outputs or i in before)
     params = [before.get(i, by_place[i]) for i in inputs] + [by_place[i] for i in outputs]
     body = builder.body(o.body)
+    for window in reversed(builder.windows):
+        body = Alias(window, body)
     copies = [copy(before[i], by_place[i]) for i in sorted(before)]
     given = [symbols.var(o.params[i], where) for i in plain_scalars]
-    sizes = unbound(params, len(outputs), given)
+    sizes = [] if use.inner else unbound(params, len(outputs), given)
     func = PrimFunc(
         fresh,
         tuple(params),
@@ -157,6 +203,8 @@ def parameter(o: Object, builder: Statements, scalars: Scalars, where: str) -> B
     """A parameter's buffer. Unknown strides and an unknown offset are those of a dense tensor."""
     of = o.ty
     shape = tuple(scalars.dim(d) for d in of.shape)
+    if (window := spread(o, builder, shape)) is not None:
+        return window
     for stride, wanted in zip(of.strides, compact(shape), strict=len(of.strides) > 0):
         if type_key(stride) == "ir.Var" and handle(stride) not in scalars.symbols.known:
             scalars.given[handle(stride)] = sized(wanted, stride, where)
@@ -169,6 +217,26 @@ def parameter(o: Object, builder: Statements, scalars: Scalars, where: str) -> B
         elif scalars.dim(offset) != 0:
             raise Unsupported(f"{o.name} begins at an offset", where=where, label="tvm.C6")
     return builder.buffer_of(o, shape)
+
+
+def spread(o: Object, builder: Statements, shape: tuple[Dim, ...]) -> Buffer | None:
+    """The flat memory of a parameter whose strides or offset are constants and not those of dense rows: it is a view."""
+    of = o.ty
+    places = [*of.strides, *([] if of.elem_offset is None else [of.elem_offset])]
+    if not places or any(type_key(p) != "ir.IntImm" for p in places):
+        return None
+    sizes = [d for d in shape if isinstance(d, int)]
+    dense = [d for d in compact(shape) if isinstance(d, int)]
+    steps = [int(s.value) for s in of.strides] or dense
+    first = 0 if of.elem_offset is None else int(of.elem_offset.value)
+    if len(sizes) != len(shape) or 0 in sizes or min([first, *steps]) < 0 or (steps == dense and first == 0):
+        return None
+    made = builder.buffer_of(o, shape)
+    length = first + 1 + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
+    memory = Buffer(unique(f"{made.name}_memory", builder.names), (length,), made.dtype, made.scope)
+    builder.roots[handle(o)] = memory, const(0)
+    builder.windows.append(View(made, memory, const(first), tuple(map(const, steps))))
+    return memory
 
 
 def sized(dim: Dim, like: Object, where: str) -> Expr:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from assay.lower.tvm_import.objects import Object, dtype_of, handle, lanes_of, op_name, type_key
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
@@ -27,10 +25,11 @@ from assay.semantics.scalar import (
     choice,
     const,
     either,
+    reinterpret,
     simplify,
 )
 from assay.semantics.scalar.failing import tvm_select
-from assay.semantics.scalar.intrinsics import INTRINSICS
+from assay.semantics.scalar.intrinsics import INTRINSICS, division
 from assay.semantics.tensor import Buffer
 
 BINARY = {
@@ -43,6 +42,9 @@ BINARY = {
 
 LOGICAL = {"bitand": "and", "bitor": "or", "bitxor": "ne"}
 """What the bitwise operations are on truth values."""
+
+EXTERNAL = ("call_extern", "call_pure_extern")
+"""Calls that may stand in an expression."""
 
 FUNCTIONS = frozenset({*INTRINSICS, "if_then_else", "likely", "bitwise_not", "reinterpret"})
 
@@ -95,6 +97,8 @@ class Scalars:
     done: dict[int, Expr] = field(default_factory=dict)
     vectors: dict[int, tuple[Var, ...]] = field(default_factory=dict)
     """The names of the lanes of vectors that have names."""
+    external: Callable[[Object], Expr] | None = None
+    """What the call of an extern gives within an expression, where there may be one."""
     lane: int = 0
     """Which lane of vectors is read, of `lanes`."""
     lanes: int = 1
@@ -150,6 +154,9 @@ class Scalars:
             if handle(o) in self.done:
                 continue
             if not ready:
+                if type_key(o) == "ir.Call" and function_name(o) in EXTERNAL and self.external is not None and self.lanes == 1:
+                    self.done[handle(o)] = self.external(o)
+                    continue
                 if type_key(o) == "ir.Call" and function_name(o) not in FUNCTIONS:
                     raise self.unsupported(f"the function {callee(o)} of scalars")
                 stack.append((o, True))
@@ -218,8 +225,8 @@ class Scalars:
     def binary(self, op: str, a: Expr, b: Expr) -> Expr:
         if a.dtype.is_integer and op == "div":
             op = "truncdiv"
-        if a.dtype.is_float and op == "floordiv":
-            return apply("floor", apply("div", a, b))
+        if op in ("floordiv", "floormod", "truncmod"):
+            return division(op, a, b)
         if a.dtype is BOOL and op in LOGICAL:
             op = LOGICAL[op]
         return apply(op, a, b)
@@ -239,17 +246,8 @@ class Scalars:
                 return INTRINSICS[short](args)
 
     def reinterpret(self, value: Expr, o: Object) -> Expr:
-        """The bits of a value as another dtype: of a literal always, else between float64 and int64."""
-        of = self.dtype(o)
-        if value.dtype is of:
-            return value
-        if isinstance(value, Const) and value.dtype.numpy.itemsize == of.numpy.itemsize:
-            return Const(of, np.asarray(value.value).view(of.numpy)[()])
-        if value.dtype.name == "float64" and of is INT64:
-            return apply("bits_of", value)
-        if value.dtype is INT64 and of.name == "float64":
-            return apply("float_of", value)
-        raise self.unsupported(f"reinterpret of {value.dtype} as {of}")
+        """The bits of a value as another dtype."""
+        return reinterpret(value, self.dtype(o))
 
     def check_rank(self, buffer: Buffer, given: int) -> None:
         if given != len(buffer.shape):

@@ -6,9 +6,10 @@ declared buffer whose data are those of another one is a view of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from assay.lower.tvm_import.invocations import Before, invocation, is_invocation
 from assay.lower.tvm_import.objects import Object, dtype_of, handle, lanes_of, op_name, plain, type_key, unique
 from assay.lower.tvm_import.scalars import Scalars, Symbols, compact, condition, parts
 from assay.semantics.dtypes import INT64
@@ -51,14 +52,22 @@ class Statements:
 
     symbols: Symbols
     where: str
+    callee: Callable[[str], tuple[str, Sequence[int]]]
+    """The name that a tensor function has here where it is called, and the order in which it takes TVM's arguments."""
     scalars: Scalars = field(init=False)
+    before: Before = field(init=False)
+    given: dict[int, Buffer] = field(default_factory=dict)
+    """The buffers of declarations that say what a pointer that is a parameter points to."""
     buffers: dict[int, Buffer] = field(default_factory=dict)
     roots: dict[int, tuple[Buffer, Expr]] = field(default_factory=dict)
     """For a view: the buffer whose memory it is, and its offset there."""
+    windows: list[View] = field(default_factory=list)
+    """Parameters that are views of memory that is handed over flat."""
     names: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.scalars = Scalars(self.symbols, self.where, self.buffer)
+        self.before = self.scalars.external = Before(self)
 
     def unsupported(self, what: str) -> Unsupported:
         return Unsupported(f"{what} is not handled", where=self.where, label="tvm.C7")
@@ -93,9 +102,12 @@ class Statements:
 
     def view(self, o: Object, data: Object) -> View:
         """The view that a declared buffer is of the buffer whose data it has."""
-        if type_key(data) != "ir.Call" or op_name(data.op) != "tirx.buffer_data":
+        if type_key(data) == "ir.Var":
+            of = data
+        elif type_key(data) == "ir.Call" and op_name(data.op) == "tirx.buffer_data":
+            (of,) = data.args
+        else:
             raise self.unsupported(f"{o.name}, declared over {type_key(data)},")
-        (of,) = data.args
         source, base = self.roots.get(handle(of), (self.buffer(of), const(0)))
         shape = tuple(self.scalars.dim(d) for d in o.ty.shape)
         strides = [self.scalars.dim(s) for s in o.ty.strides] or compact(shape)
@@ -118,7 +130,7 @@ class Statements:
             o, ready = stack.pop()
             try:
                 if ready:
-                    done[handle(o)] = self.build(o, done, before)
+                    done[handle(o)] = self.before.around(self.build(o, done, before), o)
                 elif handle(o) not in done:
                     before[handle(o)] = self.enter(o)
                     stack.append((o, True))
@@ -134,6 +146,8 @@ class Statements:
                 return self.scalars.name_lanes(o.var)
             case "tirx.AllocBuffer":
                 return self.allocated(o.buffer)
+            case "tirx.DeclBuffer" if handle(o) in self.given:
+                return None
             case "tirx.DeclBuffer":
                 return self.view(o.buffer, o.data)
             case "s_tir.SBlockRealize":
@@ -171,7 +185,7 @@ class Statements:
             case "tirx.Evaluate":
                 if type_key(o.value) == "ir.IntImm":
                     return Seq(())
-                return Evaluate(expr(o.value))
+                return invocation(self, o.value) if is_invocation(o.value) else Evaluate(expr(o.value))
             case "s_tir.SBlockRealize":
                 return self.block(o, done, before[handle(o)])
             case key:
@@ -190,11 +204,13 @@ class Statements:
                     made = [rest]
                 case "tirx.Bind":
                     value = self.scalars.expr(o.value)
-                    made = [LetStmt(self.symbols.var(o.var, self.where), value, rest)]
+                    made = [self.before.around(LetStmt(self.symbols.var(o.var, self.where), value, rest), o)]
                 case "tirx.AllocBuffer":
                     buffer = before[handle(o)]
                     assert isinstance(buffer, Buffer)
                     made = [Allocate(buffer, rest)]
+                case "tirx.DeclBuffer" if handle(o) in self.given:
+                    made = [rest]
                 case "tirx.DeclBuffer":
                     view = before[handle(o)]
                     assert isinstance(view, View)
@@ -340,6 +356,8 @@ def accesses(root: Object) -> tuple[set[int], set[int], dict[int, int]]:
                 exprs += [o.value, *o.indices]
             case "tirx.DeclBuffer" if type_key(o.data) == "ir.Call":
                 source[handle(o.buffer)] = handle(o.data.args[0])
+            case "tirx.DeclBuffer" if type_key(o.data) == "ir.Var":
+                source[handle(o.buffer)] = handle(o.data)
             case "s_tir.SBlockRealize":
                 source.update((handle(m.buffer), handle(m.source.source)) for m in o.block.match_buffers)
             case "tirx.Bind" | "tirx.Evaluate":
@@ -358,6 +376,18 @@ def accesses(root: Object) -> tuple[set[int], set[int], dict[int, int]]:
             loaded.add(handle(e.source))
         exprs += parts(e)
     return stored, loaded, source
+
+
+def pointed(root: Object) -> dict[int, Object]:
+    """The first declaration over each pointer that has a name: it says what the pointer points to."""
+    found: dict[int, Object] = {}
+    stack = [root]
+    while stack:
+        o = stack.pop()
+        stack += reversed(inner(o))
+        if type_key(o) == "tirx.DeclBuffer" and type_key(o.data) == "ir.Var":
+            found.setdefault(handle(o.data), o)
+    return found
 
 
 def is_row_major(layout: Object, shape: Sequence[Dim], scalars: Scalars) -> bool:

@@ -45,6 +45,7 @@ from assay.semantics.scalar.expression import (
     choice,
     const,
     either,
+    reinterpret,
     select,
     show,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "linear",
     "operation",
     "provably_equal",
+    "reinterpret",
     "same",
     "select",
     "show",

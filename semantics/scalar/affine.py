@@ -104,6 +104,11 @@ class Affine:
 
 def affine(expr: Expr, ranges: Ranges) -> Affine | None:
     """The form of an integer expression, or None where it has none: loads, products of variables, possible wrapping."""
+    return affine_forms(expr, ranges)[id(expr)]
+
+
+def affine_forms(expr: Expr, ranges: Ranges) -> dict[int, Affine | None]:
+    """The forms of an expression and of the operands of its operations, by identity."""
     forms: dict[int, Affine | None] = {}
     for node in post_order(expr, lambda n: n.children if isinstance(n, (Apply, Cast)) else ()):
         args = [forms[id(c)] for c in node.children] if isinstance(node, (Apply, Cast)) else []
@@ -112,7 +117,7 @@ def affine(expr: Expr, ranges: Ranges) -> Affine | None:
         if form is not None and not _fits(form, node, ranges):
             form = None
         forms[id(node)] = form
-    return forms[id(expr)]
+    return forms
 
 
 def _fits(form: Affine, node: Expr, ranges: Ranges) -> bool:

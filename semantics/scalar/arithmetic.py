@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -102,11 +103,53 @@ def _select(c: Any, a: Any, b: Any) -> Any:
     return np.where(c, a, b)
 
 
-def _bits(to: type) -> Callable[[Any], Any]:
-    def reinterpret(a: Any) -> Any:
-        return np.asarray(a).view(to)[()]
+def _bits_of(a: Any) -> Any:
+    a = np.asarray(a)
+    return a.view(f"i{a.dtype.itemsize}")[()]
 
-    return reinterpret
+
+def _float_of(to: np.dtype[Any]) -> Callable[[Any], Any]:
+    return lambda a: np.asarray(a).view(to)[()]
+
+
+def _fmod(a: Any, b: Any) -> Any:
+    of = np.asarray(a).dtype
+    if of.isbuiltin == 1:
+        return np.fmod(a, b)
+    return np.fmod(np.asarray(a).astype(np.float32), np.asarray(b).astype(np.float32)).astype(of)[()]  # exact
+
+
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once; in 16 bits or fewer by way of float64."""
+    a, b, c = np.broadcast_arrays(a, b, c)
+    of = a.dtype
+    if of == np.float64:
+        return np.array([_fma64(*row) for row in zip(a.flat, b.flat, c.flat, strict=True)], of).reshape(a.shape)[()]
+    x, y, z = (v.astype(np.float64) for v in (a, b, c))
+    product = np.asarray(x * y)  # exact
+    total = np.asarray(product + z)
+    part = total - product
+    lost = (product - (total - part)) + (z - part)
+    # rounded to odd: what float32 then makes of it is the sum rounded once
+    exact = ~np.isfinite(total) | ~np.isfinite(lost) | (lost == 0)
+    odd = (total.view(np.int64) & 1) == 1
+    toward = np.where(lost > 0, np.inf, -np.inf)
+    if of == np.float32:
+        total = np.where(exact | odd, total, np.nextafter(total, toward))
+    return rounded(total, dtype(of))[()]
+
+
+def _fma64(a: Any, b: Any, c: Any) -> float:
+    if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
+        return float(a * b + c) if np.isfinite(c) or not (np.isfinite(a) and np.isfinite(b)) else float(c)
+    total = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    if total == 0:
+        exact = a == 0 or b == 0
+        return float(a * b + c) if exact else 0.0
+    try:
+        return float(total)
+    except OverflowError:
+        return float(np.inf if total > 0 else -np.inf)
 
 
 # The rows are the whole of the scalar arithmetic. Integers wrap; a float operation rounds once, to nearest even, in
@@ -122,6 +165,9 @@ def _min(a: Any, b: Any) -> Any:
 def _is_float(a: Any) -> bool:
     return np.asarray(a).dtype in _FLOATS
 
+
+FLOAT_OF: dict[str, DType] = {"float_of" if d.name == "float64" else f"{d}_of": d for d in DTYPES.values() if d.is_float}
+"""The operations that give the float with given bits."""
 
 OPERATIONS: dict[str, Operation] = {
     o.name: o
@@ -157,8 +203,13 @@ OPERATIONS: dict[str, Operation] = {
         Operation("shl", 2, WHOLE, "same", _wrapped(_shl), "shift left; traps at the width or more", "<<"),
         Operation("shr", 2, WHOLE, "same", _wrapped(_shr), "shift right, arithmetic if signed; traps alike", ">>"),
         Operation("select", 3, ANY, "same", _select, "the second if the first holds, else the third; strict"),
-        Operation("bits_of", 1, ("float",), "bits", _bits(np.int64), "the float64's bits as int64"),
-        Operation("float_of", 1, ("int",), "bits", _bits(np.float64), "the float64 with these int64 bits"),
+        Operation("fmod", 2, ("float",), "same", _fmod, "exact remainder with the dividend's sign; NaN by 0"),
+        Operation("fma", 3, ("float",), "same", _fma, "a * b + c rounded once; in 16 bits by way of float64"),
+        Operation("bits_of", 1, ("float",), "bits", _bits_of, "the bits as a signed integer of the same width"),
+        *(
+            Operation(name, 1, ("int",), "bits", _float_of(d.numpy), f"the {d} with these bits, an int{d.bits}")
+            for name, d in FLOAT_OF.items()
+        ),
     )
 }
 """Every operation that is exact or correctly rounded."""

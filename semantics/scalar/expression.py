@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL, INT64, DType, dtype
 from assay.semantics.errors import Crash, Invalid, Trap
-from assay.semantics.scalar.arithmetic import operation, rounded
+from assay.semantics.scalar.arithmetic import FLOAT_OF, operation, rounded
 
 if TYPE_CHECKING:
     from assay.semantics.tensor import Buffer
@@ -218,12 +218,12 @@ def apply(op: str, *args: Number) -> Expr:
     if any(a.dtype is not first for a in data):
         names = ", ".join(str(a.dtype) for a in data)
         raise Invalid(f"{op}: operands of one dtype expected, got {names}", label="scalar.C5")
-    if first.kind not in row.kinds or (row.result == "bits" and first.bits != 64):
+    if first.kind not in row.kinds or (op in FLOAT_OF and first.bits != FLOAT_OF[op].bits):
         raise Invalid(f"{op} is not defined on {first}", label="scalar.C6")
     if row.result == "bool":
         result = BOOL
     elif row.result == "bits":
-        result = INT64 if first.is_float else dtype("float64")
+        result = FLOAT_OF[op] if op in FLOAT_OF else dtype(f"int{first.bits}")
     else:
         result = first
     if first.is_integer:
@@ -234,7 +234,7 @@ def apply(op: str, *args: Number) -> Expr:
 
 
 def _fold_integers(op: str, args: tuple[Expr, ...], result: DType) -> Expr | None:
-    if all(isinstance(a, Const) for a in args) and op not in ("bits_of", "float_of"):
+    if all(isinstance(a, Const) for a in args) and operation(op).result != "bits":
         try:
             with np.errstate(over="ignore"):
                 value = operation(op).meaning(*(a.value for a in args if isinstance(a, Const)))
@@ -266,6 +266,21 @@ def cast(arg: Number, to: DType | str) -> Expr:
     to = dtype(to)
     (arg,) = _lift([arg])
     return arg if arg.dtype is to else Cast(to, arg)
+
+
+def reinterpret(arg: Expr, to: DType | str) -> Expr:
+    """The bits of `arg` as `to`; Invalid where the two are not of one width."""
+    to = dtype(to)
+    if arg.dtype is to:
+        return arg
+    if arg.dtype.bits != to.bits or BOOL in (arg.dtype, to):
+        raise Invalid(f"{arg.dtype} and {to} have no bits in common", label="scalar.C6")
+    if isinstance(arg, Const):
+        return Const(to, np.asarray(arg.value).view(to.numpy)[()])
+    whole = apply("bits_of", arg) if arg.dtype.is_float else cast(arg, f"int{to.bits}")
+    if to.is_float:
+        return apply("float_of" if to.name == "float64" else f"{to}_of", whole)
+    return cast(whole, to)
 
 
 def select(condition: Number, then: Number, otherwise: Number) -> Expr:

@@ -13,8 +13,9 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL, FLOAT64, INT32, INT64, UINT64, dtype
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import Const, Expr, apply, cast, const, select
+from assay.semantics.scalar import Const, Expr, apply, cast, const, reinterpret, select
 
+LN2 = float(np.log(2.0))
 EXACT = "exact"
 ONCE = "rounded once, to nearest even"
 WIDE = "by way of float64: within 0.51 ulp up to 32 bits; the C library of a backend may be off by more (M9)"
@@ -50,6 +51,10 @@ def _op(name: str) -> Callable[..., Expr]:
     return lambda *args: apply(name, *args)
 
 
+def _division(op: str) -> Callable[..., Expr]:
+    return lambda a, b: division(op, a, b)
+
+
 def _for_floats(name: str) -> Callable[[Expr], Expr]:
     """An operation that does nothing to whole numbers."""
     return lambda x: apply(name, x) if x.dtype.is_float else x
@@ -70,14 +75,83 @@ def _log1p(x: Expr) -> Expr:
 
 
 def _sinh(x: Expr) -> Expr:
-    small = apply("lt", apply("abs", x), 0.01)
+    a = apply("abs", x)
     square = x * x
-    series = x + x * square * (1 / 6 + square * (1 / 120 + square * (1 / 5040)))
-    return select(small, series, (apply("exp", x) - apply("exp", -x)) * 0.5)
+    series: Expr = const(1 / 17, FLOAT64) * (1 / 16)
+    for n in (15, 13, 11, 9, 7, 5, 3):  # x**n / n! and so on, by Horner's rule
+        series = (1.0 + square * series) * (1 / (n * (n - 1)))
+    half = apply("exp", 0.5 * a)  # exp(x) would overflow before the result does
+    large = _signed(x, (0.5 * half) * half)
+    middle = (apply("exp", x) - apply("exp", -x)) * 0.5
+    return select(apply("lt", a, 0.5), x + x * square * series, select(apply("gt", a, 40.0), large, middle))
 
 
 def _cosh(x: Expr) -> Expr:
-    return (apply("exp", x) + apply("exp", -x)) * 0.5
+    a = apply("abs", x)
+    half = apply("exp", 0.5 * a)
+    return select(apply("gt", a, 40.0), (0.5 * half) * half, (apply("exp", x) + apply("exp", -x)) * 0.5)
+
+
+def _asinh(x: Expr) -> Expr:
+    a = apply("abs", x)
+    large = apply("gt", a, 2.0**28)
+    near = select(large, const(1.0, FLOAT64), a)
+    square = near * near
+    small = _log1p(near + square / (1.0 + apply("sqrt", square + 1.0)))
+    return _signed(x, select(large, apply("log", select(large, a, const(1.0, FLOAT64))) + LN2, small))
+
+
+def _acosh(x: Expr) -> Expr:
+    large = apply("gt", x, 2.0**28)
+    above = select(large, const(0.0, FLOAT64), x - 1.0)
+    small = _log1p(above + apply("sqrt", 2.0 * above + above * above))
+    inside = select(large, apply("log", select(large, x, const(1.0, FLOAT64))) + LN2, small)
+    return select(apply("lt", x, 1.0), const(np.nan, FLOAT64), inside)
+
+
+def _atanh(x: Expr) -> Expr:
+    a = apply("abs", x)
+    y = 0.5 * _log1p(2.0 * a / (1.0 - a))
+    return _signed(x, select(apply("gt", a, 1.0), const(np.nan, FLOAT64), y))
+
+
+def _signed(x: Expr, size: Expr) -> Expr:
+    """A magnitude with the sign of a float64 that is not NaN."""
+    return select(apply("bits_of", x) < 0, -size, size)
+
+
+def _hypot(x: Expr, y: Expr) -> Expr:
+    a, b = apply("abs", cast(x, FLOAT64)), apply("abs", cast(y, FLOAT64))
+    infinite = apply("or", apply("eq", a, np.inf), apply("eq", b, np.inf))
+    most = apply("max", a, b)
+    scale = select(apply("gt", most, 2.0**500), const(2.0**-600, FLOAT64), select(apply("lt", most, 2.0**-400), const(2.0**600, FLOAT64), 1.0))
+    p, q = a * scale, b * scale
+    return cast(select(infinite, const(np.inf, FLOAT64), apply("sqrt", p * p + q * q) / scale), x.dtype)
+
+
+def _ldexp(x: Expr, n: Expr) -> Expr:
+    """Of the powers of two that it is multiplied by, only the last one may round."""
+    if not n.dtype.is_integer:
+        raise Invalid(f"ldexp takes a whole number of powers, not {n.dtype}", label="scalar.C6")
+    value, left = cast(x, FLOAT64), cast(n, INT64)
+    for _ in range(2):
+        low, high = left < -1022, left > 1023
+        value = value * select(low, const(2.0**-969, FLOAT64), select(high, const(2.0**1023, FLOAT64), 1.0))
+        left = left - select(low, const(-969), select(high, const(1023), const(0)))
+    left = apply("max", apply("min", left, const(1023)), const(-1022))
+    return cast(value * apply("float_of", apply("shl", left + 1023, 52)), x.dtype)
+
+
+def _nextafter(x: Expr, y: Expr) -> Expr:
+    of = x.dtype
+    bits = apply("bits_of", x)
+    step = select(apply("eq", apply("gt", y, x), apply("gt", x, 0.0)), const(1, bits.dtype), const(-1, bits.dtype))
+    # from 0 to the least number with the sign of y
+    least = reinterpret(const(1, bits.dtype), of)
+    from_zero = select(apply("gt", y, 0.0), least, -least)
+    moved = select(apply("eq", x, 0.0), from_zero, reinterpret(bits + step, of))
+    unordered = apply("or", apply("ne", x, x), apply("ne", y, y))
+    return select(unordered, x + y, select(apply("eq", x, y), y, moved))
 
 
 def _copysign(x: Expr, y: Expr) -> Expr:
@@ -85,6 +159,21 @@ def _copysign(x: Expr, y: Expr) -> Expr:
     negative = apply("lt", select(zero, apply("div", const(1.0, y.dtype), y), y), 0.0)
     size = apply("abs", x)
     return select(negative, -size, size)
+
+
+def division(op: str, a: Expr, b: Expr) -> Expr:
+    """floordiv, floormod, truncdiv and truncmod, which TVM has for floats too."""
+    if not a.dtype.is_float:
+        return apply(op, a, b)
+    match op:
+        case "floordiv":
+            return apply("floor", apply("div", a, b))
+        case "floormod":
+            return a - apply("floor", apply("div", a, b)) * b
+        case "truncmod":
+            return apply("fmod", a, b)
+        case _:
+            return apply("trunc", apply("div", a, b))
 
 
 def _bits(x: Expr) -> Expr:
@@ -128,10 +217,21 @@ def _q_multiply_shift(x: Expr, y: Expr, q: Expr, s: Expr) -> Expr:
     return cast(apply("shr", product + (1 << (right - 1)), const(right)), INT32)
 
 
+def _q_multiply_shift_per_axis(x: Expr, y: Expr, left: Expr, right: Expr, q: Expr, with_left: Expr, with_right: Expr) -> Expr:
+    if any(e.dtype is not INT32 for e in (x, y, left, right)):
+        raise Invalid("q_multiply_shift_per_axis takes four int32 numbers", label="scalar.C6")
+    if not (isinstance(q, Const) and isinstance(with_left, Const) and isinstance(with_right, Const)):
+        raise Invalid("q_multiply_shift_per_axis takes three literals", label="scalar.C6")
+    wide = cast(x, INT64)
+    if with_left.value:
+        wide = apply("shl", wide, cast(left, INT64))
+    total = cast(right, INT64) + int(q.value) if with_right.value else const(int(q.value))
+    half = apply("shl", const(1), total - 1)
+    return cast(apply("shr", wide * cast(y, INT64) + half, total), INT32)
+
+
 def _kinds_of_number(name: str, otherwise: bool) -> Callable[[Expr], Expr]:
     return lambda x: apply(name, x) if x.dtype.is_float else const(otherwise, BOOL)
-
-
 
 
 ROWS: tuple[Intrinsic, ...] = (
@@ -143,7 +243,22 @@ ROWS: tuple[Intrinsic, ...] = (
     Intrinsic(("log10",), 1, FLOAT, _wide(lambda x: apply("log", x) * (1 / np.log(10.0))), WIDE),
     Intrinsic(("log1p",), 1, FLOAT, _wide(_log1p), WIDE),
     Intrinsic(("pow", "power"), 2, FLOAT, _op("pow"), WIDE),
+    Intrinsic(("sin",), 1, FLOAT, _op("sin"), WIDE),
+    Intrinsic(("cos",), 1, FLOAT, _op("cos"), WIDE),
+    Intrinsic(("tan",), 1, FLOAT, _op("tan"), WIDE),
+    Intrinsic(("asin",), 1, FLOAT, _op("asin"), WIDE),
+    Intrinsic(("acos",), 1, FLOAT, _op("acos"), WIDE),
+    Intrinsic(("atan",), 1, FLOAT, _op("atan"), WIDE),
+    Intrinsic(("atan2",), 2, FLOAT, _op("atan2"), WIDE),
     Intrinsic(("tanh",), 1, FLOAT, _op("tanh"), WIDE),
+    Intrinsic(("asinh",), 1, FLOAT, _wide(_asinh), WIDE),
+    Intrinsic(("acosh",), 1, FLOAT, _wide(_acosh), WIDE),
+    Intrinsic(("atanh",), 1, FLOAT, _wide(_atanh), WIDE),
+    Intrinsic(("hypot",), 2, FLOAT, _hypot, WIDE),
+    Intrinsic(("fma",), 3, FLOAT, _op("fma"), "rounded once; 16 bits by way of float64. A backend may round the product too"),
+    Intrinsic(("fmod",), 2, FLOAT, _op("fmod"), "exact; the dividend's sign; NaN by 0"),
+    Intrinsic(("ldexp",), 2, FLOAT, _ldexp, ONCE),
+    Intrinsic(("nextafter",), 2, FLOAT, _nextafter, EXACT),
     Intrinsic(("sinh",), 1, FLOAT, _wide(_sinh), WIDE),
     Intrinsic(("cosh",), 1, FLOAT, _wide(_cosh), WIDE),
     Intrinsic(("erf",), 1, FLOAT, _op("erf"), WIDE),
@@ -160,15 +275,16 @@ ROWS: tuple[Intrinsic, ...] = (
     Intrinsic(("isnan",), 1, NUMBER, _kinds_of_number("isnan", False), EXACT),
     Intrinsic(("isinf",), 1, NUMBER, _kinds_of_number("isinf", False), EXACT),
     Intrinsic(("isfinite",), 1, NUMBER, _kinds_of_number("isfinite", True), EXACT),
-    Intrinsic(("FloorDiv", "floordiv"), 2, WHOLE, _op("floordiv"), "exact, down", "divisor 0 traps; least / -1 wraps"),
-    Intrinsic(("FloorMod", "floormod"), 2, WHOLE, _op("floormod"), "exact; the divisor's sign", "divisor 0 traps"),
+    Intrinsic(("FloorDiv", "floordiv"), 2, NUMBER, _division("floordiv"), "exact, down; floats: floor(a / b)", "whole divisor 0 traps; least / -1 wraps"),
+    Intrinsic(("FloorMod", "floormod"), 2, NUMBER, _division("floormod"), "exact; the divisor's sign; floats: a - floor(a / b) * b", "whole divisor 0 traps"),
     Intrinsic(("Div", "truncdiv"), 2, WHOLE, _op("truncdiv"), "exact, to zero", "divisor 0 traps; least / -1 wraps"),
-    Intrinsic(("Mod", "truncmod"), 2, WHOLE, _op("truncmod"), "exact; the dividend's sign", "divisor 0 traps"),
+    Intrinsic(("Mod", "truncmod"), 2, NUMBER, _division("truncmod"), "exact; the dividend's sign; floats: fmod", "whole divisor 0 traps"),
     Intrinsic(("LShift", "shift_left"), 2, WHOLE, _op("shl"), "exact, wraps", "by less than 0, or the width or more: traps"),
     Intrinsic(("RShift", "shift_right"), 2, WHOLE, _op("shr"), "down; arithmetic if signed", "as shift_left"),
     Intrinsic(("popcount",), 1, WHOLE, _popcount, EXACT),
     Intrinsic(("clz",), 1, WHOLE, _clz, "exact; int32", "of 0 the width; what TVM compiles gives 31 for an int32 0"),
     Intrinsic(("q_multiply_shift",), 4, ("int",), _q_multiply_shift, "x * y * 2^(s - q), half up; steps in int64 wrap"),
+    Intrinsic(("q_multiply_shift_per_axis",), 7, ("int",), _q_multiply_shift_per_axis, "x * 2^l * y * 2^-(q + r), half up; steps in int64 wrap", "as shift_left"),
 )
 
 INTRINSICS: dict[str, Intrinsic] = {name: row for row in ROWS for name in row.names}

@@ -1,6 +1,6 @@
 """Transcendental functions as programs of exact operations (rule M10; specs/semantics.md, "Transcendental functions").
 
-exp, log, tanh, erf and pow have no correctly rounded definition that is cheap, and every C library has its own. Here
+exp, log, tanh, erf, pow and the functions of `trigonometry` have no correctly rounded definition that is cheap, and every C library has its own. Here
 each is ONE straight-line program over float64, a `Routine`: let-bindings and a result, built only from operations of
 `scalar.OPERATIONS`, all exact or correctly rounded. The interpreters evaluate it; the C text is printed from it. So the
 two agree bit for bit on every target that has IEEE float64 and does not contract a*b+c.
@@ -15,7 +15,6 @@ The polynomials are Chebyshev interpolants over the interval named beside them, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,101 +30,67 @@ from assay.semantics.scalar import (
     cast,
     const,
     convert,
-    evaluate,
     select,
 )
+from assay.semantics.scalar.routine import (
+    INFINITY,
+    MANTISSA,
+    NAN,
+    Program,
+    Routine,
+    bits_of,
+    clamp,
+    hexadecimal,
+    high_part,
+    is_nan,
+    is_negative,
+    pattern,
+    polynomial,
+)
+from assay.semantics.scalar.trigonometry import trigonometric
 
-
-@dataclass(frozen=True)
-class Routine:
-    """A function of float64: bind `lets` one after another, then `result` is its value.
-
-    `ulps` bounds the error of the float64 result in units in the last place, subnormal results included.
-    """
-
-    name: str
-    params: tuple[Var, ...]
-    lets: tuple[tuple[Var, Expr], ...]
-    result: Expr
-    ulps: float
-    doc: str
-
-    def __call__(self, *args: Any) -> Any:
-        """The value at float64 operands: NumPy scalars, or lanes of one shape."""
-        env: dict[Var, Any] = dict(zip(self.params, args, strict=True))
-        for var, value in self.lets:
-            env[var] = evaluate(value, env)
-        return evaluate(self.result, env)
-
-
-class _Program:
-    """A routine under construction."""
-
-    def __init__(self, *params: str) -> None:
-        self.params = tuple(Var(p, FLOAT64) for p in params)
-        self.lets: list[tuple[Var, Expr]] = []
-
-    def let(self, name: str, value: Expr) -> Var:
-        var = Var(name, value.dtype)
-        self.lets.append((var, value))
-        return var
-
-    def returns(self, name: str, result: Expr, ulps: float, doc: str) -> Routine:
-        return Routine(name, self.params, tuple(self.lets), result, ulps, doc)
-
+__all__ = ["BLOCK", "ROUTINES", "Routine"]
 
 # --- numbers -----------------------------------------------------------------------------------------------------
 
-
-def _hex(text: str) -> tuple[float, ...]:
-    return tuple(float.fromhex(word) for word in text.split())
-
-
-def _bits(x: float) -> int:
-    return int(np.float64(x).view(np.int64))
-
-
-INFINITY, NAN = float("inf"), float("nan")
 SMALLEST_NORMAL = 2.0**-1022
 ROUNDER = 1.5 * 2.0**52  # adding it rounds to an integer, which then stands in the low bits
-LN2_HIGH, LN2_LOW = _hex("0x1.62e42fefa3800p-1 0x1.ef35793c76730p-45")  # 42 bits, so n * LN2_HIGH is exact
+LN2_HIGH, LN2_LOW = hexadecimal("0x1.62e42fefa3800p-1 0x1.ef35793c76730p-45")  # 42 bits, so n * LN2_HIGH is exact
 ONE_OVER_LN2 = float.fromhex("0x1.71547652b82fep+0")
 SQRT_HALF = float.fromhex("0x1.6a09e667f3bcdp-1")
-MANTISSA = 2**52 - 1
-HALF_WIDTH = -(2**27)  # a mask that leaves 26 of the 53 bits: products of two such numbers are exact
 
 # exp(r) = 1 + r + r*r*p(r), |r| <= ln(2)/2
-EXP = _hex(
+EXP = hexadecimal(
     "0x1.0000000000000p-1 0x1.5555555555557p-3 0x1.5555555555556p-5 0x1.11111111100dfp-7 0x1.6c16c16c162d6p-10"
     " 0x1.a01a01abe62ddp-13 0x1.a01a01a6d7808p-16 0x1.71de02375656cp-19 0x1.27e4db67b4303p-22 0x1.af4ddd84882fep-26"
     " 0x1.1f72fc730b4ffp-29"
 )
 # log((1+s)/(1-s)) = 2*s + s*z*p(z), z = s*s, |s| <= (sqrt(2)-1)/(sqrt(2)+1)
-LOG = _hex(
+LOG = hexadecimal(
     "0x1.5555555555555p-1 0x1.9999999999a38p-2 0x1.2492492476c87p-2 0x1.c71c720160b47p-3 0x1.745cf901605f7p-3"
     " 0x1.3b1c360763b8ap-3 0x1.0fbe83c2cbcf3p-3 0x1.0c04595972ab8p-3"
 )
 # log((1+s)/(1-s)) = 2/3 * s * (3 + z + z*z*p(z)), z = s*s, s as above
-LOG_TAIL = _hex(
+LOG_TAIL = hexadecimal(
     "0x1.3333333333333p-1 0x1.b6db6db6db7b2p-2 0x1.555555552ff8cp-2 0x1.1745d19bf0840p-2 0x1.d89d60bb25922p-3"
     " 0x1.99a52bd708da3p-3 0x1.679d96ac7bbebp-3 0x1.6822d3ff5dac6p-3"
 )
-TWO_THIRDS_HIGH, TWO_THIRDS_LOW = _hex("0x1.5555550000000p-1 0x1.5555555555555p-27")
+TWO_THIRDS_HIGH, TWO_THIRDS_LOW = hexadecimal("0x1.5555550000000p-1 0x1.5555555555555p-27")
 # tanh(x) = x + x*z*p(z - TANH_CENTRE), z = x*x, |x| <= TANH_MIDDLE; centred, so that few bits cancel
-TANH = _hex(
+TANH = hexadecimal(
     "-0x1.32db86cc23978p-2 0x1.b838c2f26bd69p-4 -0x1.3fd2f3209b982p-5 0x1.d157a259a533ep-7 -0x1.5296e59dcdccfp-8"
     " 0x1.ecbbee98cb688p-10 -0x1.66871f24641bcp-11 0x1.04e01de3a50a4p-12 -0x1.7ba4959b5a297p-14 0x1.143d4b54e8d9bp-15"
     " -0x1.91c7ac3bb0526p-17 0x1.2458d5f4ab976p-18 -0x1.b99fbd5974886p-20 0x1.4156b4ea8824ep-21"
 )
 TANH_MIDDLE, TANH_CENTRE = 0.75, 0.28125
 # erf(x) = x + x*p(z - 1/2), z = x*x, |x| <= 1
-ERF = _hex(
+ERF = hexadecimal(
     "-0x1.1ae14dc34815ap-5 -0x1.1fd16292151fdp-2 0x1.454368017b042p-4 -0x1.2b902b7b2f28ep-6 0x1.c82aa249df460p-9"
     " -0x1.263991b802ee6p-11 0x1.486638bc9befep-14 -0x1.429e93e668f24p-17 0x1.1ad5edf90dd80p-20 -0x1.bf8d2c72b9b8cp-24"
     " 0x1.428e938efe043p-27 -0x1.acbabce2865e7p-31 0x1.05ffd737fb32ep-34"
 )
 # 1 - erf(x) = exp(-x*x) * p(t), t = (x-3)/(x+3), 1 <= x <= 6
-ERF_TAIL = _hex(
+ERF_TAIL = hexadecimal(
     "0x1.6e9827d229d2dp-3 -0x1.4e102b9cf8512p-2 0x1.f6ff20410599bp-3 -0x1.336ffbef08cbbp-3 0x1.258b13b0139fep-4"
     " -0x1.8fa58eb5bd68fp-6 0x1.17c838fea5806p-8 0x1.73101ea8fe252p-11 -0x1.39085a31b18abp-11 0x1.7b9fc8eb630e9p-15"
     " 0x1.0cb1db32e0c9fp-14 -0x1.af2329d757293p-17 -0x1.0cb4611cc29f6p-17 0x1.0f9a79cee3e31p-19 0x1.57a5fe2b9b75ep-20"
@@ -135,53 +100,22 @@ ERF_TAIL = _hex(
 # --- parts -------------------------------------------------------------------------------------------------------
 
 
-def _polynomial(coefficients: tuple[float, ...], x: Expr) -> Expr:
-    """Horner's rule, lowest coefficient first."""
-    result: Expr = const(coefficients[-1], FLOAT64)
-    for c in reversed(coefficients[:-1]):
-        result = result * x + c
-    return result
-
-
-def _bits_of(x: Expr) -> Expr:
-    return apply("bits_of", x)
-
-
 def _power_of_two(n: Expr) -> Expr:
     """2**n as float64, for int64 n from -1022 to 1023."""
     return apply("float_of", apply("shl", n + 1023, 52))
 
 
-def _high(x: Expr) -> Expr:
-    """The leading 26 bits of x."""
-    return apply("float_of", apply("bitand", _bits_of(x), HALF_WIDTH))
-
-
-def _is_nan(x: Expr) -> Expr:
-    return apply("ne", x, x)
-
-
-def _negative(x: Expr) -> Expr:
-    """Whether the sign bit of x is set."""
-    return _bits_of(x) < 0
-
-
-def _clamp(x: Expr, low: float, high: float) -> Expr:
-    """x between low and high; NaN becomes low."""
-    return select(x >= low, select(x <= high, x, high), low)
-
-
-def _exp(b: _Program, x: Expr, rest: Number = 0.0, *, subnormal: bool) -> Expr:
+def _exp(b: Program, x: Expr, rest: Number = 0.0, *, subnormal: bool) -> Expr:
     """exp(x + rest) for -746 <= x <= 710 and tiny rest; with `subnormal` off, x above -708 and the result finite."""
     rounded = b.let("rounded", x * ONE_OVER_LN2 + ROUNDER)
     k = b.let("k", rounded - ROUNDER)
-    n = b.let("n", _bits_of(rounded) - _bits(ROUNDER))
+    n = b.let("n", bits_of(rounded) - pattern(ROUNDER))
     whole = b.let("whole", x - k * LN2_HIGH)  # exact
     low = b.let("low", k * LN2_LOW - rest if isinstance(rest, Expr) else k * LN2_LOW)
     r = b.let("r", whole - low)
     lost = b.let("lost", (whole - r) - low)
     one = b.let("one", 1.0 + r)
-    tail = ((r - (one - 1.0)) + lost) + r * r * _polynomial(EXP, r)
+    tail = ((r - (one - 1.0)) + lost) + r * r * polynomial(EXP, r)
     e = b.let("e", one + tail)
     if not subnormal:
         return e * _power_of_two(n)
@@ -190,14 +124,14 @@ def _exp(b: _Program, x: Expr, rest: Number = 0.0, *, subnormal: bool) -> Expr:
     return e * _power_of_two(half) * _power_of_two(n - half)
 
 
-def _split(b: _Program, x: Expr) -> tuple[Var, Var]:
+def _split(b: Program, x: Expr) -> tuple[Var, Var]:
     """k and m with x = 2**k * m and m from sqrt(1/2) to sqrt(2), both float64, for x positive and finite."""
     small = b.let("small", x < SMALLEST_NORMAL)
     scaled = b.let("scaled", select(small, x * 2.0**54, x))
-    bits = b.let("bits", _bits_of(scaled) + (_bits(1.0) - _bits(SQRT_HALF)))
+    bits = b.let("bits", bits_of(scaled) + (pattern(1.0) - pattern(SQRT_HALF)))
     exponent = apply("shr", bits, 52) - select(small, const(1023 + 54), const(1023))
     k = b.let("exponent", cast(exponent, FLOAT64))
-    m = b.let("mantissa", apply("float_of", apply("bitand", bits, MANTISSA) + _bits(SQRT_HALF)))
+    m = b.let("mantissa", apply("float_of", apply("bitand", bits, MANTISSA) + pattern(SQRT_HALF)))
     return k, m
 
 
@@ -205,14 +139,14 @@ def _split(b: _Program, x: Expr) -> tuple[Var, Var]:
 
 
 def _exp_routine() -> Routine:
-    b = _Program("x")
+    b = Program("x")
     (x,) = b.params
-    y = _exp(b, b.let("clamped", _clamp(x, -746.0, 710.0)), subnormal=True)
-    return b.returns("exp", select(_is_nan(x), x, y), 1.0, "e to the power x")
+    y = _exp(b, b.let("clamped", clamp(x, -746.0, 710.0)), subnormal=True)
+    return b.returns("exp", select(is_nan(x), x, y), 1.0, "e to the power x")
 
 
 def _log_routine() -> Routine:
-    b = _Program("x")
+    b = Program("x")
     (x,) = b.params
     inside = b.let("inside", apply("and", x > 0.0, x < INFINITY))
     k, m = _split(b, b.let("safe", select(inside, x, 1.0)))
@@ -221,62 +155,62 @@ def _log_routine() -> Routine:
     z = b.let("z", s * s)
     # 2*s = f - s*f, and f is exact: what is left to add is small
     half_square = b.let("half_square", 0.5 * f * f)
-    less = b.let("less", half_square - s * (half_square + z * _polynomial(LOG, z)))
+    less = b.let("less", half_square - s * (half_square + z * polynomial(LOG, z)))
     whole = b.let("whole", k * LN2_HIGH)  # exact
     top = b.let("top", whole + f)
     y = top + (((f - (top - whole)) + k * LN2_LOW) - less)
     outside = select(apply("eq", x, 0.0), -INFINITY, select(x > 0.0, x, NAN))  # +inf stays
-    result = select(inside, y, select(_is_nan(x), x, outside))
+    result = select(inside, y, select(is_nan(x), x, outside))
     return b.returns("log", result, 1.0, "natural logarithm of x; -inf at 0, NaN below")
 
 
 def _tanh_routine() -> Routine:
-    b = _Program("x")
+    b = Program("x")
     (x,) = b.params
     a = b.let("a", apply("abs", x))
-    near = b.let("near", _clamp(a, 0.0, TANH_MIDDLE))
+    near = b.let("near", clamp(a, 0.0, TANH_MIDDLE))
     z = b.let("z", near * near)
-    inner = b.let("inner", near + near * (z * _polynomial(TANH, z - TANH_CENTRE)))
-    far = b.let("far", _clamp(a, TANH_MIDDLE, 20.0))  # at 20 the result is 1
+    inner = b.let("inner", near + near * (z * polynomial(TANH, z - TANH_CENTRE)))
+    far = b.let("far", clamp(a, TANH_MIDDLE, 20.0))  # at 20 the result is 1
     outer = 1.0 - 2.0 / (_exp(b, b.let("twice", far + far), subnormal=False) + 1.0)
     y = b.let("magnitude", select(a < TANH_MIDDLE, inner, outer))
-    return b.returns("tanh", select(_is_nan(x), x, select(_negative(x), -y, y)), 1.5, "hyperbolic tangent of x")
+    return b.returns("tanh", select(is_nan(x), x, select(is_negative(x), -y, y)), 1.5, "hyperbolic tangent of x")
 
 
 def _erf_routine() -> Routine:
-    b = _Program("x")
+    b = Program("x")
     (x,) = b.params
     a = b.let("a", apply("abs", x))
-    near = b.let("near", _clamp(a, 0.0, 1.0))
+    near = b.let("near", clamp(a, 0.0, 1.0))
     z = b.let("z", near * near)
-    inner = b.let("inner", near + near * _polynomial(ERF, z - 0.5))
-    far = b.let("far", _clamp(a, 1.0, 6.0))  # at 6 the result is 1
+    inner = b.let("inner", near + near * polynomial(ERF, z - 0.5))
+    far = b.let("far", clamp(a, 1.0, 6.0))  # at 6 the result is 1
     t = b.let("t", (far - 3.0) / (far + 3.0))
-    rest = b.let("rest", _polynomial(ERF_TAIL, t))
+    rest = b.let("rest", polynomial(ERF_TAIL, t))
     outer = 1.0 - _exp(b, b.let("minus_square", -(far * far)), subnormal=False) * rest
     y = b.let("magnitude", select(a < 1.0, inner, outer))
-    return b.returns("erf", select(_is_nan(x), x, select(_negative(x), -y, y)), 1.0, "the error function of x")
+    return b.returns("erf", select(is_nan(x), x, select(is_negative(x), -y, y)), 1.0, "the error function of x")
 
 
-def _log_pair(b: _Program, x: Expr) -> tuple[Var, Var]:
+def _log_pair(b: Program, x: Expr) -> tuple[Var, Var]:
     """log(x) as a sum high + low with a relative error of about 2**-64, high of 26 bits; x positive and finite."""
     k, m = _split(b, x)
     f = b.let("f", m - 1.0)
     d = b.let("d", m + 1.0)
     s = b.let("s", f / d)
-    s_high = b.let("s_high", _high(s))
-    d_high = b.let("d_high", _high(d))
+    s_high = b.let("s_high", high_part(s))
+    d_high = b.let("d_high", high_part(d))
     d_low = b.let("d_low", m - (d_high - 1.0))  # exact, though d is rounded
     s_low = b.let("s_low", ((f - s_high * d_high) - s_high * d_low) / d)
     z_high = b.let("z_high", s_high * s_high)  # exact
     z_low = b.let("z_low", s_low * (s_high + s))
     z = b.let("z", z_high + z_low)
-    rest = b.let("rest", z_low + z * z * _polynomial(LOG_TAIL, z))
-    t_high = b.let("t_high", _high((3.0 + z_high) + rest))
+    rest = b.let("rest", z_low + z * z * polynomial(LOG_TAIL, z))
+    t_high = b.let("t_high", high_part((3.0 + z_high) + rest))
     t_low = b.let("t_low", rest - ((t_high - 3.0) - z_high))
     main = b.let("main", s_high * t_high)  # exact
     minor = b.let("minor", s_low * t_high + t_low * s)
-    p_high = b.let("p_high", _high(main + minor))
+    p_high = b.let("p_high", high_part(main + minor))
     p_low = b.let("p_low", minor - (p_high - main))
     # times 2/3, plus k times ln 2
     fraction = b.let("fraction", p_high * TWO_THIRDS_HIGH)  # exact
@@ -284,23 +218,23 @@ def _log_pair(b: _Program, x: Expr) -> tuple[Var, Var]:
     whole = b.let("log_whole", k * LN2_HIGH)  # exact
     total = b.let("total", whole + fraction)
     carry = b.let("carry", ((fraction - (total - whole)) + k * LN2_LOW) + fraction_low)
-    high = b.let("log_high", _high(total + carry))
+    high = b.let("log_high", high_part(total + carry))
     return high, b.let("log_low", (total - high) + carry)
 
 
 def _pow_routine() -> Routine:
-    b = _Program("x", "y")
+    b = Program("x", "y")
     x, y = b.params
     a = b.let("a", apply("abs", x))
     inside = b.let("inside", apply("and", a > 0.0, a < INFINITY))
     log_high, log_low = _log_pair(b, b.let("safe", select(inside, a, 1.0)))
     # Beyond 2**65 every power but that of 1 is 0 or inf, so y may be clamped and nothing below overflows.
-    factor = b.let("factor", _clamp(y, -(2.0**65), 2.0**65))
-    factor_high = b.let("factor_high", _high(factor))
+    factor = b.let("factor", clamp(y, -(2.0**65), 2.0**65))
+    factor_high = b.let("factor_high", high_part(factor))
     low = b.let("product_low", (factor - factor_high) * log_high + factor * log_low)
     high = b.let("product_high", factor_high * log_high)  # exact
     product = b.let("product", high + low)
-    clamped = b.let("clamped", _clamp(product, -746.0, 710.0))
+    clamped = b.let("clamped", clamp(product, -746.0, 710.0))
     kept = apply("eq", clamped, product)
     remainder = b.let("remainder", select(kept, (high - product) + low, 0.0))
     core = b.let("core", _exp(b, clamped, remainder, subnormal=True))
@@ -310,16 +244,17 @@ def _pow_routine() -> Routine:
     half = b.let("half_y", y * 0.5)
     is_integer = b.let("is_integer", apply("eq", apply("floor", y), y))
     is_odd = b.let("is_odd", apply("and", is_integer, apply("ne", apply("floor", half), half)))
-    flipped = apply("and", _negative(x), is_odd)
+    flipped = apply("and", is_negative(x), is_odd)
     signed = b.let("signed", select(flipped, -magnitude, magnitude))
     undefined = apply("and", apply("and", inside, x < 0.0), apply("not", is_integer))
-    ordered = select(apply("or", _is_nan(x), _is_nan(y)), x + y, select(undefined, NAN, signed))
+    ordered = select(apply("or", is_nan(x), is_nan(y)), x + y, select(undefined, NAN, signed))
     is_one = apply("or", apply("eq", x, 1.0), apply("eq", y, 0.0))
     return b.returns("pow", select(is_one, 1.0, ordered), 1.0, "x to the power y, as C99 Annex F pow")
 
 
 ROUTINES: dict[str, Routine] = {
-    r.name: r for r in (_exp_routine(), _log_routine(), _tanh_routine(), _erf_routine(), _pow_routine())
+    r.name: r
+    for r in (_exp_routine(), _log_routine(), _tanh_routine(), _erf_routine(), _pow_routine(), *trigonometric())
 }
 """The programs, by the name of their scalar operation."""
 

@@ -12,7 +12,7 @@ from math import prod
 
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.scalar import Dim, Expr, Number, Var, apply, cast, const, same, show, variables
+from assay.semantics.scalar import Const, Dim, Expr, Number, Var, apply, cast, const, same, show, variables
 from assay.semantics.tensor import (
     Alias,
     Assert,
@@ -103,13 +103,17 @@ def _open(body: Stmt) -> Stmt:
 
 
 def fits(func: PrimFunc, param: Buffer, own: Buffer, given: Buffer, call: Call, origin: Sequence[str]) -> list[Stmt]:
-    """Checks that a buffer has the shape of its parameter, or, where it is handed over by its first element, its size."""
-    if len(param.shape) == len(given.shape):
+    """Checks that a buffer has the shape of its parameter, or, where it is handed over by its first element, its size.
+
+    A row of a constant number of elements is that: what is called sees the first of them.
+    """
+    row = len(param.shape) == 1 and isinstance(param.shape[0], int)
+    whole = len(param.shape) == len(given.shape) and not row
+    if whole:
         pairs = list(zip(own.shape, given.shape, strict=True))
     else:
         pairs = [(size_of(own.shape), size_of(given.shape))]
     found: list[Stmt] = []
-    whole = len(param.shape) == len(given.shape)
     for k, (d, n) in enumerate(pairs):
         if (isinstance(d, int) and isinstance(n, int) and (d == n if whole else d <= n)) or same(as_expr(d), as_expr(n)):
             continue
@@ -131,6 +135,15 @@ def size_of(shape: Sequence[Dim]) -> Dim:
         if isinstance(d, Expr):
             total = apply("mul", total, d)
     return total
+
+
+def from_element(source: Buffer, offset: Expr, length: Dim | None = None, *, constant: bool = False) -> View:
+    """A view of `length` elements of `source`, all that are left by default, from `offset` on in row-major order."""
+    if length is None:
+        rest = as_expr(size_of(source.shape)) - offset
+        length = int(rest.value) if isinstance(rest, Const) else rest
+    made = Buffer(f"{source.name}_from", (length,), source.dtype, source.scope)
+    return View(made, source, offset, (const(1),), constant=constant)
 
 
 def without_calls(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> PrimFunc:

@@ -108,7 +108,9 @@ class Mapper:
                 return replace(s, value=self.expr(s.value))
             case Call():
                 args = (self.buffer(a) if isinstance(a, Buffer) else self.expr(a) if isinstance(a, Expr) else a for a in s.args)
-                return replace(s, args=tuple(args))
+                result = None if s.result is None else self.expr(s.result)
+                assert result is None or isinstance(result, Load)
+                return replace(s, args=tuple(args), result=result)
             case Block():
                 return replace(
                     s,

@@ -69,6 +69,8 @@ def check_prim_func(function: PrimFunc) -> None:
             case Call():
                 for b in item.buffers:
                     scope.access(b, [const(0)] * len(b.shape), item)
+                if item.result is not None:
+                    scope.access(item.result.buffer, item.result.indices, item)
             case If() | While() | Assert() if item.condition.dtype is not BOOL:
                 raise Invalid(f"a condition is bool, not {item.condition.dtype}", where=item.span, label="tensor.C5")
             case For() if item.start is not None and item.start.dtype is not item.extent.dtype:

@@ -78,7 +78,8 @@ def show_stmt(body: Stmt, depth: int = 0) -> str:
                 lines.append(f"{pad}assert {show(node.condition)}, {node.message!r}")
             case Call():
                 args = ", ".join(a.name if isinstance(a, Buffer) else repr(a) if isinstance(a, str) else show(a) for a in node.args)
-                lines.append(f"{pad}{'T.call_packed' if node.extern else 'cls'} {node.function}({args})")
+                to = "" if node.result is None else f"{show(node.result)} = "
+                lines.append(f"{pad}{to}{'T.call_packed' if node.extern else 'cls'} {node.function}({args})")
             case Evaluate():
                 lines.append(f"{pad}T.evaluate({show(node.value)})")
     return "\n".join(lines)

@@ -264,6 +264,8 @@ class Call(Stmt):
     function: str
     args: tuple[Buffer | Expr | str, ...]
     extern: bool = False
+    result: Load | None = None
+    """Where the number goes that an extern returns, if it is wanted."""
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
@@ -271,6 +273,7 @@ class Call(Stmt):
 
     @property
     def expressions(self) -> Sequence[Expr]:
+        """The numbers that are handed over."""
         return tuple(a for a in self.args if isinstance(a, Expr))
 
 

@@ -20,8 +20,7 @@ def written(params: Sequence[Buffer], body: Stmt) -> set[Buffer]:
                 source[stmt.view.buffer] = stmt.view.source
             case Block():
                 source.update((v.buffer, v.source) for v in stmt.views)
-            case Store():
-                buffer = stmt.buffer
+            case Store(buffer=buffer) | Call(result=Load(buffer=buffer)):
                 while buffer in source:
                     buffer = source[buffer]
                 stored.add(buffer)

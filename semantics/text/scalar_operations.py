@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from assay.semantics.dtypes import BOOL, FLOAT32, DType
 from assay.semantics.scalar import Const, Expr, apply, both, cast, choice, const, either
-from assay.semantics.scalar.intrinsics import INTRINSICS
+from assay.semantics.scalar.intrinsics import INTRINSICS, division
 
 Value: TypeAlias = "Expr | int | float | bool"
 """An expression, or a plain number that has no dtype yet."""
@@ -54,13 +54,17 @@ class Operations:
             case "ceildiv":
                 a, b = self.matched(args)
                 return (a + b - 1) // b
-            case "q_multiply_shift":
+            case "q_multiply_shift" | "q_multiply_shift_per_axis":
                 return INTRINSICS[op]([self.typed(a) for a in args])
+            case "ldexp" if len(args) == 2:
+                return INTRINSICS[op]([self.typed(a, of) for a, of in zip(args, (FLOAT32, None), strict=True)])
         exprs = self.matched(args)
         if op in INTRINSICS:
             return INTRINSICS[op](exprs)
         if op in ("bitand", "bitor") and exprs and all(e.dtype is BOOL for e in exprs):
             op = op.removeprefix("bit")
+        if op in ("floordiv", "floormod", "truncmod") and len(exprs) == 2:
+            return division(op, *exprs)
         if op == "div" and exprs and exprs[0].dtype.is_integer:
             op = "truncdiv"
         return apply(op, *exprs)

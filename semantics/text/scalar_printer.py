@@ -17,6 +17,7 @@ import numpy as np
 from assay.semantics.dtypes import BOOL, DTYPES, INT32, DType
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Dim, Expr, Load, Var
+from assay.semantics.scalar.arithmetic import FLOAT_OF
 from assay.semantics.scalar.failing import may_fail
 from assay.semantics.tensor import Buffer
 
@@ -122,7 +123,7 @@ class ScalarPrinter:
             case "select", (c, *rest) if any(map(may_fail, rest)):
                 # TVM's Select would be lazy here; that is how the reader knows
                 return [f"{self.module}.Select({self.module}.likely(", (c, COMMA), "), ", *commas(rest), ")"]
-            case "bits_of" | "float_of", (a,):
+            case op, (a,) if op == "bits_of" or op in FLOAT_OF:
                 return [f'{self.module}.reinterpret("{node.dtype}", ', (a, COMMA), ")"]
             case op, (a, b) if op in _SYMBOLS:
                 symbol, level = _SYMBOLS[op]

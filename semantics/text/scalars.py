@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from assay.semantics.dtypes import BOOL, DTYPES, INT32, INT64, DType
+from assay.semantics.dtypes import BOOL, DTYPES, INT32, DType
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import (
     Const,
@@ -28,6 +28,7 @@ from assay.semantics.scalar import (
     cast,
     const,
     either,
+    reinterpret,
     select,
     simplify,
 )
@@ -60,6 +61,9 @@ _FUNCTIONS: dict[str, str] = {
 }  # fmt: skip
 """TVM's functions of scalars by name. The values are scalar operations, or special cases of `apply`."""
 
+EXTERNAL = ("call_extern", "call_pure_extern")
+"""Calls that may stand in an expression."""
+
 _OPERATOR_SIZES = {"&&": 2, "||": 2, "~": 1, "if_then_else": 3, "select": 3, "likely": 1, "ceildiv": 2}
 
 
@@ -75,6 +79,8 @@ class ScalarParser(Operations):
     lanes: int = 1
     lane: int = 0
     """Which lane of vectors is read, of how many."""
+    external: Callable[[ast.Call], Expr] | None = None
+    """What the call of an extern gives within an expression, where there may be one."""
     vectors: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
     """Names of vectors, and their lanes."""
 
@@ -187,6 +193,8 @@ class ScalarParser(Operations):
                 return self._indices([node.slice])
             case ast.Call() if self.module_member(node.func) in ("Ramp", "Broadcast"):
                 return node.args[:-1]
+            case ast.Call() if self.module_member(node.func) in EXTERNAL:
+                return ()
             case ast.Call(args=[ast.List(elts=parts), _]) if self.module_member(node.func) == "Shuffle":
                 return parts if all(self.lanes_of(p) == 1 for p in parts) else ()
             case ast.Call():
@@ -252,6 +260,8 @@ class ScalarParser(Operations):
                 return self.apply("if_then_else", args)
             case ast.Subscript():
                 return self._load(node, args)
+            case ast.Call() if self.external is not None and self.module_member(node.func) in EXTERNAL:
+                return self.external(node)
             case ast.Call():
                 return self._call(node, args)
             case _:
@@ -416,18 +426,11 @@ class ScalarParser(Operations):
                 return cast(value, of) if isinstance(value, Expr) else const(value, of)
 
     def _reinterpret(self, node: ast.Call, value: Expr, of: DType) -> Expr:
-        """The bits of a value as another dtype: of a literal always, else between float64 and int64."""
-        if value.dtype is of:
-            return value
-        if value.dtype.bits != of.bits or of is BOOL or value.dtype is BOOL:
-            raise self.source.error(node, f"{value.dtype} and {of} have no bits in common", "text.C6")
-        if isinstance(value, Const):
-            return Const(of, np.asarray(value.value).view(of.numpy)[()])
-        if value.dtype.name == "float64" and of is INT64:
-            return apply("bits_of", value)
-        if value.dtype is INT64 and of.name == "float64":
-            return apply("float_of", value)
-        raise self.source.unsupported(node, f"T.reinterpret of {value.dtype} as {of} is not handled", "text.C7")
+        """The bits of a value as another dtype."""
+        try:
+            return reinterpret(value, of)
+        except Invalid as wrong:
+            raise self.source.error(node, wrong.message, "text.C6") from None
 
 
 _SHORT = {"boolean": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",

@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.semantics.dtypes import FLOAT32, INT32, INT64, DType
 from assay.semantics.scalar import Const, Dim, Expr, Var, cast, const, provably_equal
-from assay.semantics.tensor import Buffer, Region, View
+from assay.semantics.tensor import Buffer, Region, Stmt, View
 from assay.semantics.tensor.places import same_bits, strides_of
 from assay.semantics.text.scalars import MODULES, ScalarParser
 from assay.semantics.text.source import Source
@@ -31,6 +31,8 @@ class Declarations:
         self.symbols = symbols
         self.names = Names({})
         self.scalars = ScalarParser(source, self.names, INT32, modules)
+        self.before: list[tuple[Buffer, Stmt]] = []
+        """Calls of externs that the line that is read needs done before it, and the cells of their results."""
         self.function = FunctionHead()
         self.heads: list[BlockHead] = []
         self.local: dict[str, Var] = {}
@@ -113,6 +115,35 @@ class Declarations:
         if any(isinstance(d, int) and d < 0 for d in dims):
             raise self.source.error(given["shape"], f"buffer {name} has a negative dim", "text.C6")
         return Buffer(name, dims, of, scope, notes)
+
+    def spread(self, name: str, node: ast.AST, given: Mapping[str, ast.expr]) -> tuple[Buffer, View | None]:
+        """A parameter. One with constant strides or an offset that are not those of dense rows is a view: what is handed
+        over is the flat memory up to its last element."""
+        numbers = [self.number(given[k]) for k in ("strides", "elem_offset") if k in given]
+        plain = self.buffer(name, node, given)
+        sizes = [d for d in plain.shape if isinstance(d, int)]
+        if not numbers or None in numbers or len(sizes) != len(plain.shape) or 0 in sizes:
+            return self.placed(name, node, given), None
+        dense = [int(s) for s in strides_of(sizes) if isinstance(s, int)]
+        steps = (self.number(given["strides"]) if "strides" in given else None) or dense
+        first = (self.number(given["elem_offset"]) or [0])[0] if "elem_offset" in given else 0
+        if len(steps) != len(sizes) or (steps == dense and first == 0):
+            return self.placed(name, node, given), None
+        if first < 0 or any(s < 0 for s in steps):
+            raise self.source.unsupported(node, f"{name} lies before the memory that is handed over", "text.C11")
+        length = first + 1 + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
+        memory = Buffer(name, (length,), plain.dtype, plain.scope, {})
+        return memory, View(plain, memory, const(first), tuple(map(const, steps)))
+
+    def number(self, node: ast.expr) -> list[int] | None:
+        """The whole numbers that an argument lists; None where one is a symbol."""
+        parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
+        if any(isinstance(p, ast.Constant) and isinstance(p.value, str) for p in parts):
+            return None
+        if any(isinstance(n, ast.Name) and n.id not in self.scalars.modules for p in parts for n in ast.walk(p)):
+            return None
+        values = [self.scalars.typed(self.scalars.value(p)) for p in parts]
+        return [int(v.value) for v in values if isinstance(v, Const)] if all(isinstance(v, Const) for v in values) else None
 
     def placed(self, name: str, node: ast.AST, given: Mapping[str, ast.expr], scope: str = "global") -> Buffer:
         """A buffer of its own: its offset is 0 and its strides are those of dense rows. Symbols for them are bound."""

@@ -9,14 +9,15 @@ A buffer is handed over whole, or from some element on; the latter is a view of 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from assay.semantics.dtypes import INT64
+from assay.semantics.dtypes import INT32, INT64, DType
 from assay.semantics.errors import Span
-from assay.semantics.scalar import Const, Dim, Expr, cast, const
-from assay.semantics.tensor import Alias, Buffer, Call, Stmt, View
-from assay.semantics.tensor.calls import size_of
-from assay.semantics.text.tensor_blocks import BlockLines
+from assay.semantics.scalar import Const, Dim, Expr, Load, cast, const
+from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Stmt, View, seq
+from assay.semantics.tensor.calls import from_element
+from assay.semantics.text.scalars import EXTERNAL
+from assay.semantics.text.tensor_blocks import BlockLines, Opener
 
 READ = 1
 """The access mask of T.tvm_access_ptr for what is only read."""
@@ -39,12 +40,55 @@ class Calls(BlockLines):
             raise self.source.error(call, f"T.{name} takes the name of a function and its arguments", "text.C5")
         return self.called(call, self.string(args[0]), args[1:], True, span)
 
-    def called(self, call: ast.Call, name: str, args: Sequence[ast.expr], extern: bool, span: Span) -> Stmt:
+    def returned(self, call: ast.Call) -> Expr:
+        """What an extern returns: it is called before the statement that it stands in, and its result kept in a cell."""
+        if self.scalars.lanes > 1:
+            raise self.source.unsupported(call, "an extern gives one number; vectors are not handled", "text.C8")
+        name = f"result_{len(self.before)}"
+        cell = Buffer(name, (1,), self.result_dtype(call), "local", {"dims": ("int32",)})
+        place = Load(cell.dtype, cell, (const(0, INT32),))
+        self.before.append((cell, self.stored(call, place)))
+        return place
+
+    def result_dtype(self, call: ast.Call) -> DType:
+        if len(call.args) < 2 or call.keywords:
+            raise self.source.error(call, "T.call_extern takes a dtype, the name of a function and its arguments", "text.C5")
+        return self.scalars.dtype_of(call.args[0], self.string(call.args[0]))
+
+    def stored(self, call: ast.Call, place: Load) -> Stmt:
+        """The call of an extern whose result is stored."""
+        of = self.result_dtype(call)
+        if of is not place.dtype:
+            raise self.source.error(call, f"{of} is stored in {place.buffer!r}", "text.C6")
+        return self.called(call, self.string(call.args[1]), call.args[2:], True, self.source.span(call), place)
+
+    def after_calls(self, item: Stmt | Opener | None, node: ast.stmt) -> Stmt | Opener | None:
+        """A statement, or a declaration, after the calls of externs that stand in it."""
+        before, self.before = self.before, []
+        if not before:
+            return item
+        lazy = _lazy(node, self.scalars.module_member)
+        if lazy is not None:
+            raise self.source.unsupported(lazy, "an extern may be called or not here; that is not handled", "text.C7")
+
+        def around(rest: Stmt) -> Stmt:
+            body = seq(*(call for _, call in before), rest)
+            for cell, _ in reversed(before):
+                body = Allocate(cell, body, span=self.source.span(node))
+            return body
+
+        if item is None or isinstance(item, Stmt):
+            return around(seq() if item is None else item)
+        return lambda rest: around(item(rest))
+
+    def called(
+        self, call: ast.Call, name: str, args: Sequence[ast.expr], extern: bool, span: Span, result: Load | None = None
+    ) -> Stmt:
         if call.keywords:
             raise self.source.error(call, "the arguments of a call have no names", "text.C5")
         views: list[View] = []
         given = tuple(self.argument(a, views) for a in args)
-        body: Stmt = Call(name, given, extern, span=span)
+        body: Stmt = Call(name, given, extern, result, span=span)
         for v in reversed(views):
             body = Alias(v, body, span=span)
         return body
@@ -77,13 +121,22 @@ class Calls(BlockLines):
 
     def window(self, source: Buffer, offset: Expr, length: Dim | None, constant: bool, views: list[View]) -> Buffer:
         """A view of the elements from `offset` on, in row-major order."""
-        if length is None:
-            total = size_of(source.shape)
-            rest = (total if isinstance(total, Expr) else const(total)) - offset
-            length = int(rest.value) if isinstance(rest, Const) else rest
-        made = Buffer(f"{source.name}_from", (length,), source.dtype, source.scope)
-        views.append(View(made, source, offset, (const(1),), constant=constant))
-        return made
+        made = from_element(source, offset, length, constant=constant)
+        views.append(made)
+        return made.buffer
+
+
+def _lazy(root: ast.AST, member: Callable[[ast.expr], str | None]) -> ast.AST | None:
+    """A call of an extern in an expression that may be left out."""
+    stack: list[tuple[ast.AST, bool]] = [(root, False)]
+    while stack:
+        node, lazy = stack.pop()
+        name = member(node.func) if isinstance(node, ast.Call) else None
+        if name in EXTERNAL and lazy:
+            return node
+        choice = isinstance(node, (ast.BoolOp, ast.IfExp)) or name in ("if_then_else", "Select", "And", "Or")
+        stack += [(c, lazy or choice) for c in ast.iter_child_nodes(node)]
+    return None
 
 
 def _indices(node: ast.Subscript) -> list[ast.expr]:

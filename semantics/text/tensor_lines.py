@@ -23,6 +23,7 @@ from assay.semantics.tensor import (
     store_lanes,
 )
 from assay.semantics.tensor.places import same_bits
+from assay.semantics.text.scalars import EXTERNAL
 from assay.semantics.text.tensor_blocks import Opener, let
 from assay.semantics.text.tensor_calls import Calls
 
@@ -202,12 +203,15 @@ class Lines(Calls):
     def store(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Stmt:
         lanes = self.scalars.lanes_of(target.slice)
         if lanes > 1:
-            return store_lanes(self.scalars.each_lane(lanes, lambda: self.store_one(node, target, value)))
+            stores = self.scalars.each_lane(lanes, lambda: self.store_one(node, target, value))
+            return store_lanes([s for s in stores if isinstance(s, Store)])
         return self.store_one(node, target, value)
 
-    def store_one(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Store:
+    def store_one(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Stmt:
         place = self.scalars.expr(target)
         assert isinstance(place, Load)
+        if isinstance(value, ast.Call) and self.member(value) in EXTERNAL and self.scalars.lanes == 1:
+            return self.stored(value, place)
         return Store(place.buffer, place.indices, self.converted(self.scalars.value(value), place.dtype), span=self.span(node))
 
     def converted(self, value: Expr | int | float | bool, of: DType) -> Expr:
@@ -242,7 +246,7 @@ class Lines(Calls):
                 given = self.arguments(call, BUFFER)
                 if isinstance(given.get("data"), ast.Name) and given["data"].id in self.function.handles:  # type: ignore[attr-defined]
                     place = self.function.handles.pop(given.pop("data").id)  # type: ignore[attr-defined]
-                    self.declare_param(self.placed(bound, call, given), place)
+                    self.declare_param(self.spread(bound, call, given), place)
                     return _nothing
                 if "data" in given:
                     return self.alias(bound, call, self.memory(given["data"]), given, span)
@@ -254,7 +258,7 @@ class Lines(Calls):
                 whole = given.pop("buffer", None)
                 if isinstance(whole, ast.Name) and whole.id in self.function.handles:
                     place = self.function.handles.pop(whole.id)
-                    self.declare_param(self.placed(bound, call, given), place)
+                    self.declare_param(self.spread(bound, call, given), place)
                     return _nothing
                 if whole is None or len(self.heads) < 2:
                     raise self.source.error(call, "T.match_buffer takes a handle of the function, or part of a buffer in a block", "text.C13")
@@ -265,14 +269,17 @@ class Lines(Calls):
             case _:
                 return None
 
-    def declare_param(self, buffer: Buffer, place: int | None = None) -> None:
+    def declare_param(self, spread: tuple[Buffer, View | None], place: int | None = None) -> None:
         """A parameter, in its place among those whose handles are still unmatched."""
+        buffer, window = spread
         params = self.function.params
         if place is None:
             params.append(buffer)
         else:
             params.insert(place - sum(p < place for p in self.function.handles.values()), buffer)
-        self.names.declare(buffer.name, buffer)
+        if window is not None:
+            self.function.windows.append(window)
+        self.names.declare(buffer.name, buffer if window is None else window.buffer)
 
     def alias(self, name: str, call: ast.Call, source: Buffer, given: dict[str, ast.expr], span: Span) -> Opener:
         view = self.view(name, call, source, given)

@@ -19,6 +19,7 @@ from assay.semantics.errors import Invalid, Span
 from assay.semantics.scalar import Var
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import (
+    Alias,
     Assert,
     Block,
     Buffer,
@@ -55,6 +56,7 @@ def parse_prim_func(
 
 class _TensorParser(Lines):
     def function_of(self, node: ast.FunctionDef) -> PrimFunc:
+        self.scalars.external = self.returned
         for name, var in self.symbols.items():
             self.names.declare(name, var)
         private, blocks = self.decorator(node)
@@ -74,6 +76,8 @@ class _TensorParser(Lines):
         self.heads.append(root)
         body = run_task(self.statements(node.body))
         self.heads.pop()
+        for window in reversed(self.function.windows):
+            body = Alias(window, body)
         if needs_root(body, root.allocated) and blocks:
             body = replace(root, reads=root.reads or (), writes=root.writes or ()).block(body)
         for b in reversed(self.function.params):
@@ -156,14 +160,14 @@ class _TensorParser(Lines):
         match p.annotation:
             case ast.Call() if self.member(p.annotation) == "Buffer":
                 given = self.arguments(p.annotation, BUFFER)
-                self.declare_param(self.placed(p.arg, p.annotation, given))
+                self.declare_param(self.spread(p.arg, p.annotation, given))
             case ast.Subscript(slice=inside):  # T.Buffer[(4, 4), "float32"]
                 pair = inside.elts if isinstance(inside, ast.Tuple) and inside.elts and not isinstance(inside.elts[-1], ast.Tuple) else [inside]
                 if len(pair) == 2 and isinstance(pair[1], ast.Constant) and isinstance(pair[1].value, str):
                     given = {"shape": pair[0], "dtype": pair[1]}
                 else:
                     given = {"shape": inside}
-                self.declare_param(self.placed(p.arg, p, given))
+                self.declare_param(self.spread(p.arg, p, given))
             case _:
                 self.function.handles[p.arg] = len(self.function.params) + len(self.function.handles)
 
@@ -171,11 +175,13 @@ class _TensorParser(Lines):
 
     def statements(self, body: Sequence[ast.stmt]) -> Task[Stmt]:
         """Statements one after another: what is declared holds until their end."""
+        if self.before and body:
+            raise self.source.unsupported(body[0], "an extern has no place in the line above", "text.C7")
         mark = len(self.names.undo)
         items: list[Stmt | Opener] = []
         for node in body:
             try:
-                item = yield self.statement(node)
+                item = self.after_calls((yield self.statement(node)), node)
             except Invalid as wrong:
                 self.source.locate(wrong, node)
             if item is not None:
@@ -203,8 +209,10 @@ class _TensorParser(Lines):
                 return While(condition, body, span=self.span(node))
             case ast.If():
                 condition = self.condition(node.test)
+                before, self.before = self.before, []
                 then = yield self.statements(node.body)
                 otherwise = (yield self.statements(node.orelse)) if node.orelse else None
+                self.before = before
                 return If(condition, then, otherwise, span=self.span(node))
             case ast.With():
                 item = yield self.with_(node, 0)

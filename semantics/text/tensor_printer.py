@@ -213,6 +213,10 @@ class _Printer(BufferText):
                 words.append(f"{self.scalars.name(a)}.data")
             else:
                 words.append(quoted(a) if isinstance(a, str) else self.scalars.text(a))
+        if stmt.result is not None:
+            words.insert(0, quoted(stmt.result.dtype.name))
+            to = self.scalars.text(stmt.result)
+            return f"{to} = {self.T}.call_extern({', '.join(words)})"
         return f"{f'{self.T}.call_packed' if stmt.extern else f'Module.{stmt.function}'}({', '.join(words)})"
 
     def declaration(

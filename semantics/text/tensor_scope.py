@@ -85,5 +85,7 @@ class FunctionHead:
     attrs: dict[str, Any] = field(default_factory=dict)
     implied: dict[Var, Expr] = field(default_factory=dict)
     """Symbols that the calling convention decides: offsets are 0, strides those of dense rows."""
+    windows: list[View] = field(default_factory=list)
+    """Parameters that lie spread out in memory that is handed over flat."""
     is_new: bool = False
     """Whether the text is surely of a version that has `s_tir=`."""

@@ -1,8 +1,8 @@
 """Kernels on every interpreter of the tensor IR, beside xDSL's and StableHLO's, in one run: `make bench`.
 
 The unit is a multiply-add (a comparison in pooling, an element's step in softmax) a CPU second. Ours all
-check bounds, unwritten reads and races: the lanes of "vector" with the definition's bits, and the definition a second time on
-memory of which every byte has an owner. xDSL's interpreter runs the same loops in scf, arith and memref, unchecked;
+check bounds, unwritten reads and races: the lanes of "vector" and "straight-line" Python with the definition's bits, and the
+definition a second time on memory of which every byte has an owner. xDSL's interpreter runs the same loops in scf, arith and memref, unchecked;
 StableHLO's the operator in C++. Data are whole numbers, so
 that every order of additions gives the same bits. Ratios are asserted, never times.
 """
@@ -148,9 +148,11 @@ def measure(case: Case) -> dict[str, float]:
     func = case.kernel()
     rng = np.random.default_rng(0)
     inputs = [rng.integers(-4, 5, s).astype(np.float32) for s in case.shapes]
-    vector.run(func, inputs)  # compiled once, as in a model that calls it often
+    for way in vector.WAYS:
+        vector.run(func, inputs, ways=(way,))  # compiled once, as in a model that calls it often
     found = {
-        "vector": seconds(lambda: vector.run(func, inputs)[0], 5),
+        "vector": seconds(lambda: vector.run(func, inputs, ways=("lanes",))[0], 5),
+        "straight-line": seconds(lambda: vector.run(func, inputs, ways=("straight",))[0], 3),
         "definition": seconds(lambda: tensor.run(func, inputs)[0], 1),
         "with owners": seconds(lambda: sanitized(func, inputs), 1),
     }
@@ -160,7 +162,7 @@ def measure(case: Case) -> dict[str, float]:
         found["StableHLO"] = peers.stablehlo(case.stablehlo, inputs)
     expected = found["definition"][1]
     for who, (_, result) in found.items():
-        if case.exact or who in ("vector", "with owners"):
+        if case.exact or who in ("vector", "straight-line", "with owners"):
             assert result.tobytes() == expected.tobytes(), f"{case.name}: {who}"
         else:  # an exponential of a double, or of another library
             np.testing.assert_allclose(result, expected, rtol=1e-6, err_msg=f"{case.name}: {who}")
@@ -182,3 +184,4 @@ def test_units_a_second() -> None:
     for name, row in rows.items():
         for peer in {"xDSL", "StableHLO"} & row.keys():
             assert row["vector"] >= (1000 if peer == "xDSL" and name == "matmul" else 10) * row[peer], (name, peer)
+        assert row["straight-line"] >= 20 * row["definition"], name

@@ -17,7 +17,7 @@ from assay.semantics.tensor import Buffer, PrimFunc, blocks, claims, loops, stor
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.rules import check_prim_func
 from tests.interp.block_programs import random_blocks
-from tests.interp.programs import Array, agree, outcome
+from tests.interp.programs import Array, agree, alone, outcome
 from tests.interp.test_blocks import F32, equal, matmul, one_output, trapped
 
 
@@ -28,6 +28,8 @@ def alike(func: PrimFunc, inputs: list[Array]) -> str:
     assert trapped(expected) == trapped(lowered), f"{expected}\n{lowered}\n{func}"
     assert trapped(expected) or equal(expected, lowered), f"{func}\n{without_blocks(func)}"
     assert equal(outcome(lambda: vector.run(func, inputs)), expected), f"{func}\n{vector.compile_function(func, inputs).source}"
+    for way in vector.WAYS:
+        alone(func, inputs, way, expected)
     return expected[0] if trapped(expected) else "value"
 
 

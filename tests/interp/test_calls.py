@@ -131,7 +131,7 @@ def test_printed_calls_are_read_again(name: str) -> None:
 TRAPS: dict[str, tuple[str, str, str]] = {
     "out of bounds inside": ("Module.scale(x.data, o.data, T.float32(3), 9)", "out of bounds", "index 8 is outside [0, 8) in dimension 0, in iteration i=8"),
     "a size that differs": ("t = T.alloc_buffer((7,), 'float32')\nModule.twice(t.data, o.data)", "shape", "twice takes B: Buffer((n), float32); o has 8 in dimension 0; n = 7 by t"),
-    "too few elements": ("Module.scale(T.address_of(x[1]), o.data, T.float32(3), 8)", "shape", "scale takes A: Buffer((8), float32); x_from has 7 in dimension 0"),
+    "too few elements": ("Module.scale(T.address_of(x[1]), o.data, T.float32(3), 8)", "shape", "scale takes A: Buffer((8), float32); x_from has 7 elements, which must be at least 8"),
     "unwritten": ("t = T.alloc_buffer((8,), 'float32')\nModule.twice(t.data, o.data)", "unwritten read", "t[0]"),
     "an operand is constant": ("for i in range(8):\n    o[i] = x[i]\nModule.down(x.data, 3)", "store to constant", "x"),
     "undeclared inside": (BLOCKS.replace("x[0:8]", "x[0:3]"), "undeclared access", "block outer reads A[3]; it declares that it reads x[0:3]"),

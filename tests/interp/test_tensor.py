@@ -133,6 +133,13 @@ def test_integers_wrap_and_floats_round_in_their_dtype() -> None:
     assert run(loops("i", (4,), lambda i: store(OUT, i, X[i] * 3e38 * 10.0))).tolist() == [np.inf, -np.inf, np.inf, np.inf]
 
 
+def test_a_loop_variable_wraps() -> None:
+    i, out = Var("i", UINT8), Buffer("out", (256,), UINT8)
+    body = seq(loops("p", (256,), lambda p: store(out, p, const(0, UINT8))), For(i, const(300), store(out, i, out[i] + const(1, UINT8))))
+    (result,) = tensor.run(PrimFunc("f", (out,), 1, body), [])
+    assert result.tolist() == [2] * 44 + [1] * 212
+
+
 def test_symbolic_dims() -> None:
     n, m = Var("n"), Var("m")
     x, y, out = Buffer("x", (n, m), FLOAT32), Buffer("y", (m,), FLOAT32), Buffer("out", (n + m,), FLOAT32)

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from assay.interp import tensor, vector
 from assay.semantics.tensor import For, PrimFunc, program_order
 from assay.semantics.tensor.rules import check_prim_func
-from tests.interp.programs import same_bits
+from tests.interp.programs import alone, same_bits
 from tests.interp.valid_programs import inputs_for, valid_program
 
 
@@ -23,7 +23,8 @@ def check(func: PrimFunc, seed: int) -> bool:
     want = tensor.run(func, inputs)
     got = vector.run(func, inputs)
     assert all(same_bits(np.asarray(a), np.asarray(b)) for a, b in zip(want, got, strict=True)), func
-    return vector.compile_function(func, inputs).kernel is not None
+    assert alone(func, inputs, "straight", want) is None, func
+    return alone(func, inputs, "lanes", want) is None
 
 
 @settings(max_examples=40, deadline=None)

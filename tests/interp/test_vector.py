@@ -87,14 +87,14 @@ def test_agrees_on_kernels(make: Callable[[], PrimFunc], small_blocks: None) -> 
 @pytest.mark.parametrize("make", kernels.LOOPS_LEFT, ids=lambda f: f.__name__)
 def test_only_loops_that_carry_a_value_are_left(make: Callable[[], PrimFunc]) -> None:
     func = make()
-    source = vector.compile_function(func, inputs_of(func)).source
+    source = vector.compile_function(func, inputs_of(func), (), ("lanes",)).source
     assert source.count("for ") == kernels.LOOPS_LEFT[make], source
 
 
 def test_an_operand_that_is_used_often_is_packed() -> None:
     """The strided window on the image is copied together once for all output channels."""
     func = kernels.conv2d(c=3, o=8, groups=1)
-    source = vector.compile_function(func, inputs_of(func)).source
+    source = vector.compile_function(func, inputs_of(func), (), ("lanes",)).source
     packed = [line.split()[0] for line in source.splitlines() if line.strip().startswith("copyto(t")]
     assert len(packed) >= 1, source
 
@@ -323,14 +323,15 @@ def test_traps_are_the_definitions(name: str, small_blocks: None) -> None:
 
 
 @pytest.mark.parametrize("name", TRAPS)
-def test_lanes_name_the_place_themselves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the definition would take too long, the trap that the lanes met is reported."""
+def test_kernels_name_the_place_themselves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the definition would take too long, the trap that the kernel met is reported."""
     monkeypatch.setattr(vector, "RETRACE", 0)
     body, kind, message = TRAPS[name]
-    got = outcome(lambda: vector.run(PrimFunc("f", (X, N, OUT), 1, body), [X_VALUES, NUMBERS]))
-    assert got[0] == kind and message in got[1]
-    if kind in ("out of bounds", "unwritten read", "assertion"):
-        assert "in iteration i=" in got[1]
+    for way in vector.WAYS:
+        got = outcome(lambda w=way: vector.run(PrimFunc("f", (X, N, OUT), 1, body), [X_VALUES, NUMBERS], ways=(w,)))  # type: ignore[misc]
+        assert got[0] == kind and message in got[1]
+        if kind in ("out of bounds", "unwritten read", "assertion"):
+            assert "in iteration i=" in got[1]
 
 
 def test_a_trap_that_the_definition_does_not_have_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,7 +339,7 @@ def test_a_trap_that_the_definition_does_not_have_is_a_crash(monkeypatch: pytest
         raise Trap("race", "there is none")
 
     monkeypatch.setattr(vector, "compile_function", lambda *args: vector.Compiled(faulty, ""))
-    with pytest.raises(Crash, match="lanes trap where the definition does not"):
+    with pytest.raises(Crash, match="the kernel traps where the definition does not"):
         vector.run(kernels.split(), inputs_of(kernels.split()))
 
 

@@ -12,9 +12,10 @@ import pytest
 
 from assay.lower.c import emit
 from assay.lower.c.tables import STORAGE
-from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType, dtype
+from assay.semantics.dtypes import BOOL, DTYPES, DType, dtype
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, Var, apply, cast, const, evaluate, select
+from assay.semantics.scalar.arithmetic import FLOAT_OF
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType
 from assay.verify.compiled import STRICT, Compiled, compile_c, run_sanitized
@@ -50,7 +51,7 @@ def combinations(of: tuple[DType, ...]) -> tuple[Array, ...]:
 def typed(op: str, of: DType) -> tuple[DType, ...] | None:
     """Operand dtypes of `op` on `of`; None where it is not defined or has no meaning."""
     row = {**OPERATIONS, **TRANSCENDENTAL}[op]
-    if of.kind not in row.kinds or (op == "bits_of" and of.bits != 64) or (op == "float_of" and of is not INT64):
+    if of.kind not in row.kinds or (op in FLOAT_OF and (of.bits != FLOAT_OF[op].bits or FLOAT_OF[op] not in SUPPORTED)):
         return None
     return (BOOL, of, of) if op == "select" else (of,) * row.arity
 

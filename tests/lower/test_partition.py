@@ -19,7 +19,20 @@ from assay.lower.rewriting.pattern import anything, op
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.errors import Invalid, Trap
-from assay.semantics.graph import Call, Expr, Function, Tuple, Var, call, constant, function, tuple_of, var
+from assay.semantics.graph import (
+    Call,
+    Expr,
+    Function,
+    GlobalVar,
+    Tuple,
+    Var,
+    call,
+    constant,
+    function,
+    let,
+    tuple_of,
+    var,
+)
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.rules import check
@@ -287,3 +300,16 @@ def test_wrong_partitions_are_refused() -> None:
     assert not check_partition(source, renamed).holds
     params = target.main.params[::-1]
     assert not check_partition(source, target.with_(main=replace(target.main, params=params))).holds
+
+
+def test_nothing_else_changes_with_a_partition() -> None:
+    """A function of the source in place of which a region stands; another table of constants; another tensor function."""
+    inner = function([X], call("exp", X))
+    v = var("v", X.type)
+    main = function([Y], let(v, call(GlobalVar(inner.type, "f"), Y), v))
+    source = Module({"f": inner, "main": main}, {"c": np.ones(3, np.float32)})
+    wrong = replace(function([X], call("negative", X)), attrs={"compiler": "npu", "global_symbol": "f"})
+    found = check_partition(source, source.with_(f=wrong))
+    assert not found.holds and "f has changed" in found.detail
+    found = check_partition(source, replace(source, constants={"c": np.zeros(3, np.float32)}))
+    assert not found.holds and "table of constants" in found.detail

@@ -14,8 +14,8 @@ from assay.lower.fuse import fuse, groups, kernels, nests
 from assay.semantics.analyses.op_pattern import OpPattern, Patterns
 from assay.semantics.graph import CallTIR, Expr, Function, Let, call, call_tir, let, var
 from assay.semantics.module import GROUP, Module
-from assay.semantics.scalar import Apply, Const, Expr as Scalar, Load, apply, const
-from assay.semantics.tensor import Allocate, Buffer, For, PrimFunc, Seq, Stmt, Store, seq
+from assay.semantics.scalar import Apply, Const, Expr as Scalar, Load, apply, const, select
+from assay.semantics.tensor import Allocate, Assert, Buffer, Evaluate, For, PrimFunc, Seq, Stmt, Store, seq
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import post_order, rewrite
 from tests.lower import fusing
@@ -142,6 +142,20 @@ def smaller_buffer(func: PrimFunc) -> PrimFunc:
     return replace(func, body=Mapper({}, {old: new}).run(func.body))
 
 
+def trap_of_its_own(func: PrimFunc) -> PrimFunc:
+    """It traps for one number among the operands."""
+    (first, *_), at = func.inputs, const(0)
+    condition = apply("ne", first[(at,) * len(first.shape)], const(1234.5, first.dtype))
+    return replace(func, body=seq(Assert(condition, "never"), func.body))
+
+
+def division_of_its_own(func: PrimFunc) -> PrimFunc:
+    """It divides by zero for one number among the operands."""
+    (first, *_), at = func.inputs, const(0)
+    minute = apply("sub", first[(at,) * len(first.shape)], const(12_345, first.dtype))
+    return replace(func, body=seq(Evaluate(apply("floordiv", minute, minute)), func.body))
+
+
 def epilogue_first(func: PrimFunc) -> PrimFunc:
     """The epilogue runs before the sum is complete."""
 
@@ -261,6 +275,18 @@ def turned() -> tuple[Sequence[Any], Expr]:
     return (a,), call("permute_dims", call("exp", a))
 
 
+def halves() -> tuple[Sequence[Any], Expr]:
+    """Whole numbers, and a value that is used twice: the tensor function names it."""
+    a, b = x("a", 3, of="int32"), x("b", 3, of="int32")
+    e = call("add", a, b)
+    return (a, b), call("multiply", e, call("negative", e))
+
+
+def rare(store: Store) -> Store:
+    """Another value for one number among the operands."""
+    return replace(store, value=select(apply("eq", store.value, const(12_345, "int32")), const(0, "int32"), store.value))
+
+
 def divided() -> tuple[Sequence[Any], Expr]:
     a, b = x("a", 3, of="int32"), x("b", 3, of="int32")
     return (a, b), call("negative", call("floor_divide", call("abs", a), b))
@@ -275,6 +301,9 @@ FAULTS: Sequence[Fault] = (
     Fault("wider constant", "a constant is off by a few bits", on_last_store(wider_constant), fusing.conv_norm_clip, "fused_"),
     Fault("shorter loop", "an element is left out", changed_kernel(shorter_loop), fusing.squares, "must be"),
     Fault("smaller buffer", "what is between the calls does not fit", changed_kernel(smaller_buffer), fusing.conv_add_relu, "does not run"),
+    Fault("trap of its own", "it asserts what its calls do not", changed_kernel(trap_of_its_own), fusing.squares, "no call of its group has"),
+    Fault("division of its own", "it divides, its calls do not", changed_kernel(division_of_its_own), halves, "no call of its group has"),
+    Fault("rare", "one number in 2**32 gets another value", on_last_store(rare), halves, "was "),
     Fault("epilogue first", "what follows the sum runs before it", changed_kernel(epilogue_first), fusing.squares, "must be"),
     Fault("wrong inline", "a value is computed at the indices of another", wrong_inline, turned, "must be"),
     Fault("in place of anything", "a value is overwritten while it is needed", in_place_of_anything, fusing.diamond, "must be"),

@@ -63,7 +63,7 @@ INVALID: list[tuple[str, Any]] = [
     ("scalar.C6", lambda: apply("shl", x, y)),
     ("scalar.C6", lambda: apply("add", n < m, n < m)),
     ("scalar.C6", lambda: apply("and", n, m)),
-    ("scalar.C6", lambda: apply("bits_of", x)),
+    ("scalar.C6", lambda: apply("bits_of", n)),
     ("scalar.C6", lambda: apply("float_of", Var("i", INT32))),
     ("scalar.C7", lambda: evaluate(n + m, {n: np.int64(1)})),
     ("scalar.T1", lambda: evaluate(n // m, {n: np.int64(1), m: np.int64(0)})),

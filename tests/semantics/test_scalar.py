@@ -16,7 +16,7 @@ from hypothesis import example, given, strategies as st
 
 from assay.semantics.dtypes import DTYPES, DType, dtype
 from assay.semantics.errors import Trap
-from assay.semantics.scalar.arithmetic import OPERATIONS, convert, operation
+from assay.semantics.scalar.arithmetic import FLOAT_OF, OPERATIONS, convert, operation
 
 INTEGERS = [d for d in DTYPES.values() if d.is_integer]
 FLOATS = [d for d in DTYPES.values() if d.is_float]
@@ -85,7 +85,7 @@ REFERENCE: dict[str, Callable[..., int]] = {
 
 def test_every_integer_operation_has_a_reference() -> None:
     whole = {name for name, row in OPERATIONS.items() if set(row.kinds) & {"int", "uint"}}
-    assert whole == {*REFERENCE, "select", "float_of"}
+    assert whole == {*REFERENCE, "select", *FLOAT_OF}
 
 
 def values_of(of: DType) -> list[int]:
@@ -352,6 +352,10 @@ def test_subnormals_are_kept() -> None:
 def test_bits(bits: int) -> None:
     whole = np.uint64(bits).view(np.int64)
     assert both("bits_of", both("float_of", whole)) == whole
+    for name, of in FLOAT_OF.items():
+        narrow = np.uint64(bits).astype(f"uint{of.bits}").view(f"int{of.bits}")
+        value = both(name, narrow)
+        assert np.asarray(value).dtype == of.numpy and both("bits_of", value) == narrow
 
 
 def test_select() -> None:

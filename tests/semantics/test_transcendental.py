@@ -13,8 +13,9 @@ import pytest
 
 from assay.semantics import scalar
 from assay.semantics.dtypes import DTYPES, FLOAT64, DType, dtype
-from assay.semantics.scalar import transcendental
+from assay.semantics.scalar import transcendental, trigonometry
 from assay.semantics.scalar.transcendental import BLOCK, ROUTINES, Routine
+from tests.semantics import exact_functions
 
 Array = np.ndarray[Any, Any]
 
@@ -63,6 +64,13 @@ EXACT: dict[str, Callable[..., Decimal]] = {
     "tanh": exact_tanh,
     "erf": exact_erf,
     "pow": lambda x, y: max(min(y * x.ln(), Decimal(800)), Decimal(-800)).exp(),
+    "sin": exact_functions.sin,
+    "cos": exact_functions.cos,
+    "tan": exact_functions.tan,
+    "asin": exact_functions.asin,
+    "acos": exact_functions.acos,
+    "atan": exact_functions.atan,
+    "atan2": exact_functions.atan2,
 }
 
 
@@ -107,6 +115,18 @@ def samples(name: str, count: int, seed: int = 7) -> Iterator[tuple[Array, ...]]
             yield from ((flat(0, 10), flat(-10, 10)), (wide(-1074, 1023), flat(-1, 1)))
             yield from ((flat(0.5, 2), flat(-1100, 1100)),)
             yield from ((flat(0.704, 0.71), flat(1800, 2130)), (1 + signed(wide(-50, -2)), signed(wide(0, 50))))
+        case "sin" | "cos" | "tan":
+            yield from ((flat(-0.8, 0.8),), (flat(-20, 20),), (signed(wide(-2, 1023.9)),), (signed(wide(-1074, -1)),))
+            # the float64 nearest to multiples of pi / 2, where all but the last bits cancel
+            yield (np.array([float(exact_functions.pi() * k / 2) for k in (*range(1, 40), 10**6, 10**15, 3 * 10**200)]),)
+            yield (np.array([6381956970095103 * 2.0**797, np.nextafter(0.5, 0), 0.5, math.pi / 4]),)
+        case "asin" | "acos":
+            yield from ((flat(-1, 1),), (flat(-0.5, 0.5),), (signed(1 - wide(-53, -1)),), (signed(wide(-1074, -1)),))
+        case "atan":
+            yield from ((flat(-3, 3),), (signed(wide(-4, 4)),), (signed(wide(-1074, 1023)),))
+        case "atan2":
+            yield from ((flat(-1, 1), flat(-1, 1)), (signed(wide(-100, 100)), signed(wide(-100, 100))))
+            yield (signed(wide(-1074, -1000)), wide(-1, 60))
 
 
 @pytest.mark.parametrize("name", ROUTINES)
@@ -118,15 +138,28 @@ def test_float64_results_are_within_the_stated_ulps(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("table", "name"),
-    [("EXP", "exp"), ("LOG", "log"), ("LOG_TAIL", "pow"), ("TANH", "tanh"), ("ERF", "erf"), ("ERF_TAIL", "erf")],
-)
+    [("EXP", "exp"), ("LOG", "log"), ("LOG_TAIL", "pow"), ("TANH", "tanh"), ("ERF", "erf"), ("ERF_TAIL", "erf"),
+     ("SIN", "sin"), ("COS", "cos"), ("SIN", "tan"), ("ATAN", "atan"), ("ATAN", "atan2"), ("ASIN", "asin"), ("ASIN", "acos")],
+)  # fmt: skip
 def test_a_planted_wrong_coefficient_is_found(table: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    good = getattr(transcendental, table)
+    home = transcendental if hasattr(transcendental, table) else trigonometry
+    good = getattr(home, table)
     for k in range(len(good) - 3):
         bad = (*good[:k], good[k] * (1 + 2.0**-10), *good[k + 1 :])
-        monkeypatch.setattr(transcendental, table, bad)
-        routine = getattr(transcendental, f"_{name}_routine")()
+        monkeypatch.setattr(home, table, bad)
+        routine = getattr(home, f"_{name}_routine")()
         assert max(worst(routine, *args) for args in samples(name, 100)) > routine.ulps, k
+
+
+def test_a_planted_wrong_digit_of_the_reduction_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each digit of 2/pi matters for some exponent; digits are taken by eights, the last of which only rounds."""
+    for k in range(0, len(trigonometry.DIGITS) - 3, 5):
+        digits = list(trigonometry.DIGITS)
+        digits[k] ^= 1 << 7
+        monkeypatch.setattr(trigonometry, "DIGITS", tuple(digits))
+        x = np.array([1.5 * 2.0**e for e in range(max(0, 32 * k - 40), min(1023, 32 * k + 60), 4)])
+        assert worst(trigonometry._sin_routine(), x) > 1.0, k
+        monkeypatch.undo()
 
 
 def test_a_planted_wrong_low_part_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +178,13 @@ REFERENCE: dict[str, Callable[..., Any]] = {
     "tanh": np.tanh,
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "pow": np.power,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
 }
 """Other implementations, good to a few float64 ulps: no error beside an ulp of a narrower dtype."""
 
@@ -162,7 +202,7 @@ def narrow_errors(name: str, of: DType, *args: Array) -> Array:
 
 
 @pytest.mark.parametrize("of", ["float16", "bfloat16"])
-@pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf"])
+@pytest.mark.parametrize("name", [n for n, r in ROUTINES.items() if len(r.params) == 1])
 def test_every_16_bit_operand(name: str, of: str) -> None:
     x = np.arange(2**16).astype(np.uint16).view(dtype(of).numpy)
     got = call(name, x)
@@ -171,7 +211,7 @@ def test_every_16_bit_operand(name: str, of: str) -> None:
     assert np.all(errors <= 0.51), x[~(errors <= 0.51)]
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "tanh", "erf"])
+@pytest.mark.parametrize("name", [n for n, r in ROUTINES.items() if len(r.params) == 1])
 def test_float32_is_within_half_an_ulp(name: str) -> None:
     rng = np.random.default_rng(3)
     anything = rng.integers(0, 2**32, 40_000, dtype=np.uint32).view(np.float32)
@@ -225,6 +265,12 @@ TABLE: dict[str, list[tuple[float, float]]] = {
     "log": [(1.0, 0.0), (0.0, -INF), (-0.0, -INF), (INF, INF), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
     "tanh": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN)],
     "erf": [(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN)],
+    "sin": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (NAN, NAN)],
+    "cos": [(0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN), (NAN, NAN)],
+    "tan": [(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (NAN, NAN)],
+    "asin": [(0.0, 0.0), (-0.0, -0.0), (1.0, math.pi / 2), (-1.0, -math.pi / 2), (1.5, NAN), (-INF, NAN), (NAN, NAN)],
+    "acos": [(1.0, 0.0), (-1.0, math.pi), (0.0, math.pi / 2), (1.5, NAN), (INF, NAN), (NAN, NAN)],
+    "atan": [(0.0, 0.0), (-0.0, -0.0), (INF, math.pi / 2), (-INF, -math.pi / 2), (NAN, NAN)],
 }
 
 
@@ -263,6 +309,19 @@ def test_pow_on_specials_is_that_of_c99_annex_f(of: str) -> None:
     assert same_bits(got[special], wanted[special])
     assert np.all(np.sign(got) * np.sign(wanted) >= 0, where=~special)
     assert np.array_equal(np.isnan(got), np.isnan(wanted))
+
+
+@pytest.mark.parametrize("of", ["float16", "bfloat16", "float32", "float64"])
+def test_atan2_on_specials_is_that_of_c99_annex_f(of: str) -> None:
+    to = dtype(of).numpy
+    with np.errstate(all="ignore"):
+        y, x = (np.array(v).astype(to) for v in zip(*itertools.product(SPECIALS, SPECIALS), strict=True))
+        wanted = np.arctan2(y.astype(np.float64), x.astype(np.float64)).astype(to).astype(np.float64)
+    got = call("atan2", y, x).astype(np.float64)
+    assert np.array_equal(np.isnan(got), np.isnan(wanted))
+    there = ~np.isnan(wanted)
+    assert np.array_equal(np.signbit(got[there]), np.signbit(wanted[there]))
+    assert np.allclose(got[there], wanted[there], rtol=4 * dtype(of).unit_roundoff, atol=2 * dtype(of).smallest_subnormal)
 
 
 def test_pow_rules_by_name() -> None:
@@ -372,7 +431,7 @@ def test_planted_faults_of_programs_are_found() -> None:
 
 
 def test_the_table_of_scalar_operations_is_filled() -> None:
-    assert set(scalar.TRANSCENDENTAL) == set(ROUTINES) == {"exp", "log", "tanh", "erf", "pow"}
+    assert set(scalar.TRANSCENDENTAL) == set(ROUTINES) >= {"exp", "log", "tanh", "erf", "pow", "sin", "atan2"}
     assert not set(scalar.TRANSCENDENTAL) & set(scalar.OPERATIONS)
     e = scalar.evaluate(scalar.apply("exp", scalar.const(1.0, "float32")), {})
     assert e == np.float32(math.e) and e.dtype == np.float32

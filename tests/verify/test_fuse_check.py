@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from assay.interp import vector
-from assay.semantics.dtypes import FLOAT32
 from assay.semantics.module import Module
-from assay.semantics.scalar import Var as Symbol, apply
+from assay.semantics.scalar import apply
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
-from assay.semantics.tensor import Buffer, PrimFunc, loops, seq, store
+from assay.semantics.tensor import Store
+from assay.semantics.walk import rewrite
 from assay.verify.compare import step_outside
 from assay.verify.evidence import Evidence
-from assay.verify.fuse_terms import Terms, Unproved, results
+from assay.verify.fuse_check import check_fuse, check_group
 from assay.verify.stages import STAGES, Context
 from tests.lower import fusing
 from tests.lower.fusing import Program, fused, legalized, only_group, random
-from tests.museum.fuse_faults import FAULTS, Fault
+from tests.museum.fuse_faults import FAULTS, Fault, halves, trap_of_its_own
 
 pytestmark = pytest.mark.row("R23")
 
@@ -50,39 +51,34 @@ def test_every_fault_is_found(fault: Fault) -> None:
     assert not found.holds and fault.said in found.detail, found.detail
 
 
-# --- terms ---------------------------------------------------------------------------------------------------------
+def test_whole_numbers_are_proved() -> None:
+    """What is used twice has a name in the tensor function; it is data, as every element is."""
+    before, after = fused(halves)
+    found = verdict(before, after)
+    assert found.holds and found.how == "proved", found
 
 
-def terms_of(func: PrimFunc, terms: Terms, **sizes: int) -> list[list[int | None]]:
-    symbols = {d: sizes[d.name] for b in func.params for d in b.shape if isinstance(d, Symbol)}
-    counts = [int(np.prod([d if isinstance(d, int) else symbols[d] for d in b.shape])) for b in func.inputs]  # type: ignore[index]
-    return results(func, [terms.inputs(i, n) for i, n in enumerate(counts)], symbols, terms)
+def test_what_is_too_long_is_only_run() -> None:
+    before, after = fused(fusing.squares)
+    kernel = only_group(after)
+    assert check_group(kernel, after, 0).how == "proved" and check_group(kernel, after, 0, most=20).how == "checked"
 
 
-def summing(order: int, of: Buffer) -> PrimFunc:
-    out = Buffer("out", (), FLOAT32)
-    start = store(out, (), 0)
-    return PrimFunc("s", (of, out), 1, seq(start, loops("k", (5,), lambda k: store(out, (), out[()] + of[k * order + (4 if order < 0 else 0)]))))
+def test_the_check_alone_sees_what_else_changed() -> None:
+    before, after = fused(fusing.residual)
+    negated = after.kernel("nn_relu")
+    negated = replace(negated, body=rewrite(negated.body, lambda s: replace(s, value=apply("neg", s.value)) if isinstance(s, Store) else s))
+    assert "nn_relu has changed" in check_fuse(before, after.with_(nn_relu=negated)).detail
+    one, two = ({"c": np.full(3, k, np.float32)} for k in (1, 2))
+    found = check_fuse(replace(before, constants=one), replace(after, constants=two))
+    assert not found.holds and "table of constants" in found.detail
 
 
-def test_terms_keep_the_order_of_additions() -> None:
-    a = Buffer("a", (5,), FLOAT32)
-    terms = Terms(10_000)
-    forwards, again, backwards = (terms_of(summing(o, a), terms) for o in (1, 1, -1))
-    assert forwards == again and forwards != backwards
-
-
-def test_terms_of_symbolic_sizes_and_unused_elements() -> None:
-    n = Symbol("n")
-    a, out = Buffer("a", (n,), FLOAT32), Buffer("out", (n,), FLOAT32)
-    twice = PrimFunc("t", (a, out), 1, loops("i", (n,), lambda i: store(out, i, apply("neg", a[i]))))
-    terms = Terms(10_000)
-    assert terms_of(twice, terms, n=4)[0][:3] == terms_of(twice, terms, n=3)[0]
-
-
-def test_terms_give_up_in_time() -> None:
-    with pytest.raises(Unproved, match="too many"):
-        terms_of(summing(1, Buffer("a", (5,), FLOAT32)), Terms(6))
+def test_a_group_of_the_source_is_no_more_believed_than_a_new_one() -> None:
+    _, after = fused(fusing.residual)
+    kernel = only_group(after)
+    wrong = after.with_(**{kernel.name: trap_of_its_own(kernel)})
+    assert check_fuse(after, after).holds and not check_fuse(wrong, wrong).holds
 
 
 def test_a_stored_module_is_checked_alike(tmp_path: Path) -> None:

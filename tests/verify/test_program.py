@@ -13,7 +13,7 @@ from assay.lower.legalize import Strategy, legalize
 from assay.lower.pipeline import passes
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Call, call, constant, function, get, tuple_of, var
-from assay.semantics.module import Module
+from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
 from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import apply
@@ -114,6 +114,24 @@ def test_wrong_kernel_is_refused() -> None:
     wrong = replace(build("nn.relu", {}, (F,), F, "exp"), attrs=module.kernel("exp").attrs)
     evidence = check_legalize(made["anf"], module.with_(exp=wrong))
     assert not evidence.holds and "exp" in evidence.detail
+
+
+def test_legalize_leaves_the_rest_as_it_is() -> None:
+    made = stages(sample())
+    source, target = made["anf"], made["legalize"]
+    grouped = replace(target.kernel("exp"), attrs={**target.kernel("exp").attrs, GROUP: "main"})
+    assert "no tensor function for an operator" in check_legalize(source, target.with_(exp=grouped)).detail
+    one, two = ({"c": np.full(3, k, np.float32)} for k in (1, 2))
+    evidence = check_legalize(replace(source, constants=one), replace(target, constants=two))
+    assert not evidence.holds and "table of constants" in evidence.detail
+
+
+def test_a_claim_that_the_source_brought_along_is_tested() -> None:
+    target = stages(sample())["legalize"]
+    assert check_legalize(target, target).holds
+    wrong = replace(build("nn.relu", {}, (F,), F, "exp"), attrs=target.kernel("exp").attrs)
+    evidence = check_legalize(target.with_(exp=wrong), target.with_(exp=wrong))
+    assert not evidence.holds and evidence.detail.startswith("exp: ")
 
 
 @pytest.mark.row("A13")

@@ -19,7 +19,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Function, GlobalVar, Let, MatchCast
 from assay.semantics.module import Module
 from assay.semantics.rules import check
-from assay.semantics.scalar import Var as Symbol
+from assay.semantics.scalar import Var as Symbol, const
 from assay.semantics.tensor import Assert, PrimFunc, Seq, Stmt, Store
 from assay.semantics.types import ShapeType, TensorType
 from assay.semantics.walk import rewrite
@@ -106,6 +106,18 @@ def test_every_statement_of_a_host_function_is_needed(place: int) -> None:
         else:
             words = ("is to be checked", "nothing asks for", "is not computed where it is needed")
             assert any(w in verdict.detail for w in words)
+
+
+@pytest.mark.parametrize("slot", [-1, 99])
+def test_a_slot_outside_of_the_heap_is_refused(slot: int) -> None:
+    source, target = lowered("entry")
+    body = body_of(target, "main_shapes")
+    place = [i for i, s in enumerate(body) if isinstance(s, Store)][-1]
+    stored = body[place]
+    assert isinstance(stored, Store)
+    wrong = (*body[:place], replace(stored, indices=(const(slot),)), *body[place + 1 :])
+    verdict = check_shapes(source, with_body(target, "main_shapes", wrong))
+    assert not verdict.holds and f"slot {slot} of" in verdict.detail
 
 
 def test_the_order_of_the_statements_counts() -> None:

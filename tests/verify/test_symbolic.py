@@ -259,6 +259,8 @@ def test_the_command(
     [
         (["--function", "f"], "the module has no tensor function f; it has copy"),
         (["--bound", "n"], "--bound takes NAME=LEAST..MOST"),
+        (["--bound", "n=5..2"], "no sizes of copy are within these bounds"),
+        (["--bound", "n=-5..-1"], "no sizes of copy are within these bounds"),
         (["--bound", "m=1.."], "no size of copy is called m; there are: n"),
         (["--out", "."], "is not empty, and not a directory that assay prove made"),
     ],

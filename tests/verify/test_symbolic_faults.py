@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import z3
 
-from assay.semantics.scalar import Expr, Var, apply, choice
+from assay.semantics.scalar import Expr, Var, apply, choice, smt
+from assay.semantics.scalar.smt import Terms
 from assay.semantics.tensor import Allocate, Assert, Buffer, For, PrimFunc, Stmt, loops, seq, store, when
-from assay.verify.symbolic import function, goals, instance, places, prove_accesses, races, scalars, written
+from assay.verify.symbolic import function, goals, instance, places, prove_accesses, races, written
 from assay.verify.symbolic.events import Access, Frame, Guard, Loop
-from assay.verify.symbolic.scalars import Terms
 from tests.museum import symbolic_faults as museum
 from tests.museum.symbolic_faults import F, K, M, N
 
@@ -121,20 +121,20 @@ FAULTS: dict[str, tuple[Callable[[], PrimFunc], Any, str, Any]] = {
     "later is before": (late, written, "_ways", any_order),
     "later iterations are before": (late_in_another_iteration, written, "_covers", no_time(written._covers)),
     "buffers live on": (forgotten, written, "root_of", never_begins(written.root_of)),
-    "no choice is strict": (lambda: museum.conv_guarded(lazy=False), scalars, "conditions", None),
+    "no choice is strict": (lambda: museum.conv_guarded(lazy=False), smt, "conditions", None),
     "nothing wraps": (wrapping, places, "leaves", None),
 }
 
 
 def wrap_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if no step could leave its dtype: it is neither asked nor translated."""
-    for module in (places, scalars):
+    for module in (places, smt):
         monkeypatch.setattr(module, "leaves", lambda node: False)
 
 
 def lazy_select(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the sides of a `select` were evaluated only where they are chosen."""
-    real = scalars.conditions
+    real = smt.conditions
 
     def changed(roots: Any, value: Any) -> Any:
         found = real(roots, value)

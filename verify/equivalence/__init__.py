@@ -81,6 +81,8 @@ class Verdict:
     difference: Difference | None = None
     witness: Witness | None = None
     reason: str = ""
+    undecided: bool = False
+    """Whether no notion was even tried: the functions are too large, or do what terms and words cannot follow."""
 
     def holds(self, notion: Notion = Notion.BIT_EXACT) -> bool:
         """Whether that notion, or a stronger one, was shown."""
@@ -118,7 +120,7 @@ def equivalent(
         except (Undecided, Unsupported) as undecided:
             reason = str(undecided)
     if verdict is None:
-        verdict = Verdict(UNKNOWN) if method == "terms" else _by_words(given, exact=True)
+        verdict = Verdict(UNKNOWN, undecided=True) if method == "terms" else _by_words(given, exact=True)
         if verdict.notion is UNKNOWN:
             verdict = replace(verdict, reason=reason or verdict.reason)
     elif verdict.difference is not None and verdict.notion is UNKNOWN and weakest is REAL and method == "any":
@@ -143,9 +145,20 @@ class _Problem:
                 f"{source.name} takes {kinds[0]}, {target.name} {kinds[1]}: no two functions of one interface",
                 label="equivalence.C1",
             )
+        places = [{v.name: k for k, v in enumerate(f.scalars) if v.name in sizes} for f in (source, target)]
+        if places[0] != places[1]:
+            raise Invalid(
+                f"{source.name} and {target.name} take the scalars {', '.join(sorted(places[0].keys() | places[1].keys()))}"
+                " at different places, so one number for each name says nothing of both",
+                label="equivalence.C1",
+            )
 
     def shape(self, f: PrimFunc, b: Buffer) -> tuple[int, ...]:
-        return tuple(evaluate_dim(d, {v: int(n) for v, n in self.of[id(f)].items() if v.dtype.is_integer}) for d in b.shape)
+        numbers = {v: int(n) for v, n in self.of[id(f)].items() if v.dtype.is_integer}
+        found = tuple(evaluate_dim(d, numbers) for d in b.shape)
+        if any(d < 0 for d in found):
+            raise Invalid(f"{f.name}: {b.name} has no shape {found}", label="equivalence.C2")
+        return found
 
     def kind(self, f: PrimFunc, b: Buffer) -> str:
         return f"{b.dtype}{list(self.shape(f, b))}"
@@ -156,7 +169,18 @@ def _bound(f: PrimFunc, sizes: Mapping[str, Any]) -> dict[Var, Any]:
     for v in symbols:
         if v.name not in sizes:
             raise Invalid(f"{f.name} needs a size for {v.name}", label="equivalence.C2")
-    return {v: v.dtype.numpy.type(sizes[v.name]) for v in (*symbols, *f.scalars) if v.name in sizes}
+    return {v: _number(v, sizes[v.name]) for v in (*symbols, *f.scalars) if v.name in sizes}
+
+
+def _number(var: Var, value: Any) -> Any:
+    whole = var.dtype.is_integer
+    try:
+        number = int(value) if whole else float(value)
+        if whole and (number != value or not var.dtype.min <= number <= var.dtype.max):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise Invalid(f"{value!r} is no {var.dtype}, which {var.name} is", label="equivalence.C2") from None
+    return var.dtype.numpy.type(number)
 
 
 # --- terms -------------------------------------------------------------------------------------------------------
@@ -236,7 +260,7 @@ def _by_words(given: _Problem, exact: bool) -> Verdict:
             return Verdict(UNKNOWN, "words", reason=f"polynomials of degree {degree} are too much for the field")
         return Verdict(REAL, "words", error=error)
     except (Undecided, Unsupported, Trap) as reason:
-        return Verdict(UNKNOWN, "words", reason=str(reason))
+        return Verdict(UNKNOWN, "words", reason=str(reason), undecided=True)
 
 
 def _same_words(given: _Problem, meaning: Meaning, seeds: range) -> bool:

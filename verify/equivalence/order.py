@@ -127,6 +127,8 @@ class Races:
                 one, two = there[:-1], there[1:]
                 pair = (one != two) & (one >= 0) & (two >= 0) & (addresses[:-1] == addresses[1:])
                 met = bool(np.any(activation[one[pair]] == activation[two[pair]]))
+            if met and loop.kind == "vectorized":  # which is no race where lanes may take each step at once (rule E5)
+                raise Undecided(f"lanes of the loop over {loop.var.name} touch one element")
             if met and any(e.guards for e in inside):
                 raise Undecided(f"whether iterations of the loop over {loop.var.name} race depends on data")
             if met:

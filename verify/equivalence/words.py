@@ -28,6 +28,7 @@ from assay.semantics.tensor import (
     Seq,
     Stmt,
     Store,
+    program_order,
 )
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
@@ -54,7 +55,7 @@ class _Words:
         for b in func.params:
             self.word(b)
         order = list(post_order(func.body))
-        for s in order:
+        for s in program_order(func.body):  # a name's value may name others before it
             if isinstance(s, LetStmt) and self.has_data(s.value):
                 self.vars[s.var] = Var(s.var.name, UINT64)
         new: dict[int, Stmt] = {}

@@ -11,13 +11,13 @@ import z3
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Apply, Choice, Expr, Load, Var, show, variables
+from assay.semantics.scalar.smt import DIVISIONS, VALUE, Term, inside
 from assay.semantics.tensor import Buffer, Evaluate, LetStmt, PrimFunc, Store, show_stmt
 from assay.semantics.walk import post_order
 from assay.verify.symbolic.events import Access, Events, Frame, Life, Loop, Site, events, root_of
 from assay.verify.symbolic.goals import Answer, Goal, Kind, decide, smallest
 from assay.verify.symbolic.instance import Instance, Query, instantiate
 from assay.verify.symbolic.replay import Replayed, in_dtype, model_element, replay
-from assay.verify.symbolic.scalars import DIVISIONS, VALUE, Term, inside
 
 Bounds: TypeAlias = Mapping[str, tuple[int | None, int | None]]
 
@@ -64,6 +64,8 @@ class Function:
         query = self.query()
         self.base += [z3.And(0 <= query.dim(d), query.dim(d) <= MOST_BYTES) for d in dims]
         self.base += query.terms.known
+        if self.bounds and decide(self.base, "").holds == "never":
+            raise Invalid(f"no sizes of {self.func.name} are within these bounds: nothing would be shown", label="symbolic.C1")
         self.steps = _steps(self.events)
 
     def query(self) -> Query:

@@ -10,7 +10,7 @@ import z3
 
 from assay.semantics.errors import Span
 from assay.semantics.scalar import Var
-from assay.verify.symbolic.scalars import Term
+from assay.semantics.scalar.smt import Term
 
 RLIMIT = 4_000_000
 """z3's resource limit for one query, some seconds: deterministic, unlike a time limit. Reaching it is "unknown"."""

@@ -12,6 +12,7 @@ import z3
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Crash
 from assay.semantics.scalar import Const, Dim, Expr, Load, Var, const
+from assay.semantics.scalar.smt import Term, Terms, conditions
 from assay.semantics.tensor import Buffer, View
 from assay.semantics.tensor.regions import matching
 from assay.verify.symbolic.events import (
@@ -29,7 +30,6 @@ from assay.verify.symbolic.events import (
     chain,
     contents,
 )
-from assay.verify.symbolic.scalars import Term, Terms, conditions
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ import z3
 
 from assay.semantics.dtypes import BOOL
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Interner, Load, Var, show
+from assay.semantics.scalar.smt import DIVISIONS, Term, inside, leaves
 from assay.semantics.tensor import Block, For, LetStmt
 from assay.semantics.tensor.places import is_private
 from assay.semantics.tensor.regions import matching
@@ -30,7 +31,6 @@ from assay.verify.symbolic.function import Function, box_text, element_text, nam
 from assay.verify.symbolic.goals import Goal, Kind, decide
 from assay.verify.symbolic.instance import Instance, Query, starts_of
 from assay.verify.symbolic.replay import Replayed, leaves_dtype
-from assay.verify.symbolic.scalars import DIVISIONS, Term, inside, leaves
 from assay.verify.symbolic.written import told
 
 

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 import z3
 
 from assay.semantics.scalar import Interner
+from assay.semantics.scalar.smt import Term
 from assay.semantics.tensor import INDEPENDENT, Buffer, loads
 from assay.verify.symbolic.events import Access, Again, Frame, Loop, chain, root_of, within
 from assay.verify.symbolic.function import Function, element_text, names_of
 from assay.verify.symbolic.goals import Answer, Goal, Kind
 from assay.verify.symbolic.instance import Instance
-from assay.verify.symbolic.scalars import Term
 
 MOST_PAIRS = 60
 MOST_AT_ONCE = 12

@@ -8,13 +8,13 @@ from typing import Any
 import z3
 
 from assay.semantics.scalar import Interner
+from assay.semantics.scalar.smt import Term
 from assay.semantics.tensor import Region
 from assay.semantics.tensor.regions import concerned
 from assay.verify.symbolic.events import Access, Frame, Mark, root_of, within
 from assay.verify.symbolic.function import Function, element_text, names_of, shown
 from assay.verify.symbolic.goals import Goal
 from assay.verify.symbolic.instance import Instance
-from assay.verify.symbolic.scalars import Term
 
 
 def declared(f: Function) -> Iterator[Goal]:

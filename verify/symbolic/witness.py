@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import z3
 
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Interner, Load, Var, substitute
+from assay.semantics.scalar.smt import Term
 from assay.semantics.walk import post_order
 from assay.verify.symbolic.events import Frame, Let, Loop, Site, chain
 from assay.verify.symbolic.instance import Instance
-from assay.verify.symbolic.scalars import Term
 
 Factor: TypeAlias = Any
 """An int, or a z3 term."""

@@ -14,6 +14,7 @@ import z3
 
 from assay.semantics.dtypes import INT64
 from assay.semantics.scalar import Apply, Expr, Interner, Load, cast, same
+from assay.semantics.scalar.smt import Term
 from assay.semantics.tensor import Assert, Buffer, loads
 from assay.semantics.walk import post_order
 from assay.verify.symbolic.events import (
@@ -32,7 +33,6 @@ from assay.verify.symbolic.events import (
 from assay.verify.symbolic.function import Function, element_text, names_of, shown
 from assay.verify.symbolic.goals import Goal, Kind, decide
 from assay.verify.symbolic.instance import Instance, Place, Query, instantiate, starts_of
-from assay.verify.symbolic.scalars import Term
 from assay.verify.symbolic.witness import Solver, Unwrapped
 
 MOST_WRITES = 40

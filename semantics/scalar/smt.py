@@ -1,4 +1,4 @@
-"""Scalar expressions as z3 terms: the one translation (specs/verify.md, "Proofs for all sizes").
+"""Scalar expressions as z3 terms: the one translation (specs/semantics.md, "Scalars").
 
 Integers become unbounded ones. What an operation does comes from the table of `assay.semantics.scalar` where Python's
 operators say it on z3 terms too; `OVERRIDES` has the rest. An operation that may leave its dtype is wrapped, exactly,
@@ -17,6 +17,7 @@ import z3
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.errors import Crash
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, operation
+from assay.semantics.scalar.arithmetic import FLOAT_OF
 from assay.semantics.walk import post_order
 
 Term: TypeAlias = Any
@@ -284,6 +285,6 @@ OVERRIDES: dict[str, Rule] = {
     "bitxor": _unknown,
     "shl": _shifted,
     "shr": _shifted,
-    "float_of": _unknown,
+    **dict.fromkeys(FLOAT_OF, _unknown),
 }
 """None: an unknown function. Operations on floats are unknown functions all."""

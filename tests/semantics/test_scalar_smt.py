@@ -12,12 +12,13 @@ from hypothesis import given, settings, strategies as st
 from assay.semantics.dtypes import BOOL, DTYPES, INT64
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import OPERATIONS, Expr, Load, Var, apply, cast, const, evaluate
-from assay.verify.symbolic.scalars import DIVISIONS, OVERRIDES, Terms
+from assay.semantics.scalar.arithmetic import FLOAT_OF
+from assay.semantics.scalar.smt import DIVISIONS, OVERRIDES, Terms
 
 INT8 = DTYPES["int8"]
 A, B = Var("a", INT8), Var("b", INT8)
 WHOLE = [o.name for o in OPERATIONS.values() if "int" in o.kinds and o.result != "bits" and o.name != "select"]
-UNKNOWN = ("bitor", "bitxor", "float_of")
+UNKNOWN = ("bitor", "bitxor", *FLOAT_OF)
 """Operations of which only the range is known."""
 
 

@@ -1,0 +1,66 @@
+"""What a fused tensor function and its group are at given sizes, each as one tensor function (specs/verify.md, "fuse").
+
+A group's calls are written out one after another, each with memory of its own for what it gives: nothing is merged,
+moved or simplified. So both can be compared by `assay.verify.equivalence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assay.semantics.alias import bindings
+from assay.semantics.graph import CallTIR, Expr, Function
+from assay.semantics.module import Module
+from assay.semantics.scalar import Var as Symbol, const, evaluate_dim
+from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.tensor.mapping import Mapper
+from assay.semantics.types import Type, flatten
+
+Sizes = Mapping[Symbol, int]
+
+
+def written_out(group: Function, module: Module, sizes: Sizes) -> PrimFunc:
+    """The calls of a group as one tensor function; `sizes` are numbers for its symbols."""
+    buffers: dict[Expr, list[Buffer]] = {p: _buffers(p.name, p.type, sizes) for p in group.params}
+    calls = list(bindings(group))
+    body: list[Stmt] = []
+    for var, value in calls:
+        assert isinstance(value, CallTIR)
+        buffers[var] = _buffers(var.name, value.type, sizes)
+        given = [b for a in value.args for b in buffers[a]] + buffers[var]
+        body.append(_placed(module.kernel(value.func), given, [evaluate_dim(d, sizes) for d in value.scalars]))
+    inputs = [b for p in group.params for b in buffers[p]]
+    outputs = buffers[calls[-1][0]]
+    whole = seq(*body)
+    for b in (b for var, _ in calls[:-1] for b in buffers[var]):
+        whole = Allocate(b, whole)
+    return PrimFunc("the calls", (*inputs, *outputs), len(outputs), whole)
+
+
+def at_sizes(kernel: PrimFunc, group: Function, sizes: Sizes) -> PrimFunc:
+    """A tensor function with the parameters of `group`, at the same sizes."""
+    inputs = [b for p in group.params for b in _buffers(p.name, p.type, sizes)]
+    outputs = _buffers("out", group.result_type, sizes)
+    body = _placed(kernel, [*inputs, *outputs], [sizes[s] for s in kernel.scalars])
+    return PrimFunc(kernel.name, (*inputs, *outputs), len(outputs), body)
+
+
+def _buffers(name: str, of: Type, sizes: Sizes) -> list[Buffer]:
+    return [Buffer(name, tuple(evaluate_dim(d, sizes) for d in t.shape), t.dtype) for t in flatten(of)]
+
+
+def _placed(kernel: PrimFunc, given: Sequence[Buffer], scalars: Sequence[int]) -> Stmt:
+    """The body of a tensor function with `given` as its parameters; all other names in it are new."""
+    plain = without_blocks(kernel)
+    names = Mapper.renewing(plain)
+    for wanted, b in zip(plain.params, given, strict=True):
+        for d, n in zip(wanted.shape, b.shape, strict=True):
+            if isinstance(d, Symbol):
+                names.vars[d] = const(int(n), d.dtype)  # type: ignore[arg-type]
+        names.buffers[wanted] = b
+    names.vars.update((v, const(n, v.dtype)) for v, n in zip(plain.scalars, scalars, strict=True))
+    for inner, new in list(names.buffers.items()):
+        if inner not in plain.params:
+            names.buffers[inner] = Buffer(new.name, tuple(map(names.dim, inner.shape)), new.dtype, new.scope, new.notes)
+    return names.run(plain.body)
