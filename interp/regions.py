@@ -220,8 +220,8 @@ def independent(loop: Loop, found: Regions, ranges: Ranges, ask: Decider | None 
     items = list(walk(loop.body))
     own = {i.buffer for i in items if isinstance(i, Fresh)}
     bound = {i.var for i in items if isinstance(i, (Loop, Bind))} | {loop.var}
-    nodes = [n for i in items for e in expressions(i) for n in loads_in(e)]
-    nodes += [i for i in items if isinstance(i, Write)]  # type: ignore[misc]
+    nodes: list[Load | Write] = [n for i in items for e in expressions(i) for n in loads_in(e)]
+    nodes += [i for i in items if isinstance(i, Write)]
     by_buffer: dict[Buffer, dict[tuple[object, ...], list[Access]]] = {}
     for node in nodes:
         a = found.accesses[id(node)]

@@ -87,8 +87,8 @@ def run(
     compiled = Compiled(None, "", "it calls an extern or itself") if flat is None else compile_function(flat, inputs, scalars, ways)
     try:
         if compiled.kernel is None or flat is None:
-            known = {"functions": functions, "externs": externs, "trace": trace}
-            return _copy(tensor.run(func, inputs, scalars=scalars, **known), outputs)  # type: ignore[arg-type]
+            results = tensor.run(func, inputs, scalars=scalars, functions=functions, externs=externs, trace=trace)
+            return _copy(results, outputs)
         # what the function needs without its blocks can be more than it allocates itself
         given = dict(zip(func.allocations, scratch or (), strict=False))
         memory = [given.get(b) for b in without_blocks(flat).allocations]

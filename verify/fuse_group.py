@@ -55,9 +55,9 @@ def _placed(kernel: PrimFunc, given: Sequence[Buffer], scalars: Sequence[int]) -
     plain = without_blocks(kernel)
     names = Mapper.renewing(plain)
     for wanted, b in zip(plain.params, given, strict=True):
-        for d, n in zip(wanted.shape, b.shape, strict=True):
+        for d, n in zip(wanted.shape, b.static_shape, strict=True):
             if isinstance(d, Symbol):
-                names.vars[d] = const(int(n), d.dtype)  # type: ignore[arg-type]
+                names.vars[d] = const(n, d.dtype)
         names.buffers[wanted] = b
     names.vars.update((v, const(n, v.dtype)) for v, n in zip(plain.scalars, scalars, strict=True))
     for inner, new in list(names.buffers.items()):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from assay.lower.pool import lower_bound
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Function, Let
-from assay.semantics.module import GROUP, Definition, Module, Program
+from assay.semantics.module import GROUP, Definition, Module, Program, Slot
 from assay.semantics.operator import Operator
 from assay.semantics.rules import check as check_rules
 from assay.semantics.store import ArrayWriter, encode
@@ -215,10 +215,14 @@ def _check_liveness(before: Module, after: Module, context: Context) -> Evidence
     return same if lives.holds or not same.holds else lives
 
 
+def _but_place(slot: Slot) -> tuple[object, ...]:
+    """All that a slot is, but for its offset; types are compared as text."""
+    return (slot.name, str(slot.type), slot.place, slot.start, slot.stop, slot.alignment, slot.producer)
+
+
 def _check_pool(before: Module, after: Module, context: Context) -> Evidence:
     old, new = before.program, after.program
-    bare = {n: replace(s, offset=None, type=str(s.type)) for n, s in old.slots.items()}  # type: ignore[arg-type]
-    if bare != {n: replace(s, offset=None, type=str(s.type)) for n, s in new.slots.items()}:  # type: ignore[arg-type]
+    if {n: _but_place(s) for n, s in old.slots.items()} != {n: _but_place(s) for n, s in new.slots.items()}:
         return refuted("checked", "the plan changes more of a buffer than its offset")
     if (old.steps, old.inputs, old.outputs) != (new.steps, new.inputs, new.outputs):
         return refuted("checked", "the plan has other steps than the program")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from assay.lower.chains import is_closed
-from assay.lower.fuse.instance import Body, instance
+from assay.lower.fuse.instance import Body, Held, instance
 from assay.lower.fuse.nests import improve, touched
 from assay.semantics.alias import bindings, result
 from assay.semantics.errors import Invalid
@@ -88,13 +88,13 @@ def merged(name: str, group_name: str, group: Function, module: Module) -> PrimF
     return PrimFunc(name, (*inputs, *outputs), len(outputs), whole, {GROUP: group_name})
 
 
-def _held(statements: Sequence[Stmt], held: Sequence[tuple[Buffer, object]], names: _Names) -> Stmt:
+def _held(statements: Sequence[Stmt], held: Sequence[Held], names: _Names) -> Stmt:
     """The statements within the buffers that they use."""
     used = {b for s in statements for some in touched(s) for b in some}
     body = seq(*statements)
     for buffer, data in reversed(held):
         if buffer in used:
-            body = Allocate(buffer, body) if data is None else AllocateConst(buffer, data, body)  # type: ignore[arg-type]
+            body = Allocate(buffer, body) if data is None else AllocateConst(buffer, data, body)
     return body
 
 

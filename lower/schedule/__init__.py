@@ -10,8 +10,9 @@ order and the peaks are checked afterwards (`assay.verify.schedule_check`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 
 from assay.lower.schedule.blocks import Blocks
@@ -57,6 +58,10 @@ def schedule(module: Module, effort: int = EFFORT) -> Module:
     return module.with_(main=replace(main, attrs={**main.attrs, "schedule": numbers}))
 
 
+def _is_later(segment_of: Mapping[int, int], segment: int, call: int) -> bool:
+    return segment_of[call] > segment
+
+
 def find_order(work: Work, effort: int = EFFORT) -> Found:
     """The best order that is found; the given one where none is better."""
     given = list(range(len(work.vars)))
@@ -76,7 +81,7 @@ def find_order(work: Work, effort: int = EFFORT) -> Found:
     reduced: dict[int, Blocks] = {}
     for i, groups in enumerate(segments):
         if peaks[i] > bound:
-            reduced[i] = reduce(work, groups, lambda c, i=i: index[c] > i)  # type: ignore[misc]
+            reduced[i] = reduce(work, groups, partial(_is_later, index, i))
             bound = max(bound, least(reduced[i], starts[i]))
     left, effort = effort // 2, effort - effort // 2
     hard = [i for i in reduced if peaks[i] > bound]

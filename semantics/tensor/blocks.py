@@ -361,9 +361,9 @@ class _Plain:
         )
         if len(source.shape) == 1:
             return source, (flat,)
-        total = const(1)
+        total: Expr = const(1)
         for d in source.shape:
-            total = apply("mul", total, d)  # type: ignore[assignment]
+            total = apply("mul", total, d)
         checks.append(Assert(_inside(flat, const(0), total), f"out of the bounds of {source.name}", "out of bounds"))
         return source, unravel(flat, source.shape)
 

@@ -98,7 +98,8 @@ class BlockLines(Declarations):
         if func.attr == "remap":
             given = self.arguments(call, ("kinds", "bindings"))
             kinds = self.string(given["kinds"])
-            loops = given["bindings"].elts if isinstance(given.get("bindings"), (ast.List, ast.Tuple)) else []  # type: ignore[attr-defined]
+            bindings = given.get("bindings")
+            loops = bindings.elts if isinstance(bindings, (ast.List, ast.Tuple)) else []
             if len(kinds) != len(loops) or len(names) != len(kinds) or not set(kinds) <= {"S", "R"}:
                 raise self.source.error(call, "T.axis.remap takes an S or R and a loop for each name", "text.C5")
             for kind, loop, name in zip(kinds, loops, names, strict=True):

@@ -244,9 +244,10 @@ class Lines(Calls):
                 return lambda body: AllocateConst(buffer, data, body, span=span)
             case "decl_buffer" | "Buffer" | "buffer_decl":
                 given = self.arguments(call, BUFFER)
-                if isinstance(given.get("data"), ast.Name) and given["data"].id in self.function.handles:  # type: ignore[attr-defined]
-                    place = self.function.handles.pop(given.pop("data").id)  # type: ignore[attr-defined]
-                    self.declare_param(self.spread(bound, call, given), place)
+                pointer = given.get("data")
+                if isinstance(pointer, ast.Name) and pointer.id in self.function.handles:
+                    del given["data"]
+                    self.declare_param(self.spread(bound, call, given), self.function.handles.pop(pointer.id))
                     return _nothing
                 if "data" in given:
                     return self.alias(bound, call, self.memory(given["data"]), given, span)

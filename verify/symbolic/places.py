@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import z3
@@ -28,7 +28,7 @@ from assay.verify.symbolic.events import (
     root_of,
 )
 from assay.verify.symbolic.function import Function, box_text, element_text, names_of, shown
-from assay.verify.symbolic.goals import Goal, Kind, decide
+from assay.verify.symbolic.goals import Answer, Goal, Kind, decide
 from assay.verify.symbolic.instance import Instance, Query, starts_of
 from assay.verify.symbolic.replay import Replayed, leaves_dtype
 from assay.verify.symbolic.written import told
@@ -114,13 +114,18 @@ def _overflow(f: Function, site: Site, leaving: Sequence[Expr]) -> Iterator[Goal
             constraints,
             [instance],
             (),
-            lambda answer, values, n=n: leaves_dtype(site, n, values),  # type: ignore[misc]
+            _confirmed(site, n),
         )
         if found.verdict == "proved":
             site.exact.add(id(n))
         if found.verdict == "proved" or not failed:
             yield found
         failed = failed or found.verdict != "proved"
+
+
+def _confirmed(site: Site, node: Expr) -> Callable[[Answer, Mapping[Var, Any]], Replayed]:
+    """Whether a counterexample's values really take a step out of its dtype."""
+    return lambda answer, values: leaves_dtype(site, node, values)
 
 
 def arithmetic(f: Function) -> Iterator[Goal]:
