@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from assay.interp import graph
+from assay.interp.graph import run
 from assay.interp.values import Event
 from assay.lower.onnx_import import import_onnx
 from assay.lower.tvm_import import from_tvm
@@ -414,13 +415,25 @@ class Text:
     [
         (Unknown, (), "function main.*unknown rank"),
         (Sorted, (), "main, y: the operator R.sort is not handled"),
-        (Sorted, ("DispatchSortScan", "LegalizeOps"), "tensor function sort: the function tirx.tvm_call_packed"),
         (Text, (), "main, y: the extern function an.extern, with what is no tensor"),
     ],
 )
 def test_what_is_not_handled_is_refused_by_name(mod: Any, passes: tuple[str, ...], message: str) -> None:
     with pytest.raises(Unsupported, match=message):
         from_tvm(after(mod, *passes))
+
+
+def test_a_packed_function_is_an_extern_that_the_caller_gives() -> None:
+    module = from_tvm(after(Sorted, "DispatchSortScan", "LegalizeOps"))
+    inputs = {"x": np.array([3, 1, 2, 0], np.float32)}
+
+    def sort(given: Any, out: Any, axis: Any, ascending: Any) -> None:
+        assert (int(axis), bool(ascending)) == (-1, True)
+        out[...] = np.sort(given)
+
+    with pytest.raises(Invalid, match=r"tvm\.contrib\.sort\.sort"):
+        run(module, inputs)
+    assert run(module, inputs, externs={"tvm.contrib.sort.sort": sort})["output_0"].tolist() == [0, 1, 2, 3]
 
 
 def test_only_a_module_is_imported() -> None:
