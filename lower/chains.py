@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from assay.semantics.graph import Expr, Function, If, Let, Match, Var
+from assay.semantics.graph.effects import is_whole
 from assay.semantics.walk import post_order
 
 New: TypeAlias = Sequence[tuple[Let, Expr]]
@@ -24,11 +25,6 @@ class Chain:
     head: Expr
     lets: list[Let]
     end: Expr
-
-
-def is_closed(function: Function) -> bool:
-    """Whether a function is marked as a primitive or for another compiler: it stays as it is."""
-    return "primitive" in function.attrs or "compiler" in function.attrs
 
 
 class Chains:
@@ -85,7 +81,7 @@ def _bodies(value: Expr) -> list[Expr]:
             return [value.then, value.otherwise]
         case Match():
             return [c.body for c in value.clauses]
-        case Function() if not is_closed(value):
+        case Function() if not is_whole(value):
             return [value.body]
         case Let():
             return [value]

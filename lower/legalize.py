@@ -16,10 +16,10 @@ from dataclasses import replace
 from itertools import chain, count
 from typing import Any, TypeAlias
 
-from assay.lower.chains import is_closed
 from assay.lower.kernels import build
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call_tir
+from assay.semantics.graph.effects import is_whole
 from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim
 from assay.semantics.graph.sizes import dims_in, sizes_in
 from assay.semantics.module import Definition, Module
@@ -71,7 +71,7 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
         return replace(made, device=node.device)
 
     for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_closed(d):
+        if isinstance(d, Function) and not is_whole(d):
             root: Expr = d
             new = rewrite(root, change)
             assert isinstance(new, Function)

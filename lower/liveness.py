@@ -18,6 +18,7 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import CallTIR, Var
 from assay.semantics.module import Module, Program, Slot, Step
+from assay.semantics.names import unused
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ANYWHERE, TensorType, flatten
 
@@ -75,10 +76,7 @@ class _Planner:
 
     def add(self, name: str, type: TensorType, place: Place, producer: str) -> str:
         """A new slot; its name is made unique."""
-        unique, count = name, 0
-        while unique in self.slots or unique in self.module.constants:
-            count += 1
-            unique = f"{name}_{count}"
+        unique = unused(name, self.slots, self.module.constants)
         self.slots[unique] = (type, place, producer)
         return unique
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from assay.lower.anf.copying import fresh_copy, with_variables
 from assay.lower.anf.names import Names
-from assay.lower.anf.placement import Placement, is_whole
+from assay.lower.anf.placement import Placement
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.graph import (
     Clause,
@@ -25,6 +25,7 @@ from assay.semantics.graph import (
     Var,
     free_variables,
 )
+from assay.semantics.graph.effects import is_whole
 from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from assay.lower.anf import Converted, convert
-from assay.lower.anf.placement import Placement, is_whole
+from assay.lower.anf.placement import Placement
 from assay.semantics.graph import Expr, Function, If, Let, Match, Var, free_variables
-from assay.semantics.graph.effects import acts, can_fail
+from assay.semantics.graph.effects import acts, can_fail, is_whole
 from assay.semantics.module import Module
 
 

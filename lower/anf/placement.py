@@ -19,7 +19,7 @@ from assay.semantics.graph import (
     Var,
     free_variables,
 )
-from assay.semantics.graph.effects import can_fail
+from assay.semantics.graph.effects import can_fail, is_whole
 from assay.semantics.graph.nodes import ATOMS, bound_by
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.graph.sizes import sizes_used
@@ -27,11 +27,6 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import open_symbols, symbols
 from assay.semantics.walk import post_order
-
-
-def is_whole(node: Expr) -> bool:
-    """A function marked as a primitive, or for another compiler: bound, never entered (row A6)."""
-    return isinstance(node, Function) and ("primitive" in node.attrs or "compiler" in node.attrs)
 
 
 def entered(node: Expr) -> Collection[Expr]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assay.lower.chains import Chain, Chains, is_closed
+from assay.lower.chains import Chain, Chains
 from assay.lower.fuse.groups import Binding, Limits, groups
 from assay.semantics.graph import (
     Call,
@@ -25,8 +25,10 @@ from assay.semantics.graph import (
     let,
     var,
 )
+from assay.semantics.graph.effects import is_whole
 from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.module import Definition, Module
+from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, substitute
 from assay.semantics.types import TensorType, Type, dims, flatten, symbols, with_dims
 
@@ -38,7 +40,7 @@ def fuse_calls(module: Module, limits: Limits | None = None) -> Module:
     """The module with each group of calls of tensor functions as a call of a primitive function."""
     made = _Made(dict(module.definitions), module, limits or Limits())
     for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_closed(d):
+        if isinstance(d, Function) and not is_whole(d):
             made.definitions[name] = _fused(d, made)
     return module if all(made.definitions[n] is d for n, d in module.definitions.items()) else replace(
         module, definitions=made.definitions
@@ -78,12 +80,7 @@ class _Made:
         return GlobalVar(made.type, self.known[key]), list(outside)
 
     def name(self, kernels: Sequence[str]) -> str:
-        base = "_".join(["group", *kernels])[:LONGEST].rstrip("_")
-        name, count = base, 0
-        while name in self.definitions:
-            count += 1
-            name = f"{base}_{count}"
-        return name
+        return unused("_".join(["group", *kernels])[:LONGEST].rstrip("_"), self.definitions)
 
 
 def _dims(of: Type) -> Iterator[Dim]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from assay.lower.chains import is_closed
 from assay.lower.fuse.instance import Body, Held, instance
 from assay.lower.fuse.nests import improve, touched
 from assay.semantics.alias import bindings, result
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, call_tir
+from assay.semantics.graph.effects import is_whole
 from assay.semantics.module import GROUP, Definition, Module
+from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, same, simplify, variables
 from assay.semantics.tensor import Allocate, AllocateConst, Buffer, PrimFunc, Stmt, seq
 from assay.semantics.types import TensorType, flatten
@@ -40,7 +41,7 @@ def fuse_kernels(module: Module) -> Module:
         return replace(call_tir(made[name], node.args, node.type, node.span), device=node.device)
 
     for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_closed(d):
+        if isinstance(d, Function) and not is_whole(d):
             root: Expr = d
             new = rewrite(root, change)
             assert isinstance(new, Function)
@@ -120,18 +121,10 @@ class _Names:
         self.taken: set[str] = set()
 
     def fresh(self, hint: str) -> str:
-        name, count = hint, 0
-        while name in self.taken:
-            count += 1
-            name = f"{hint}_{count}"
+        name = unused(hint, self.taken)
         self.taken.add(name)
         return name
 
 
 def _fresh(group: str, taken: Iterable[str]) -> str:
-    base = "fused_" + group.removeprefix("group_")
-    name, count, known = base, 0, set(taken)
-    while name in known:
-        count += 1
-        name = f"{base}_{count}"
-    return name
+    return unused("fused_" + group.removeprefix("group_"), set(taken))

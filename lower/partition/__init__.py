@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
-from assay.lower.chains import Chain, Chains, is_closed
+from assay.lower.chains import Chain, Chains
 from assay.lower.fuse.calls import renamed
 from assay.lower.partition.composites import Composite, Match, find, operands
 from assay.lower.partition.merge import regions
@@ -37,7 +37,7 @@ from assay.semantics.graph import (
     tuple_of,
     var,
 )
-from assay.semantics.graph.effects import can_fail
+from assay.semantics.graph.effects import can_fail, is_whole
 from assay.semantics.module import Definition, Module
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, substitute
 from assay.semantics.types import symbols
@@ -57,7 +57,7 @@ def partition(module: Module, compiler: str, table: Sequence[Composite], *, merg
         raise Invalid(f"two composites are called {min(n for n in names if names.count(n) > 1)}", label="partition.C1")
     made = _Made(compiler, dict(module.definitions))
     for name, d in module.definitions.items():
-        if isinstance(d, Function) and not is_closed(d):
+        if isinstance(d, Function) and not is_whole(d):
             chains = Chains(d)
 
             def new(chain: Chain, chains: Chains = chains) -> list[tuple[Let, Expr]]:

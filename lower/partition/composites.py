@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from assay.lower.chains import Chain
-from assay.lower.rewriting.pattern import Anything, Found, Pattern, Where, match
+from assay.lower.rewriting.pattern import Found, Pattern, is_leaf, match
 from assay.semantics.graph import Call, Constant, Expr, Tuple, TupleGetItem, Var
 from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.graph.sizes import sizes_in
@@ -62,7 +62,7 @@ def find(chain: Chain, escaping: Callable[[Var], bool], table: Sequence[Composit
             found = match(composite.pattern, value, lets)
             if found is None or not composite.accepts(found, value):
                 continue
-            members = {place[e] for p, e in found.items() if not _is_leaf(p) and isinstance(e, Var) and e in place} | {root}
+            members = {place[e] for p, e in found.items() if not is_leaf(p) and isinstance(e, Var) and e in place} | {root}
             inner = members - {root}
             if any(m in taken or not _movable(chain.lets[m].value, module) for m in members):
                 continue
@@ -86,12 +86,6 @@ def _movable(value: Expr, module: Module) -> bool:
         return False
     named = all(isinstance(c, (Var, Constant)) or not c.children for c in value.children)
     return named and (not isinstance(value, Call) or isinstance(value.op, Operator))
-
-
-def _is_leaf(p: Pattern) -> bool:
-    while isinstance(p, Where):
-        p = p.pattern
-    return isinstance(p, Anything)
 
 
 def _closed_in_sizes(chain: Chain, made: Match) -> bool:

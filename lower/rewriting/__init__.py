@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from assay.lower.rewriting.pattern import Anything, Found, Lets, Pattern, Where, match, resolved
+from assay.lower.rewriting.pattern import Found, Lets, Pattern, is_leaf, match, resolved
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constant, Expr, Function, Let, Var, acts, call, function, show_head, var
 from assay.semantics.types import same_type
@@ -57,7 +57,7 @@ def extract(root: Function, pattern: Pattern, compiler: str) -> Function:
     """
 
     def moved(found: Found, at: Expr, lets: Lets) -> Expr | None:
-        leaves = {id(resolved(e, lets)): e for p, e in found.items() if _is_leaf(p)}
+        leaves = {id(resolved(e, lets)): e for p, e in found.items() if is_leaf(p)}
         params: dict[int, tuple[Var, Expr]] = {}
         made: dict[int, Expr] = {}
 
@@ -77,9 +77,3 @@ def extract(root: Function, pattern: Pattern, compiler: str) -> Function:
         return replace(call(body, *(outside for _, outside in params.values())), span=at.span, device=at.device)
 
     return _rewritten(root, pattern, moved)
-
-
-def _is_leaf(p: Pattern) -> bool:
-    while isinstance(p, Where):
-        p = p.pattern
-    return isinstance(p, Anything)

@@ -179,3 +179,10 @@ def _callee(expr: Expr) -> str | None:
             return expr.func
         case _:
             return None
+
+
+def is_leaf(p: Pattern) -> bool:
+    """Whether a pattern takes anything, under whatever conditions."""
+    while isinstance(p, Where):
+        p = p.pattern
+    return isinstance(p, Anything)

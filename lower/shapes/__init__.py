@@ -7,12 +7,11 @@ match-cast of their result to a shape names the slots; from there a size is read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from assay.lower.anf import to_anf
 from assay.lower.anf.names import Names
-from assay.lower.anf.placement import is_whole
 from assay.lower.shapes.evidence import evidence, hidden_sizes
 from assay.lower.shapes.host import Host, expected
 from assay.lower.shapes.known import Known
@@ -38,9 +37,11 @@ from assay.semantics.graph import (
     show_head,
     var,
 )
+from assay.semantics.graph.effects import is_whole
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.sizes import EXPLICIT, dims_in, has_explicit_shapes
 from assay.semantics.module import Definition, Module
+from assay.semantics.names import unused
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import (
     Dim,
@@ -291,7 +292,7 @@ class Lowering:
         """The call of a host function, and names for the slots that it fills."""
         if host.is_empty:
             return
-        name = _free(f"{self.name}_shapes", self.definitions)
+        name = unused(f"{self.name}_shapes", self.definitions)
         self.definitions[name] = host.function(name)
         heap = self.bind(out, "heap", host.call(name), mark)
         if host.stored:
@@ -331,11 +332,3 @@ class _Reach:
                 self.parts[key] = self.lowering.bind(self.out, "part", get(at, leaf.path[i]), self.mark)
             at = self.parts[key]
         return at
-
-
-def _free(name: str, taken: Mapping[str, object]) -> str:
-    new, count = name, 0
-    while new in taken:
-        count += 1
-        new = f"{name}_{count}"
-    return new

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field, replace
 from assay.semantics import graph
 from assay.semantics.analyses.variables import symbols_used
 from assay.semantics.graph import Call, Constant, Expr, Function, GlobalVar, Let, Match, Var, free_variables
+from assay.semantics.graph.effects import is_whole
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Definition, Module
+from assay.semantics.names import unused
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import FuncType, Type, TypeVar, dims, symbols
 from assay.semantics.walk import post_order, rewrite
@@ -31,10 +33,6 @@ def lift_functions(module: Module) -> Module:
     return replace(module, definitions=definitions)
 
 
-def _is_whole(node: Expr) -> bool:
-    return isinstance(node, Function) and ("primitive" in node.attrs or "compiler" in node.attrs)
-
-
 @dataclass(eq=False)
 class Lifter:
     """Lifts the local functions of one top-level function. What stays is a method: so tests can plant faults."""
@@ -46,10 +44,10 @@ class Lifter:
     """For the variable of a local function that is gone: what is called instead, and what it gets first."""
 
     def run(self) -> Function:
-        if _is_whole(self.root):
+        if is_whole(self.root):
             return self.root
         top: Expr = self.root
-        order = list(post_order(top, lambda n: () if _is_whole(n) else n.children))
+        order = list(post_order(top, lambda n: () if is_whole(n) else n.children))
         owner = function_scopes(self.root).owner
         called: set[Var] = set()
         values: set[Var] = set()
@@ -80,7 +78,7 @@ class Lifter:
     def sharing(self, order: Sequence[Expr], owner: dict[int, Function]) -> set[int]:
         """The local functions that hold a node that a function further out evaluates, and those marked as whole."""
         parent = {id(f): owner.get(id(f)) for f in order if isinstance(f, Function)}
-        found = {id(n) for n in order if _is_whole(n)}
+        found = {id(n) for n in order if is_whole(n)}
         for f in order:
             for c in f.children:
                 if isinstance(c, (Var, Constant)) or not c.children:
@@ -138,12 +136,7 @@ class Lifter:
         return bool(boundary & outer or used & outer - given) or _foreign(function, captured)
 
     def unique(self, name: str) -> str:
-        base = new = f"{self.name}_{name}"
-        i = 0
-        while new in self.definitions:
-            i += 1
-            new = f"{base}_{i}"
-        return new
+        return unused(f"{self.name}_{name}", self.definitions)
 
 
 def _bound(node: Expr, root: Function) -> Sequence[Var]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Unsupported
+from assay.semantics.names import unused
 
 PINS = {"apache-tvm": "0.27.0.post1", "apache-tvm-ffi": "0.1.14.post1"}
 """The one pair of versions that the adapter is written for. TVM renames its nodes in each release."""
@@ -52,10 +53,7 @@ def op_name(o: Object) -> str:
 
 def unique(name: str, taken: set[str]) -> str:
     """`name`, or with a number after it if it is taken; now it is."""
-    fresh, count = name, 0
-    while fresh in taken:
-        count += 1
-        fresh = f"{name}_{count}"
+    fresh = unused(name, taken)
     taken.add(fresh)
     return fresh
 

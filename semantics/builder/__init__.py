@@ -45,6 +45,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.module import Definition, Module
+from assay.semantics.names import unused
 from assay.semantics.operator import Operator
 from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Dim, Var as Symbol
@@ -353,10 +354,7 @@ class Builder(Bindings):
         for name in same:
             if structural_equal(self._definitions[name], kernel):
                 return name
-        name, i = kernel.name, 0
-        while name in self._definitions or name in self._declared or name in self._constants:
-            i += 1
-            name = f"{kernel.name}_{i}"
+        name = unused(kernel.name, self._definitions, self._declared, self._constants)
         self._definitions[name] = renamed(kernel, name)
         same.append(name)
         return name

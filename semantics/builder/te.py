@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from assay.semantics.errors import Invalid
+from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Expr, Load, Number, Var, apply, const
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, loads, loops, program_order, seq, store
 from assay.semantics.types import TensorType
@@ -54,10 +55,7 @@ class _Reading:
 
     def fresh(self, name: str) -> str:
         """The name, or with a number: buffers are told apart by their names in text and in C."""
-        new, i = name, 0
-        while new in self.taken:
-            i += 1
-            new = f"{name}_{i}"
+        new = unused(name, self.taken)
         self.taken.add(new)
         return new
 

@@ -6,7 +6,7 @@ it. All others are pure and total: when they are evaluated cannot be observed.
 
 from __future__ import annotations
 
-from assay.semantics.graph import Call, CallTIR, Constructor, Expr, If, Match, MatchCast, ShapeExpr, acts
+from assay.semantics.graph import Call, CallTIR, Constructor, Expr, Function, If, Match, MatchCast, ShapeExpr, acts
 from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
@@ -68,3 +68,9 @@ def kernel_can_trap(kernel: PrimFunc) -> bool:
         return False
     static = all(isinstance(d, int) for b in kernel.inputs for d in b.shape)
     return claim is None or operator_can_trap(operator(claim), static)
+
+
+def is_whole(node: Expr) -> bool:
+    """A function marked as a primitive, or for another compiler: passes bind it, keep it as it is and never enter it
+    (row A6)."""
+    return isinstance(node, Function) and ("primitive" in node.attrs or "compiler" in node.attrs)

@@ -12,11 +12,12 @@ import re
 from collections.abc import Mapping
 
 from assay.semantics.graph import Function, Let, free_variables
+from assay.semantics.graph.effects import is_whole
 from assay.semantics.module import Module
 from assay.semantics.types import Type, VirtualDevice
 from assay.verify.anf.difference import difference
 from assay.verify.anf.inner import Inner
-from assay.verify.anf.shape import is_opaque, named, shape_fault
+from assay.verify.anf.shape import named, shape_fault
 from assay.verify.anf.work import work_fault
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.numbering import Numbered, Numbering, Undecided, number_function
@@ -34,7 +35,7 @@ def check_anf(source: Module, target: Module) -> Evidence:
         after = target.definitions[name]
         if not isinstance(before, Function) or not isinstance(after, Function):
             continue
-        if is_opaque(before):
+        if is_whole(before):
             if after is not before:
                 return refuted("proved", f"in {name}: {named(before)} is changed; what is primitive stays as it is")
             continue
@@ -142,9 +143,9 @@ def _signature(one: Numbered, two: Numbered, table: Table) -> str | None:
 
 def _entered(one: Numbered, two: Numbered) -> Function | None:
     """A function that must not be entered, but was. One that names variables from outside may name others."""
-    whole = {id(n.body) for n in one.order if isinstance(n, Function) and is_opaque(n)}
+    whole = {id(n.body) for n in one.order if isinstance(n, Function) and is_whole(n)}
     for node in two.order:
-        if isinstance(node, Function) and is_opaque(node) and id(node.body) not in whole and not free_variables(node):
+        if isinstance(node, Function) and is_whole(node) and id(node.body) not in whole and not free_variables(node):
             return node
     return None
 

@@ -10,16 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from assay.semantics.graph import Dataflow, Expr, Function, If, Let, Match, Var, free_variables, show_head
-from assay.semantics.graph.effects import acts
+from assay.semantics.graph.effects import acts, is_whole
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import same_type
 from assay.semantics.walk import post_order
 from assay.verify.numbering.nesting import is_atom, plain_symbols, used_symbols
-
-
-def is_opaque(function: Function) -> bool:
-    """A function for another compiler, or a fused one: it stays as it is."""
-    return "primitive" in function.attrs or "compiler" in function.attrs
 
 
 def named(node: Expr) -> str:
@@ -129,7 +124,7 @@ class _Shape:
                 for c in reversed(node.clauses):
                     vars = c.vars
                     self.then(*self.within(vars, c.body, node))
-            case Function() if is_opaque(node):
+            case Function() if is_whole(node):
                 for v in free_variables(node):
                     if v not in self.scope:
                         raise _Wrong(f"variable {v.name} is used before it is bound, by {named(node)}")

@@ -11,7 +11,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from assay.semantics.graph import Expr, Function, If, Let, Match, TupleGetItem
-from assay.verify.anf.shape import is_opaque, named
+from assay.semantics.graph.effects import is_whole
+from assay.verify.anf.shape import named
 from assay.verify.numbering import GROWTH, STEPS, Numbered
 from assay.verify.numbering.events import inner_path, root_path
 from assay.verify.numbering.nesting import Undecided, is_atom
@@ -140,7 +141,7 @@ def work_fault(source: Numbered, target: Numbered, table: Table, ordered: bool) 
                     (_Chain((unit, inner_path(table, path, number, i)), (node, i), chain.used), part, -1)
                     for i, part in reversed(parts)
                 ]
-            case Function() if not is_opaque(node):
+            case Function() if not is_whole(node):
                 work.append((_Chain((number, root_path(table)), (node, 0), Counter()), node.body, -1))
             case _:
                 pass
