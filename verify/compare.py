@@ -29,7 +29,7 @@ from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
 from assay.verify.backends import backend
-from assay.verify.compiled import Compiled, Look, compile_c
+from assay.verify.c.compiled import Compiled, Look, compile_c
 from assay.verify.evidence import Evidence, checked, plural, refuted, size, tested
 from assay.verify.legalize_check import outside
 from assay.verify.program_check import describe

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp import graph
-from assay.interp.engines import Engine, Region, regions, run as run_engines
+from assay.interp.graph.engines import Engine, Region, regions, run as run_engines
 from assay.semantics.bounds import Bounded
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, Var, let
@@ -24,8 +24,8 @@ from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, substitut
 from assay.semantics.types import TensorType, symbols, with_dims
 from assay.semantics.walk import post_order
 from assay.verify.evidence import Evidence, plural, proved, refuted, tested
+from assay.verify.fuse.kept import changed_beside
 from assay.verify.inputs import complete
-from assay.verify.kept import changed_beside
 from assay.verify.legalize_check import outside
 from assay.verify.numbering import Table, Undecided, number_function
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp.graph import check_inputs
-from assay.interp.room import require_room
+from assay.interp.graph.room import require_room
 from assay.semantics.dtypes import DTYPES, dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function

@@ -28,7 +28,7 @@ from assay.semantics.tensor.calls import called
 from assay.semantics.types import TensorType, flatten, same_type
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.evidence import Evidence, checked, refuted, tested
-from assay.verify.kept import changed_beside
+from assay.verify.fuse.kept import changed_beside
 
 Array = np.ndarray[Any, Any]
 LONGEST = 100_000

@@ -21,7 +21,7 @@ from assay.semantics.walk import post_order
 from assay.verify.anf import check_anf
 from assay.verify.constants_check import check_constants, table_slots
 from assay.verify.evidence import Evidence, checked, plural, refuted, size
-from assay.verify.fuse_check import check_fuse
+from assay.verify.fuse import check_fuse
 from assay.verify.legalize_check import check_claim, check_legalize
 from assay.verify.numbering import attrs_key, constant_key
 from assay.verify.plan import check_lives, check_pool

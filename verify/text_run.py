@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from assay.interp import vector
-from assay.interp.boundary import bind, given as as_value
 from assay.interp.graph import run
-from assay.interp.room import memory, require_room
+from assay.interp.graph.boundary import bind, given as as_value
+from assay.interp.graph.room import memory, require_room
 from assay.interp.values import Cell, Closure, Data, Event, External, Externs, Maker, Shape, Value, described, render
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import AssayError, Invalid, Trap

@@ -6,7 +6,7 @@
 
 What the table finds becomes functions of the module with the attributes `compiler` and `global_symbol`. Inside, each
 composite is a function of its own, with the attribute `composite`, and a call of it. Constants go along. What the module
-means is the same; `assay.interp.engines` runs it with an engine.
+means is the same; `assay.interp.graph.engines` runs it with an engine.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from assay.semantics import graph
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr, Var
 from assay.semantics.scalar import Dim, Var as Symbol
-from assay.semantics.text.relax_ops import from_relax
+from assay.semantics.text.relax.ops import from_relax
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, flatten
 
 if TYPE_CHECKING:

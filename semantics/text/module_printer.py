@@ -12,10 +12,10 @@ from assay.semantics.module import Module, Program
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text import constants_text
-from assay.semantics.text.graph_names import TAKEN, ModuleTexts, Pool, SymbolNames, legal, unknown_sizes, value_text
-from assay.semantics.text.graph_printer import INDENT, print_function
-from assay.semantics.text.graph_texts import NodeTexts
-from assay.semantics.text.tensor_printer import module_symbols, print_prim_func
+from assay.semantics.text.graph.names import TAKEN, ModuleTexts, Pool, SymbolNames, legal, unknown_sizes, value_text
+from assay.semantics.text.graph.printer import INDENT, print_function
+from assay.semantics.text.graph.texts import NodeTexts
+from assay.semantics.text.tensor.printer import module_symbols, print_prim_func
 from assay.semantics.types import DataDef, TensorType, Type, symbols
 
 

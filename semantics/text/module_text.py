@@ -21,11 +21,11 @@ from assay.semantics.graph import Function
 from assay.semantics.module import Definition, Module
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.text import constants_text
-from assay.semantics.text.graph_parser import FunctionParser, Signature, names_of
-from assay.semantics.text.graph_scope import ALIASES, ModuleNames, Path, Scope
+from assay.semantics.text.graph.parser import FunctionParser, Signature, names_of
+from assay.semantics.text.graph.scope import ALIASES, ModuleNames, Path, Scope
 from assay.semantics.text.module_printer import show, show_function
 from assay.semantics.text.source import Source
-from assay.semantics.text.tensor_parser import parse_prim_func
+from assay.semantics.text.tensor.parser import parse_prim_func
 from assay.semantics.text.types_text import exact
 from assay.semantics.types import DataDef, TensorType, Type, TypeVar, VirtualDevice
 

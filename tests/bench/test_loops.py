@@ -20,7 +20,7 @@ from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Call, call, var
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType
-from assay.verify.compiled import STRICT, compile_c
+from assay.verify.c.compiled import STRICT, compile_c
 from tests.lower.planned import Array, alone
 
 CASES: dict[str, tuple[str, list[tuple[int, ...]], dict[str, object]]] = {

@@ -9,11 +9,12 @@ from random import Random
 import numpy as np
 import pytest
 
-from assay.interp import apart, asking, tensor, vector
-from assay.interp.asking import Asking
-from assay.interp.blocks import Loop, Write, walk
-from assay.interp.building import build
-from assay.interp.regions import analyse
+from assay.interp import tensor, vector
+from assay.interp.vector import apart, asking
+from assay.interp.vector.asking import Asking
+from assay.interp.vector.blocks import Loop, Write, walk
+from assay.interp.vector.building import build
+from assay.interp.vector.regions import analyse
 from assay.semantics.dtypes import DTYPES, FLOAT32, INT64
 from assay.semantics.scalar import Expr, Var, apply, cast, const, evaluate, select
 from assay.semantics.tensor import Allocate, Buffer, For, LetStmt, LoopKind, PrimFunc, Stmt, loops, seq, store, when

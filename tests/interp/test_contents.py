@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.boundary import bind, given, shown
 from assay.interp.graph import run
-from assay.interp.session import Session
+from assay.interp.graph.boundary import bind, given, shown
+from assay.interp.graph.session import Session
 from assay.interp.values import Cell, Closure, Data, External, Maker, Shape
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32, INT32

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.observation import Observation, observe
+from assay.interp.graph.observation import Observation, observe
 from assay.interp.values import Cell, Data, Event, Shape, copied, render, same_value
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32, INT32

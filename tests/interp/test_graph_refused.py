@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from assay.interp import graph as interp
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid, Trap

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay.interp.session import Session
+from assay.interp.graph.session import Session
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import call, function, tuple_of, var

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp import straight, straight_value, tensor, vector
-from assay.interp.straight import _Emitter
-from assay.interp.straight_value import StraightValues
+from assay.interp import tensor, vector
+from assay.interp.vector import straight, straight_value
+from assay.interp.vector.straight import _Emitter
+from assay.interp.vector.straight_value import StraightValues
 from assay.semantics.dtypes import DTYPES, FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.scalar import DERIVED, OPERATIONS, Apply, Expr, Var, apply, cast, choice, const
 from assay.semantics.scalar.arithmetic import FLOAT_OF

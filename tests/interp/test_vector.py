@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from assay.interp import emit_value, lanes, plan, tensor, vector
+from assay.interp import tensor, vector
+from assay.interp.vector import emit_value, lanes, plan
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, Expr, Var, apply, cast, const

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from assay.interp.blocks import Blocks, Loop, walk
-from assay.interp.building import build
-from assay.interp.regions import Regions, analyse
+from assay.interp.vector.blocks import Blocks, Loop, walk
+from assay.interp.vector.building import build
+from assay.interp.vector.regions import Regions, analyse
 from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.scalar import Expr, Var, apply, cast, const, evaluate
 from assay.semantics.scalar.affine import Affine, affine, decide

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp import graph
-from assay.interp.engines import Region
+from assay.interp.graph.engines import Region
 from assay.lower.partition import Composite
 from assay.lower.rewriting.pattern import anything, constant, op
 from assay.semantics.module import Module

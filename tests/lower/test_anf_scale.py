@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.anf.bbnf import to_bbnf
 from assay.semantics.errors import Unsupported

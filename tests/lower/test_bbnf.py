@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.lower.anf.bbnf import to_bbnf
 from assay.semantics import graph as g
 from assay.semantics.errors import Span

@@ -27,7 +27,7 @@ from assay.semantics.tensor import (
     store,
 )
 from assay.semantics.types import TensorType
-from assay.verify.compiled import STANDARD, STRICT, compile_c, find_compiler, run_sanitized
+from assay.verify.c.compiled import STANDARD, STRICT, compile_c, find_compiler, run_sanitized
 from tests.lower.c_network import (
     IMAGE,
     RESULT,

@@ -17,7 +17,7 @@ from assay.semantics.tensor import Block, Buffer, Call, PrimFunc, seq, store
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
-from assay.verify.compiled import STRICT, compile_c
+from assay.verify.c.compiled import STRICT, compile_c
 from tests.interp.block_programs import random_blocks
 from tests.lower.planned import Array, alone, differing, planned, same_bits
 from tests.museum.sanitizer_faults import FAULTS, FILL, HEAD

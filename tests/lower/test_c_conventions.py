@@ -22,8 +22,8 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import apply, cast
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, loops, seq, store
 from assay.semantics.types import TensorType
-from assay.verify.c_tools import STANDARD, STRICT
-from assay.verify.compiled import compile_c, find_compiler, run_sanitized, status_name
+from assay.verify.c.compiled import compile_c, find_compiler, run_sanitized, status_name
+from assay.verify.c.tools import STANDARD, STRICT
 from tests.lower.c_calls import NONE, POINTER, Call, Function, arguments, build
 from tests.lower.c_network import RESULT, W, X, compile_strictly, expected, network
 from tests.lower.planned import alone, lanes, planned, same_bits

@@ -23,8 +23,8 @@ from assay.semantics.graph import Call
 from assay.semantics.module import Module, Program
 from assay.semantics.types import ANYWHERE, TensorType, VirtualDevice
 from assay.semantics.walk import rewrite
-from assay.verify.c_tools import STANDARD, STRICT
-from assay.verify.compiled import compile_c, run_sanitized
+from assay.verify.c.compiled import compile_c, run_sanitized
+from assay.verify.c.tools import STANDARD, STRICT
 from assay.verify.program_check import check_program
 from tests.lower.c_calls import Row, arguments, build
 from tests.lower.planned import lanes, planned

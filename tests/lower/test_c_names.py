@@ -27,7 +27,7 @@ from assay.semantics.tensor import (
     store,
 )
 from assay.semantics.types import TensorType
-from assay.verify.compiled import STRICT, compile_c
+from assay.verify.c.compiled import STRICT, compile_c
 from tests.lower.c_network import (
     compile_strictly,
     network,

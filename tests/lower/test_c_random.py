@@ -13,7 +13,7 @@ from assay.lower.c import emit
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.errors import Trap
 from assay.semantics.tensor import PrimFunc
-from assay.verify.compiled import STRICT, Compiled, compile_c
+from assay.verify.c.compiled import STRICT, Compiled, compile_c
 from tests.lower.planned import Array, alone, choosing, differing, interpreted, same_bits
 from tests.lower.random_kernels import Maker
 

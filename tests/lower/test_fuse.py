@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from assay.interp import graph, machine
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.fuse import Limits, fuse, fuse_calls
 from assay.lower.legalize import legalize

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.lower.simplify.canonical import canonical_bindings
 from assay.lower.simplify.lambda_lift import Lifter, lift_functions
 from assay.semantics import graph

@@ -21,7 +21,7 @@ from assay.semantics.scalar import Var as Symbol, evaluate_dim
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from assay.verify.legalize_check import outside
-from assay.verify.shapes_check import check_shapes
+from assay.verify.shapes import check_shapes
 
 pytestmark = pytest.mark.row("R10", "U24")
 

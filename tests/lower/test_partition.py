@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from assay.interp import engines, graph
-from assay.interp.engines import Region, regions
-from assay.interp.observation import observe
+from assay.interp import graph
+from assay.interp.graph import engines
+from assay.interp.graph.engines import Region, regions
+from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.legalize import legalize
 from assay.lower.partition import Composite, partition

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from assay.interp import vector
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.lower.passes import Bindings, dataflow_pass, function_pass, sequence, without_dataflow
 from assay.lower.pipeline import passes
 from assay.lower.used_memory import used_memory

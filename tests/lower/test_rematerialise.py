@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from assay.interp import vector
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.lower.pipeline import passes
 from assay.lower.rematerialise import rematerialise
 from assay.lower.schedule.work import peak, work_of

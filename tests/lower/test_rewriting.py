@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.lower.rewriting import extract, rewrite_matches
 from assay.lower.rewriting.pattern import Pattern, anything, constant, field, fields, match, op

@@ -23,7 +23,7 @@ from assay.semantics.tensor import Assert, Store, program_order
 from assay.semantics.text.module_printer import show
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import ShapeType, TensorType, TupleType
-from assay.verify.shapes_check import told_apart
+from assay.verify.shapes import told_apart
 from tests.lower.shape_inputs import inputs
 from tests.lower.shape_programs import HEAD, PROGRAMS, program
 from tests.lower.shape_random import tensor

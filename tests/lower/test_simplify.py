@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from assay.interp.graph import run
-from assay.interp.observation import Observation, observe
+from assay.interp.graph.observation import Observation, observe
 from assay.lower.simplify.bind_params import bind_params
 from assay.lower.simplify.canonical import canonical_bindings
 from assay.lower.simplify.dead_code import dead_code, remove_dead_bindings, remove_unreachable

@@ -21,7 +21,7 @@ from assay.semantics.tensor import Store
 from assay.semantics.tensor.calls import called
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import rewrite
-from assay.verify.compiled import compile_c
+from assay.verify.c.compiled import compile_c
 from assay.verify.legalize_check import check_legalize
 
 TEXT = """

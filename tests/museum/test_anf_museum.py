@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.verify.anf import check_anf
 from tests.museum.anf_faults import EXHIBITS, Exhibit
 from tests.museum.naive_anf import naive_anf

@@ -6,7 +6,7 @@ import pytest
 
 from assay.lower.shapes import lower_shapes
 from assay.semantics.errors import AssayError
-from assay.verify.shapes_check import check_shapes, told_apart
+from assay.verify.shapes import check_shapes, told_apart
 from tests.museum.shape_faults import FAULTS, Fault
 
 pytestmark = pytest.mark.row("R10", "U24")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from assay.interp.graph import run
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.semantics import graph as g
 from assay.semantics.dtypes import FLOAT32

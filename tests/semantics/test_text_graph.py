@@ -22,7 +22,7 @@ from assay.semantics.operator import Example, Operator
 from assay.semantics.ops import OPERATORS
 from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse, show, show_function
-from assay.semantics.text.relax_ops import coverage, from_relax, to_relax
+from assay.semantics.text.relax.ops import coverage, from_relax, to_relax
 from assay.semantics.types import FuncType, RefType, TensorType, TupleType, TypeVar, VirtualDevice
 from assay.semantics.walk import post_order
 from tests.lower import shared_programs, small_programs

@@ -12,8 +12,8 @@ from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, INT64, dtype
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Apply, Const, Expr, Load, Var, apply, both, cast, choice, const, either, same, select
 from assay.semantics.tensor import Buffer
-from assay.semantics.text.scalar_printer import ScalarPrinter
 from assay.semantics.text.scalars import ScalarParser
+from assay.semantics.text.scalars.printer import ScalarPrinter
 from assay.semantics.text.source import Source
 
 X = Buffer("x", (4,), FLOAT32)

@@ -45,8 +45,8 @@ from assay.semantics.tensor import (
     store,
 )
 from assay.semantics.text.source import Source
-from assay.semantics.text.tensor_parser import parse_prim_func
-from assay.semantics.text.tensor_printer import DEEPEST, module_symbols, print_prim_func
+from assay.semantics.text.tensor.parser import parse_prim_func
+from assay.semantics.text.tensor.printer import DEEPEST, module_symbols, print_prim_func
 from assay.semantics.walk import post_order
 from tests.interp.block_programs import random_blocks
 from tests.interp.programs import random_case, same_bits

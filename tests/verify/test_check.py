@@ -16,8 +16,8 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Let
 from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
+from assay.verify.c.compiled import compile_c, run_sanitized
 from assay.verify.check import Check, Judged, Line, Lowering
-from assay.verify.compiled import compile_c, run_sanitized
 from tests.models import LightModel, light_models, model, small_cnn, transformer_block
 
 

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from assay.interp.graph import run
-from assay.interp.room import ROOM, memory, too_large
+from assay.interp.graph.room import ROOM, memory, too_large
 from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Expr, call, call_tir, function, var

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from assay.interp.observation import observe
+from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.dtypes import FLOAT32

@@ -16,7 +16,7 @@ from assay.semantics.tensor import Store
 from assay.semantics.walk import rewrite
 from assay.verify.compare import step_outside
 from assay.verify.evidence import Evidence
-from assay.verify.fuse_check import check_fuse, check_group
+from assay.verify.fuse import check_fuse, check_group
 from assay.verify.stages import STAGES, Context
 from tests.lower import fusing
 from tests.lower.fusing import Program, fused, legalized, only_group, random

@@ -23,7 +23,7 @@ from assay.semantics.scalar import Var as Symbol, const
 from assay.semantics.tensor import Assert, PrimFunc, Seq, Stmt, Store
 from assay.semantics.types import ShapeType, TensorType
 from assay.semantics.walk import rewrite
-from assay.verify.shapes_check import check_shapes, told_apart
+from assay.verify.shapes import check_shapes, told_apart
 from tests.lower.shape_inputs import inputs
 from tests.lower.shape_programs import PROGRAMS, program
 from tests.lower.shape_random import EXTERNS, program as random_program

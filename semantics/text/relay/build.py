@@ -17,8 +17,8 @@ from assay.semantics.graph import Call, Constant, Expr, Tuple
 from assay.semantics.operator import Operator
 from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Apply as Choose, Dim, Expr as Scalar, Var as Symbol, apply, provably_equal, select
-from assay.semantics.text import relax_ops
-from assay.semantics.text.relax_build import Build, operands
+from assay.semantics.text.relax import ops as relax_ops
+from assay.semantics.text.relax.build import Build, operands
 from assay.semantics.types import TensorType, TupleType
 from assay.semantics.walk import post_order
 

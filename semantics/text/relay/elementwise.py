@@ -11,7 +11,7 @@ from assay.semantics.dtypes import INT32, INT64
 from assay.semantics.graph import Constant, Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
-from assay.semantics.text.relax_build import operands
+from assay.semantics.text.relax.build import operands
 from assay.semantics.text.relay.build import MISSING, Attrs, Relay, Row, row, same
 
 SAME = "negative abs exp log sqrt sigmoid tanh erf floor ceil logical_not nn.relu"

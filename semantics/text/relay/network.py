@@ -6,7 +6,7 @@ from typing import Any
 
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import simplify
-from assay.semantics.text.relax_nn import LAYOUTS, spread
+from assay.semantics.text.relax.nn import LAYOUTS, spread
 from assay.semantics.text.relay.build import MISSING, Attrs, Relay, Row, row, same
 
 # --- products -----------------------------------------------------------------------------------------------------

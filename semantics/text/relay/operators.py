@@ -16,7 +16,7 @@ from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Constant, Expr, Function, Var
 from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.scalar import Dim, Var as Symbol, variables
-from assay.semantics.text.relax_build import attribute
+from assay.semantics.text.relax.build import attribute
 from assay.semantics.text.relay import elementwise, movement, network
 from assay.semantics.text.relay.build import MISSING, Relay, Row
 from assay.semantics.types import open_symbols, same_type, symbols, with_dims

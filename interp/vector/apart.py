@@ -1,0 +1,167 @@
+"""Whether two accesses in different iterations of a loop touch one element, by z3 (specs/interp.md, "Vector").
+
+For what affine forms cannot tell: products of variables, quotients of sums, guards, minima. The question is asked at
+the sizes of the run, with so small a limit that no compilation waits for it. No answer: not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import z3
+
+from assay.interp.vector.asking import Place, Step
+from assay.interp.vector.blocks import Bind, Blocks, Branch, Loop
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var
+from assay.semantics.scalar.affine import Interval, Ranges
+from assay.semantics.scalar.smt import Term, Terms, inside
+from assay.semantics.tensor import Buffer
+from assay.semantics.walk import post_order
+
+RLIMIT = 200_000
+"""z3's resource limit for one question: some hundredths of a second, and the same on every machine."""
+MOST_KEPT = 4_096
+"""So many answers are remembered."""
+
+_answers: dict[str, bool] = {}
+
+
+def never_meet(blocks: Blocks, a: Place, b: Place, loop: Loop) -> bool:
+    """Whether it is shown that accesses at `a` and `b` in different iterations of one run of `loop` have other indices.
+
+    A place may be given twice: then two iterations of it are meant.
+    """
+    around, indices = a
+    depth = next(k for k, s in enumerate(around) if s.item is loop)
+    query = _Query(blocks)
+    shared = _Side(query, {})
+    for s in around[:depth]:
+        shared.enter(s)
+    sides = []
+    for steps, _ in (a, b):
+        side = _Side(query, dict(shared.env))
+        for s in steps[depth:]:
+            side.enter(s)
+        sides.append(side)
+    first, second = (side.env[loop.var] for side in sides)
+    query.facts.append(first < second if a is b else first != second)
+    for i, j in zip(indices, b[1], strict=True):
+        query.facts.append(sides[0].value(i) == sides[1].value(j))
+    return _unsatisfiable([*query.terms.known, *query.facts])
+
+
+def _unsatisfiable(facts: Sequence[Term]) -> bool:
+    solver = z3.Solver()
+    solver.add(*facts)
+    text = solver.sexpr()
+    if text not in _answers:
+        if len(_answers) >= MOST_KEPT:
+            _answers.clear()
+        solver.set("rlimit", RLIMIT)
+        _answers[text] = solver.check() == z3.unsat
+    return _answers[text]
+
+
+@dataclass(eq=False)
+class _Query:
+    """What both sides share."""
+
+    blocks: Blocks
+    terms: Terms = field(default_factory=Terms)
+    facts: list[Term] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        fixed = (*self.blocks.inputs, *self.blocks.constants)
+        self.fixed: dict[Buffer, str] = {b: f"element {k}" for k, b in enumerate(fixed)}
+
+
+@dataclass(eq=False)
+class _Side:
+    """One iteration: what its variables are."""
+
+    query: _Query
+    env: dict[Var, Term]
+    exactly: set[int] = field(default_factory=set)
+
+    def enter(self, step: Step) -> None:
+        match step.item:
+            case Loop(var=var, extent=extent):
+                self.env[var] = i = self.query.terms.fresh("i")
+                self.query.facts += [0 <= i, i < self.value(extent)]
+            case Bind(var=var, value=value):
+                self.env[var] = self.value(value)
+            case Branch(condition=condition):
+                holds = self.value(condition)
+                self.query.facts.append(holds if step.holds else z3.Not(holds))
+
+    def value(self, expr: Expr) -> Term:
+        """The term of an expression where it stands. What it loads may be another number at any other place."""
+        self.exactly = _exact(expr, self.query.blocks.ranges)
+        return self.query.terms.value(expr, self, {})
+
+    def load(self, node: Load, indices: Sequence[Term]) -> Term:
+        """An element of what nobody writes is a function of its index; any other is unknown."""
+        terms = self.query.terms
+        if node.buffer in self.query.fixed:
+            return terms.function(self.query.fixed[node.buffer], indices, node.dtype)
+        unknown = terms.fresh("loaded", node.dtype)
+        if node.dtype.is_integer:
+            self.query.facts.append(inside(unknown, node.dtype))
+        return unknown
+
+    def exact(self, node: Expr) -> bool:
+        return id(node) in self.exactly
+
+
+def _exact(expr: Expr, ranges: Ranges) -> set[int]:
+    """The steps of an expression that cannot leave their dtype, by the intervals of what they work on."""
+    known: dict[int, Interval | None] = {}
+    exact: set[int] = set()
+    for node in post_order(expr):
+        if not node.dtype.is_integer:
+            known[id(node)] = None
+            continue
+        whole = (int(node.dtype.min), int(node.dtype.max))
+        found = _interval(node, [known[id(c)] for c in node.children], ranges)
+        fits = found is not None and whole[0] <= found[0] and found[1] <= whole[1]
+        if fits:
+            exact.add(id(node))
+        known[id(node)] = found if fits else whole
+    return exact
+
+
+def _interval(node: Expr, args: Sequence[Interval | None], ranges: Ranges) -> Interval | None:
+    """Bounds of a step that is not wrapped, from those of its operands; None where nothing is known."""
+    match node, args:
+        case Const(), _:
+            return int(node.value), int(node.value)
+        case Var(), _:
+            return ranges.get(node)
+        case Cast(), [(low, high)]:
+            return low, high
+        case Apply(op="neg"), [(low, high)]:
+            return -high, -low
+        case Apply(op="add"), [(a, b), (c, d)]:
+            return a + c, b + d
+        case Apply(op="sub"), [(a, b), (c, d)]:
+            return a - d, b - c
+        case Apply(op="mul"), [(a, b), (c, d)]:
+            corners = (a * c, a * d, b * c, b * d)
+            return min(corners), max(corners)
+        case Apply(op="min"), [(a, b), (c, d)]:
+            return min(a, c), min(b, d)
+        case Apply(op="max"), [(a, b), (c, d)]:
+            return max(a, c), max(b, d)
+        case Apply(op="select"), [_, (a, b), (c, d)]:
+            return min(a, c), max(b, d)
+        case Apply(op="floordiv"), [(a, b), (c, d)] if c == d > 0:
+            return a // c, b // c
+        case Apply(op="floormod"), [_, (c, d)] if c == d > 0:
+            return 0, c - 1
+        case Apply(op="shr"), [(a, b), (c, d)] if c == d and 0 <= c < node.dtype.bits:
+            return a >> c, b >> c
+        case Apply(op="bitand"), [_, (c, d)] if c == d >= 0:
+            return 0, c
+        case _:
+            return None

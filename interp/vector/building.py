@@ -1,0 +1,229 @@
+"""From a tensor function to blocks (specs/interp.md, "Vector").
+
+Symbols become numbers, loops that run once or never are gone, scalar lets of pure index arithmetic are put in place,
+and decided guards are gone. The order of execution is that of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from assay.interp.binding import shape_at
+from assay.interp.vector.blocks import (
+    Bind,
+    Block,
+    Blocks,
+    Branch,
+    Check,
+    Drop,
+    Fresh,
+    Loop,
+    Repeat,
+    Unplanned,
+    Write,
+    depth_of,
+)
+from assay.interp.vector.splitting import split_loops
+from assay.semantics.errors import Crash, Invalid
+from assay.semantics.scalar import Const, Expr, Load, Var, const
+from assay.semantics.scalar.affine import affine, decide
+from assay.semantics.tensor import (
+    Allocate,
+    AllocateConst,
+    Assert,
+    Buffer,
+    Evaluate,
+    For,
+    If,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    While,
+    program_order,
+)
+from assay.semantics.walk import rewrite
+
+DEEPEST = 40
+MOST_ITEMS = 20_000
+
+
+def build(
+    func: PrimFunc, dims: Mapping[Var, int], scalars: Mapping[Var, Any] | None = None, *, split: bool = True
+) -> Blocks:
+    """`func` at `dims` and `scalars` as blocks; loops whose variable is divided become two if `split`.
+
+    Raises `Unplanned` for what only the definition can say: ill-scoped or too deep.
+    """
+    builder = _Builder(func, dims, scalars or {})
+    builder.run()
+    blocks = builder.blocks
+    if split:
+        split_loops(blocks)
+    if depth_of(blocks.body) > DEEPEST:
+        raise Unplanned(f"more than {DEEPEST} nested loops")
+    return blocks
+
+
+def specialise(expr: Expr, vars: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> Expr:
+    """`expr` with variables and buffers replaced."""
+    new: set[int] = set()  # folding may hand back what was replaced already
+
+    def change(node: Expr) -> Expr:
+        if id(node) in new:
+            return node
+        if isinstance(node, Var):
+            if node not in vars:
+                raise Unplanned(f"scalar {node.name} is used where it is not bound")
+            node = vars[node]
+        elif isinstance(node, Load):
+            if node.buffer not in buffers:
+                raise Unplanned(f"buffer {node.buffer.name} is used where it does not exist")
+            node = Load(node.dtype, buffers[node.buffer], node.indices)
+        new.add(id(node))
+        return node
+
+    return rewrite(expr, change)
+
+
+class _Builder:
+    """Puts statements into blocks, with a stack of its own; bindings are undone when their statement has ended."""
+
+    def __init__(self, func: PrimFunc, dims: Mapping[Var, int], scalars: Mapping[Var, Any]) -> None:
+        self.func = func
+        self.vars: dict[Var, Expr] = {v: const(n, v.dtype) for v, n in dims.items()}
+        self.vars.update((v, const(x, v.dtype)) for v, x in scalars.items())
+        self.buffers: dict[Buffer, Buffer] = {}
+        for b in func.params:
+            self.buffers[b] = Buffer(b.name, shape_at(b, dims), b.dtype, b.scope)
+        body: Block = []
+        inputs = tuple(self.buffers[b] for b in func.inputs)
+        self.blocks = Blocks(func.name, inputs, tuple(self.buffers[b] for b in func.outputs), body)
+        self.read_only = set(inputs)
+        self.work: list[tuple[Any, ...]] = [("run", func.body, body)]
+        self.allocations = 0
+        self.items = 0
+
+    def run(self) -> None:
+        while self.work:
+            what, *rest = self.work.pop()
+            if what == "run":
+                self.items += 1
+                if self.items > MOST_ITEMS:
+                    raise Unplanned(f"more than {MOST_ITEMS} statements")
+                self.statement(*rest)
+            else:  # undo a binding
+                table, key, old = rest
+                if old is None:
+                    table.pop(key, None)
+                else:
+                    table[key] = old
+
+    def bind(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """A binding that ends with the work that is pushed after it."""
+        self.work.append(("undo", table, key, table.get(key)))
+        table[key] = value
+
+    def expr(self, expr: Expr) -> Expr:
+        return specialise(expr, self.vars, self.buffers)
+
+    def statement(self, node: Stmt, out: Block) -> None:
+        match node:
+            case Seq():
+                self.work.extend(("run", s, out) for s in reversed(node.body))
+            case For():
+                self.loop(node, out)
+            case While():
+                body: Block = []
+                out.append(Repeat(self.expr(node.condition), body))
+                self.work.append(("run", node.body, body))
+            case If():
+                self.branch(node, out)
+            case LetStmt():
+                value = self.expr(node.value)
+                if value.dtype.is_integer and affine(value, self.blocks.ranges) is not None:
+                    self.bind(self.vars, node.var, value)
+                else:
+                    var = Var(node.var.name, node.var.dtype)
+                    out.append(Bind(var, value))
+                    self.bind(self.vars, node.var, var)
+                self.work.append(("run", node.body, out))
+            case Allocate() | AllocateConst():
+                self.allocate(node, out)
+            case Store():
+                buffer = self.buffers.get(node.buffer)
+                if buffer is None:
+                    raise Unplanned(f"buffer {node.buffer.name} is used where it does not exist")
+                if buffer in self.read_only:
+                    raise Unplanned(f"store to read-only buffer {buffer.name}")
+                index = tuple(self.expr(i) for i in node.indices)
+                out.append(Write(buffer, index, self.expr(node.value), node.span))
+            case Assert():
+                condition = self.expr(node.condition)
+                if decide(condition, self.blocks.ranges) is not True:
+                    out.append(Check(condition, node.message, node.kind, node.span))
+            case Evaluate():
+                out.append(Drop(self.expr(node.value)))
+            case _:
+                raise Crash(f"no such statement: {type(node).__name__}")
+
+    def loop(self, node: For, out: Block) -> None:
+        extent = self.expr(node.extent)
+        form = affine(extent, self.blocks.ranges)
+        inside = form.interval(self.blocks.ranges) if form is not None else None
+        trip = inside[0] if inside is not None and inside[0] == inside[1] else None
+        most = inside[1] if inside is not None else None
+        if most is not None and most <= 0:
+            self.allocations += sum(isinstance(s, Allocate) for s in program_order(node.body))
+        elif trip == 1:
+            self.bind(self.vars, node.var, const(0, node.var.dtype))
+            self.work.append(("run", node.body, out))
+        else:
+            var = Var(node.var.name, node.var.dtype)
+            if most is not None:
+                if most - 1 > var.dtype.max:
+                    raise Unplanned(f"the loop over {var.name} does not fit {var.dtype}")
+                self.blocks.ranges[var] = (0, most - 1)
+            body: Block = []
+            out.append(Loop(var, extent, form, trip, most, node.kind, body))
+            self.bind(self.vars, node.var, var)
+            self.work.append(("run", node.body, body))
+
+    def branch(self, node: If, out: Block) -> None:
+        condition = self.expr(node.condition)
+        holds = decide(condition, self.blocks.ranges)
+        then: Block = out if holds is not None else []
+        otherwise: Block = out if holds is not None else []
+        if holds is None:
+            out.append(Branch(condition, then, otherwise))
+        if node.otherwise is not None:
+            if holds is not True:
+                self.work.append(("run", node.otherwise, otherwise))
+            else:
+                self.work.append(("run", _skipped(node.otherwise), otherwise))
+        self.work.append(("run", node.then if holds is not False else _skipped(node.then), then))
+
+    def allocate(self, node: Allocate | AllocateConst, out: Block) -> None:
+        b = node.buffer
+        numbers = {v: int(e.value) for v, e in self.vars.items() if isinstance(e, Const) and v.dtype.is_integer}
+        try:
+            buffer = Buffer(b.name, shape_at(b, numbers), b.dtype, b.scope)
+        except Invalid:
+            raise Unplanned(f"the shape of buffer {b.name} is not constant") from None
+        if isinstance(node, Allocate):
+            out.append(Fresh(buffer, self.allocations))
+            self.allocations += 1
+        else:
+            out.append(Fresh(buffer, data=node.data))
+            self.read_only.add(buffer)
+            self.blocks.constants[buffer] = node.data
+        self.bind(self.buffers, b, buffer)
+        self.work.append(("run", node.body, out))
+
+
+def _skipped(body: Stmt) -> Stmt:
+    """A statement that never runs: only its allocations are counted."""
+    zero = Var("never")
+    return For(zero, const(0), body)

@@ -1,0 +1,339 @@
+"""Scalar expressions as straight-line Python (specs/interp.md, "Vector").
+
+A float is a NumPy scalar, so that Python's operators round once in its own dtype, as the table of
+`assay.semantics.scalar` does. An integer is a Python int, brought back into its dtype where a step may have left it.
+A bool is whatever has that truth. What has no operator here calls the table's own entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.interp.vector.blocks import Unplanned
+from assay.interp.vector.text import Spot, Text
+from assay.semantics.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
+from assay.semantics.errors import Crash, Trap
+from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const, Expr, Load, Var, convert, operation
+from assay.semantics.scalar.affine import Affine, Interval, Quotient, affine_forms
+from assay.semantics.scalar.transcendental import ROUTINES
+from assay.semantics.walk import post_order
+
+MOST_STEPS = 40_000
+
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
+    "ge": ">=", "bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>", "floordiv": "//", "floormod": "%",
+}  # fmt: skip
+LEAVING = ("add", "sub", "mul", "neg", "abs", "shl", "floordiv", "truncdiv")
+"""The operations on integers whose exact result may be outside of the dtype."""
+DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+PLAIN_FLOATS = ("float16", "float32", "float64")
+
+
+@dataclass(eq=False)
+class Frame:
+    """A stretch of code in which a variable has a value: where lines at its beginning go, and what forms they compute."""
+
+    spot: Spot
+    known: dict[Affine, str] = field(default_factory=dict)
+
+
+class StraightValues:
+    """Emits expressions: a local name for each step. Where elements are comes from `element`, which emits loads."""
+
+    def __init__(self, text: Text, names: dict[str, Any], ranges: Mapping[Var, Interval]) -> None:
+        self.text = text
+        self.globals = names
+        self.ranges = ranges
+        self.frames = [Frame(text.spot())]
+        self.frame_of: dict[Var, int] = {}
+        self.names: dict[Var, str] = {}
+        self.constants: dict[tuple[str, bytes], str] = {}
+        self.steps = 0
+
+    def element(self, node: Load, indices: Sequence[str | None]) -> str:
+        raise Crash(f"{node} has no meaning without memory")
+
+    def failure(self) -> str:
+        """What a failing operation adds to its call: where it stands."""
+        return ""
+
+    # --- names ---------------------------------------------------------------------------------------------------
+
+    def known(self, value: Any, prefix: str) -> str:
+        """The name of an object that generated code refers to."""
+        name = self.text.name(prefix)
+        self.globals[name] = value
+        return name
+
+    def shared(self, value: Any, name: str) -> str:
+        self.globals[name] = value
+        return name
+
+    def step(self, code: str) -> str:
+        """A new local name for the value of a piece of Python."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise Unplanned(f"more than {MOST_STEPS} steps")
+        name = self.text.name("t")
+        self.text.add(f"{name} = {code}")
+        return name
+
+    def declare(self, var: Var, name: str) -> None:
+        """From here on `name` holds a variable: a new frame, until `forget`."""
+        self.names[var] = name
+        self.frame_of[var] = len(self.frames)
+        self.frames.append(Frame(self.text.spot()))
+
+    def forget(self, frames: int) -> None:
+        """Leave the frames beyond the first `frames`."""
+        del self.frames[frames:]
+
+    # --- index arithmetic ----------------------------------------------------------------------------------------
+
+    def number(self, form: Affine) -> str:
+        """The value of a form: each part of it is computed where its last variable gets its value, and only once."""
+        layers: dict[int, dict[Any, int]] = {}
+        for atom, factor in form.terms.items():
+            variables = [atom] if isinstance(atom, Var) else list(atom.form.variables)
+            layers.setdefault(max(self.frame_of[v] for v in variables), {})[atom] = factor
+        so_far, text = Affine({}, form.constant), str(form.constant)
+        for depth in sorted(layers):
+            terms = layers[depth]
+            so_far = so_far.plus(Affine(terms))
+            if so_far.constant == 0 and list(so_far.terms.values()) == [1] and isinstance(next(iter(terms)), Var):
+                text = self.names[next(iter(terms))]
+                continue
+            frame = self.frames[depth]
+            if so_far not in frame.known:
+                parts = [self.multiple(a, k) for a, k in terms.items()]
+                if text != "0":
+                    parts.append(text)
+                name = self.text.name("p")
+                frame.spot.add(f"{name} = {' + '.join(parts)}")
+                frame.known[so_far] = name
+            text = frame.known[so_far]
+        return text if not text.startswith("-") else f"({text})"
+
+    def multiple(self, atom: Var | Quotient, factor: int) -> str:
+        text = self.names[atom] if isinstance(atom, Var) else f"({self.number(atom.form)} // {atom.divisor})"
+        return text if factor == 1 else f"{text} * {factor}" if factor >= 0 else f"{text} * ({factor})"
+
+    # --- expressions ---------------------------------------------------------------------------------------------
+
+    def value(self, expr: Expr) -> str:
+        """The name of an expression's value; the lines that compute it are added."""
+        done: dict[int, str] = {}
+        forms: dict[int, Affine | None] = {}
+
+        def parts(node: Expr) -> Sequence[Expr]:
+            if self.form(node, forms) is not None:
+                return ()
+            return [c for c in node.children if not (isinstance(node, Load) and self.form(c, forms) is not None)]
+
+        for node in post_order(expr, parts):
+            form = self.form(node, forms)
+            if form is not None:
+                done[id(node)] = self.number(form)
+            elif isinstance(node, Load):
+                done[id(node)] = self.element(node, [done.get(id(i)) for i in node.indices])
+            else:
+                done[id(node)] = self.node(node, [done[id(c)] for c in node.children])
+        return done[id(expr)]
+
+    def form(self, node: Expr, forms: dict[int, Affine | None]) -> Affine | None:
+        """The form of an integer expression; `forms` keeps those that are known."""
+        if not node.dtype.is_integer:
+            return None
+        if id(node) not in forms:
+            forms.update(affine_forms(node, self.ranges))
+        return forms[id(node)]
+
+    def node(self, node: Expr, args: Sequence[str]) -> str:
+        match node:
+            case Const():
+                return self.literal(node)
+            case Var():
+                return self.names[node]
+            case Cast():
+                return self.converted(node, args[0])
+            case Apply():
+                return self.applied(node, args)
+            case _:
+                raise Crash(f"no such scalar node: {type(node).__name__}")
+
+    def literal(self, node: Const) -> str:
+        if node.dtype is BOOL:
+            return str(bool(node.value))
+        if node.dtype.is_integer:
+            return f"({int(node.value)})"
+        key = (node.dtype.name, node.value.tobytes())
+        if key not in self.constants:
+            self.constants[key] = name = self.text.name("k")
+            self.globals[f"{name}_"] = node.value
+            self.frames[0].spot.add(f"{name} = {name}_")
+        return self.constants[key]
+
+    def wrapped(self, value: str, of: DType) -> str:
+        """An integer, back in its dtype."""
+        mask = (1 << of.bits) - 1
+        if of.kind == "uint":
+            return self.step(f"{value} & {mask}")
+        half = 1 << (of.bits - 1)
+        self.text.add(f"if not {-half} <= {value} < {half}: {value} = ({value} + {half} & {mask}) - {half}")
+        return value
+
+    def packed(self, value: str, of: DType) -> str:
+        """A value as a NumPy scalar."""
+        return value if of.is_float else f"{self.shared(of.numpy.type, f'as_{of.name}')}({value})"
+
+    def unpacked(self, value: str, of: DType) -> str:
+        return f"int({value})" if of.is_integer else value
+
+    def table(self, node: Apply, args: Sequence[str]) -> str:
+        """What the table's own entry gives."""
+        packed = (self.packed(a, c.dtype) for a, c in zip(args, node.args, strict=True))
+        meaning = self.shared(operation(node.op).meaning, f"op_{node.op}")
+        return self.step(self.unpacked(f"{meaning}({', '.join(packed)})", node.dtype))
+
+    def applied(self, node: Apply, args: Sequence[str]) -> str:
+        of = node.args[-1].dtype
+        if node.op == "select":
+            return self.step(f"{args[1]} if {args[0]} else {args[2]}")
+        if of.is_float:
+            return self.on_floats(node, of, args)
+        if of is BOOL:
+            return self.on_bools(node, args)
+        if of.bits < 8 or operation(node.op).result == "bits":
+            return self.table(node, args)
+        return self.on_integers(node, of, args)
+
+    def on_floats(self, node: Apply, of: DType, args: Sequence[str]) -> str:
+        match node.op:
+            case "add" | "sub" | "mul" | "div" | "eq" | "ne" | "lt" | "le" | "gt" | "ge":
+                return self.step(f"{args[0]} {INFIX[node.op]} {args[1]}")
+            case "neg":
+                return self.step(f"-{args[0]}")
+            case "abs" if of.name in PLAIN_FLOATS:
+                return self.step(f"abs({args[0]})")
+            case "min" | "max":
+                a, b = args
+                sign = "<" if node.op == "min" else ">"
+                table = self.shared(operation(node.op).meaning, f"op_{node.op}")  # NaN, and zeros of both signs
+                return self.step(f"{a} if {a} {sign} {b} else {b} if {b} {sign} {a} else {table}({a}, {b})")
+            case op if op in ROUTINES and op in TRANSCENDENTAL:
+                wide = [self.rounded(a, of, FLOAT64) for a in args]
+                function = routine(op)
+                result = self.step(f"{self.shared(function, f'fn_{op}')}({', '.join(wide)})")
+                return self.rounded(result, FLOAT64, of)
+            case _:
+                return self.table(node, args)
+
+    def on_bools(self, node: Apply, args: Sequence[str]) -> str:
+        match node.op:
+            case "and" | "min":
+                return self.step(f"{args[0]} and {args[1]}")
+            case "or" | "max":
+                return self.step(f"{args[0]} or {args[1]}")
+            case "not":
+                return self.step(f"not {args[0]}")
+            case "eq":
+                return self.step(f"bool({args[0]}) == bool({args[1]})")
+            case "ne":
+                return self.step(f"bool({args[0]}) != bool({args[1]})")
+            case _:
+                return self.table(node, args)
+
+    def on_integers(self, node: Apply, of: DType, args: Sequence[str]) -> str:
+        op = node.op
+        match op:
+            case "neg":
+                result = self.step(f"-{args[0]}")
+            case "abs":
+                result = self.step(f"abs({args[0]})")
+            case "min" | "max":
+                sign = "<=" if op == "min" else ">="
+                return self.step(f"{args[0]} if {args[0]} {sign} {args[1]} else {args[1]}")
+            case _ if op in DIVISIONS:
+                self.check_divisor(node, args[1])
+                result = self.divided(op, *args)
+            case "shl" | "shr":
+                by = node.args[1]
+                if not (isinstance(by, Const) and 0 <= int(by.value) < of.bits):
+                    stop = self.shared(shifted_too_far, "shifted_too_far")
+                    self.text.add(f"if not 0 <= {args[1]} < {of.bits}: raise {stop}({of.bits}{self.failure()})")
+                result = self.step(f"{args[0]} {INFIX[op]} {args[1]}")
+            case _ if op in INFIX:
+                result = self.step(f"{args[0]} {INFIX[op]} {args[1]}")
+            case _:
+                return self.table(node, args)
+        return self.wrapped(result, of) if op in LEAVING else result
+
+    def check_divisor(self, node: Apply, divisor: str) -> None:
+        if not (isinstance(node.args[1], Const) and node.args[1].value != 0):
+            stop = self.shared(divided_by_zero, "divided_by_zero")
+            self.text.add(f"if {divisor} == 0: raise {stop}({self.failure()[2:]})")
+
+    def divided(self, op: str, a: str, b: str) -> str:
+        if op in INFIX:
+            return self.step(f"{a} {INFIX[op]} {b}")
+        q = self.step(f"abs({a}) // abs({b})")
+        self.text.add(f"if ({a} < 0) != ({b} < 0): {q} = -{q}")
+        return q if op == "truncdiv" else self.step(f"{a} - {b} * {q}")
+
+    def converted(self, node: Cast, value: str) -> str:
+        of, to = node.arg.dtype, node.dtype
+        if of is to:
+            return value
+        if to.is_integer and to.bits >= 8 and not of.is_float:
+            if of is BOOL:
+                return self.step(f"1 if {value} else 0")
+            inside = to.min <= of.min and of.max <= to.max
+            return value if inside else self.wrapped(self.step(value), to)
+        return self.rounded(value, of, to)
+
+    def rounded(self, value: str, of: DType, to: DType) -> str:
+        """A conversion that may round or trap."""
+        if of is to:
+            return value
+        exact = of in (INT64, UINT64)  # not every one is a float64, by way of which Python would go
+        if to is FLOAT64 and of.name in (*PLAIN_FLOATS, "int8", "int16", "int32", "uint8", "uint16", "uint32"):
+            return self.step(self.packed_as(value, to))
+        if to.name == "float32" and not exact and (of is FLOAT64 or of.kind in ("int", "uint")) and of.bits >= 8:
+            return self.step(self.packed_as(value, to))
+        call = f"{self.shared(convert, 'convert')}({self.packed(value, of)}, {self.shared(to, f'to_{to.name}')})"
+        return self.step(self.unpacked(call, to))
+
+    def packed_as(self, value: str, to: DType) -> str:
+        return f"{self.shared(to.numpy.type, f'as_{to.name}')}({value})"
+
+
+def divided_by_zero(where: str = "") -> Trap:
+    return Trap("division by zero", f"integer division by zero{where}", label="scalar.T1")
+
+
+def shifted_too_far(width: int, where: str = "") -> Trap:
+    return Trap("shift", f"shift by less than 0 or by {width} or more bits{where}", label="scalar.T2")
+
+
+_routines: dict[str, Callable[..., Any]] = {}
+
+
+def routine(op: str) -> Callable[..., Any]:
+    """A transcendental function as a Python function of float64 numbers: its `Routine`, step by step."""
+    if op not in _routines:
+        program = ROUTINES[op]
+        text, names = Text(), dict[str, Any]()
+        params = [text.name("x") for _ in program.params]
+        with text.inside(f"def routine({', '.join(params)}):"):
+            values = StraightValues(text, names, {})
+            for var, name in zip(program.params, params, strict=True):
+                values.declare(var, name)
+            for var, value in program.lets:
+                values.declare(var, values.value(value))
+            text.add(f"return {values.value(program.result)}")
+        exec(compile(str(text), f"<{op}>", "exec"), names)
+        _routines[op] = names["routine"]
+    return _routines[op]

@@ -1,0 +1,1 @@
+"""Text of graph functions (specs/semantics.md, "Text")."""

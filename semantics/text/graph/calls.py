@@ -1,0 +1,321 @@
+"""Calls of the text format: what `R.name(...)` and `A.name(...)` stand for (specs/semantics.md, "Text").
+
+`R` is Relax as TVM prints it. `A` has what TVMScript lacks: nodes of the graph form, references, data types, devices.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from assay.semantics import graph
+from assay.semantics.graph import Bind, Constructor, Dataflow, Expr, Fields, GlobalVar, Made, Pattern, Var, Wildcard
+from assay.semantics.ops import OPERATORS
+from assay.semantics.scalar import Expr as Scalar
+from assay.semantics.text import constants_text
+from assay.semantics.text.graph.scope import Kernel, Path
+from assay.semantics.text.graph.values import Values
+from assay.semantics.text.relax import ops as relax_ops
+from assay.semantics.text.relax.build import attribute, plain
+from assay.semantics.text.types_text import Written, exact
+from assay.semantics.types import FuncType, TupleType, Type, TypeVar, VirtualDevice
+
+TYPES = ("Tensor", "Tuple", "Shape", "Callable", "Object", "Any")
+_OUT = ("out_ty", "out_sinfo")
+_TYPES = ("ty_args", "sinfo_args", "type_args")
+
+
+class Calls(Values):
+    """Reads the calls of both prefixes."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.blocks: dict[int, Dataflow] = {}
+
+    # --- Relax ---------------------------------------------------------------------------------------------------
+
+    def relax(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
+        if name in TYPES:
+            return self._type(node, name, args, given)
+        span = self.source.span(node)
+        match name:
+            case "const":
+                value, of = self.arguments(node, args, given, "value", "dtype?")
+                data = value if isinstance(value, np.ndarray) and of is None else constants_text.literal(value, of)
+                return graph.constant(data, span=span)
+            case "shape":
+                return graph.shape(*self.dims(node.args[0] if node.args else node), span=span)
+            case "tuple":
+                self.arguments(node, [], given)
+                return graph.tuple_of(*(self.as_expr(a, n) for a, n in zip(args, node.args, strict=True)), span=span)
+            case "TupleGetItem":
+                value, index = self.arguments(node, args, given, "tuple_value", "index")
+                return graph.get(self.as_expr(value, node), index, span=span)
+            case "prim_value" | "str" | "dtype":
+                (value,) = self.arguments(node, args, given, "value")
+                return value
+            case "shape_of":
+                (value,) = self.arguments(node, args, given, "expr")
+                return graph.shape_of(self.as_expr(value, node), span=span)
+            case "match_cast":
+                value, of = self.arguments(node, args, given, "value", "ty|struct_info")
+                value = self.as_expr(value, node)
+                return graph.match_cast(value, exact(self.as_type(of, node)), span=span)
+            case "print":
+                format_ = given.pop("format", "")
+                self.arguments(node, [], given)
+                return graph.print_(*self.exprs(node, args), format=str(format_), span=span)
+            case "assert_op":
+                return self._assert(node, args, given)
+            case "call_tir" | "call_tir_with_grad":
+                return self._call_tir(node, args, given)
+            case "call_packed" | "call_pure_packed" | "call_dps_packed":
+                return self._packed(node, name, args, given)
+            case "invoke_closure" | "invoke_pure_closure":
+                closure, operands, _ = self.arguments(node, args, given, "closure", "args", "ty_args|sinfo_args?")
+                operands = self.as_expr(operands, node)
+                fields = operands.fields if isinstance(operands, graph.Tuple) else [operands]
+                return graph.call(self.as_expr(closure, node), *fields, span=span)
+            case "Prim":
+                raise self.source.unsupported(node, "parameters that are plain scalars are not handled", "text.C17")
+            case "null_value":
+                raise self.source.unsupported(node, "R.null_value() has no meaning here", "text.C7")
+            case _:
+                operands, attrs = relax_ops.bind_arguments(name, args, given)
+                for value in operands:
+                    if isinstance(value, Kernel):
+                        self.as_expr(value, node)
+                return relax_ops.from_relax(name, operands, attrs, span)
+
+    def arguments(self, node: ast.Call, args: Sequence[Any], given: dict[str, Any], *names: str) -> list[Any]:
+        """Arguments by place or name; a name that ends in ? may be missing, one with | has two spellings."""
+        if len(args) > len(names):
+            raise self.source.error(node, f"{len(names)} arguments expected, {len(args)} given", "text.C5")
+        found: list[Any] = list(args)
+        rest = dict(given)
+        for name in names[len(args) :]:
+            spellings = name.rstrip("?").split("|")
+            there = [s for s in spellings if s in rest]
+            if not there and not name.endswith("?"):
+                raise self.source.error(node, f"the argument {spellings[0]} is missing", "text.C5")
+            found.append(rest.pop(there[0]) if there else None)
+        if rest:
+            raise self.source.error(node, f"unknown argument {next(iter(rest))}", "text.C5")
+        return found
+
+    def exprs(self, node: ast.Call, args: Sequence[Any]) -> list[Expr]:
+        return [self.as_expr(a, n) for a, n in zip(args, node.args, strict=True)]
+
+    def _assert(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
+        format_ = given.pop("format", "")
+        values = given.pop("format_args", None)
+        self.arguments(node, [], given)
+        condition, *rest = self.exprs(node, args) or [self.as_expr(None, node)]
+        if values is not None:
+            rest = [self.as_expr(v, node) for v in (values if isinstance(values, (tuple, list)) else (values,))]
+        return graph.assert_op(condition, *rest, format=str(format_), span=self.source.span(node))
+
+    def _call_tir(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
+        for key in ("te_grad_name", "te_grad_kwargs"):
+            given.pop(key, None)
+        func, operands, out, scalars = self.arguments(node, args, given, "gvar", "args", "|".join(_OUT), "tir_vars?")
+        if not isinstance(func, Kernel):
+            raise self.source.error(node.args[0] if node.args else node, "a tensor function of the module expected", "text.C4")
+        exprs: list[Expr] = []
+        numbers: list[Any] = []
+        if isinstance(operands, graph.Tuple):
+            operands = operands.fields
+        for v in operands if isinstance(operands, (tuple, list)) else [operands]:
+            if isinstance(v, (int, Scalar)) and not isinstance(v, bool):
+                numbers.append(plain(v))
+            else:
+                exprs.append(self.as_expr(v, node))
+        if scalars is not None:
+            numbers += scalars.dims if isinstance(scalars, graph.ShapeExpr) else plain(scalars)
+        return graph.call_tir(func.name, exprs, self.out_type(out, node), scalars=numbers, span=self.source.span(node))
+
+    def out_type(self, out: Any, node: ast.AST) -> Type:
+        """A result type: one, or a list of them for several results."""
+        if isinstance(out, (list, tuple)):
+            return TupleType(tuple(exact(self.as_type(t, node)) for t in out))
+        return exact(self.as_type(out, node))
+
+    def _packed(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Expr:
+        if not args:
+            raise self.source.error(node, "the name of the function is missing", "text.C5")
+        func, *operands = args
+        if isinstance(func, Path) or not isinstance(func, str):
+            raise self.source.error(node, f"R.{name} takes the name of a function first", "text.C4")
+        keys = _OUT if name == "call_dps_packed" else _TYPES
+        out = next((given.pop(k) for k in keys if k in given), None)
+        if name == "call_dps_packed":
+            if out is None and len(operands) == 2:
+                out = operands.pop()
+            given_args = operands[0] if operands else given.pop("args", ())
+            operands = list(given_args) if isinstance(given_args, (tuple, list)) else [given_args]
+        if given:
+            raise self.source.error(node, f"unknown argument {next(iter(given))}", "text.C5")
+        if out is None:
+            raise self.source.error(node, f"R.{name} needs {keys[0]}, the type of its result", "text.C5")
+        if isinstance(out, (list, tuple)) and name != "call_dps_packed" and len(out) == 1:
+            (out,) = out
+        exprs = [self.as_expr(v, node) for v in operands]
+        callee = graph.extern(func, [e.type for e in exprs], self.out_type(out, node), pure=name != "call_packed")
+        span = self.source.span(node)
+        return graph.call(replace(callee, span=span), *exprs, span=span)
+
+    # --- types ---------------------------------------------------------------------------------------------------
+
+    def _type(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Written:
+        places = [*node.args, *(k.value for k in node.keywords)]
+        nodes = dict(zip([*range(len(args)), *given], places, strict=True))
+        match name:
+            case "Tensor":
+                if args and isinstance(args[0], str) and len(args) == 1 and not given:
+                    return Written("tensor", dtype=self.written_dtype(args[0], node))
+                shape, of, device, ndim = self.arguments(node, args, given, "shape?", "dtype?", "vdevice?", "ndim?")
+                dims: Any = None
+                if shape is not None:
+                    dims = self.dims(nodes[0] if args else nodes["shape"])
+                elif isinstance(ndim, int) and ndim >= 0:
+                    dims = (None,) * ndim
+                if dims is not None and ndim is not None and ndim not in (-1, len(dims)):
+                    raise self.source.error(node, f"ndim is {ndim}, but the shape has {len(dims)} sizes", "text.C6")
+                return Written("tensor", dims=dims, dtype=self.written_dtype(of, node), device=self.device(device, node))
+            case "Shape":
+                values, ndim = self.arguments(node, args, given, "values?", "ndim?")
+                if values is not None:
+                    return Written("shape", dims=self.dims(nodes[0] if args else nodes["values"]))
+                return Written("shape", dims=(None,) * ndim if isinstance(ndim, int) and ndim >= 0 else None)
+            case "Tuple":
+                self.arguments(node, [], given)
+                fields = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+                return Written("tuple", parts=tuple(self.as_type(f, node) for f in fields))
+            case "Callable":
+                return self._callable(node, args, given)
+            case _:
+                return Written("object")
+
+    def _callable(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Written:
+        wanted = ("params?", "ret?", "purity?", "derive_func?", "type_params?")
+        params, ret, purity, _, type_params = self.arguments(node, args, given, *wanted)
+        if params is None or ret is None:
+            return Written("func", parts=None)
+        items = params if isinstance(params, (tuple, list)) else (params,)
+        parts = (*(self.as_type(p, node) for p in items), self.as_type(ret, node))
+        return Written(
+            "func", parts=parts, pure=purity is not False, type_params=self.type_vars(type_params or (), node)
+        )
+
+    def type_vars(self, value: Any, node: ast.AST) -> tuple[TypeVar, ...]:
+        if not isinstance(value, (tuple, list)) or not all(isinstance(t, TypeVar) for t in value):
+            raise self.source.error(node, "type_params is a tuple of type parameters", "text.C6")
+        return tuple(value)
+
+    # --- the house's own -----------------------------------------------------------------------------------------
+
+    def house(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
+        span = self.source.span(node)
+        one: dict[str, Callable[..., Expr]] = {"ref": graph.ref, "read": graph.read, "write": graph.write, "if_": graph.if_}
+        match name:
+            case "ref" | "read" | "write" | "if_":
+                self.arguments(node, [], given)
+                count = {"write": 2, "if_": 3}.get(name, 1)
+                if len(args) != count:
+                    raise self.source.error(node, f"A.{name} takes {count} arguments, {len(args)} given", "text.C5")
+                return one[name](*self.exprs(node, args), span=span)
+            case "tensor":
+                of, shape, text = self.arguments(node, args, given, "dtype", "shape", "data")
+                return graph.constant(constants_text.from_house(of, shape, text), span=span)
+            case "Ref":
+                (of,) = self.arguments(node, args, given, "value")
+                return Written("ref", parts=(self.as_type(of, node),))
+            case "on":
+                return self._on(node, args, given)
+            case "extern":
+                func, of = self.arguments(node, args, given, "name", "type")
+                type_ = exact(self.as_type(of, node))
+                if not isinstance(type_, FuncType) or not isinstance(func, str):
+                    raise self.source.error(node, "A.extern takes a name and an R.Callable", "text.C6")
+                return graph.ExternFunc(type_, func, span=span)
+            case "global_":
+                func, of = self.arguments(node, args, given, "name", "type")
+                if isinstance(func, GlobalVar):
+                    func = func.name
+                if not isinstance(func, str):
+                    raise self.source.error(node, "A.global_ takes a name of the module and a type", "text.C6")
+                return GlobalVar(exact(self.as_type(of, node)), self.module.exact.get(func, func), span=span)
+            case "let":
+                var, value, body, block = self.arguments(node, args, given, "var", "value", "body", "block?")
+                mark = None if block is None else self.blocks.setdefault(block, Dataflow())
+                return graph.let(self._var(var, node), self.as_expr(value, node), self.as_expr(body, node), span=span, dataflow=mark)
+            case "function":
+                return self._function(node, args, given)
+            case "match":
+                return self._match(node, args, given)
+            case "made":
+                made, *fields = args or [None]
+                self.arguments(node, [], given)
+                if not isinstance(made, Constructor):
+                    raise self.source.error(node, "A.made takes a constructor first", "text.C6")
+                return Made(made, tuple(self._pattern(f, node) for f in fields))
+            case _ if name in OPERATORS:
+                attrs = {k: attribute(v) for k, v in given.items()}
+                return graph.call(OPERATORS[name], *self.exprs(node, args), span=span, **attrs)
+            case _:
+                raise self.source.error(node.func, f"there is no A.{name}", "text.C3")
+
+    def _var(self, value: Any, node: ast.AST) -> Var:
+        if not isinstance(value, Var):
+            raise self.source.error(node, "the name of a variable expected: v = A.var(type)", "text.C4")
+        return value
+
+    def _on(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Any:
+        value, *parts = self.arguments(node, args, given, "value", "type?", "id?", "target?", "scope?")
+        kind, number, target, scope = parts
+        device = VirtualDevice(str(kind or ""), -1 if number is None else int(number), str(target or ""), str(scope or ""))
+        if isinstance(value, (Written, Path, TypeVar)):
+            return replace(self.as_type(value, node), device=device)
+        return self.on(self.as_expr(value, node), device)
+
+    def _function(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
+        wanted = ("params", "body", "ret", "pure?", "type_params?", "attrs?")
+        params, body, ret, pure, type_params, attrs = self.arguments(node, args, given, *wanted)
+        if not isinstance(params, (tuple, list)):
+            raise self.source.error(node, "A.function takes a tuple of variables first", "text.C6")
+        if attrs is not None and not isinstance(attrs, dict):
+            raise self.source.error(node, "attrs is a dict", "text.C6")
+        made = graph.function(
+            [self._var(p, node) for p in params],
+            self.as_expr(body, node),
+            exact(self.as_type(ret, node)),
+            type_params=self.type_vars(type_params or (), node),
+            pure=pure is not False,
+            span=self.source.span(node),
+        )
+        return replace(made, attrs={k: attribute(v) for k, v in (attrs or {}).items()})
+
+    def _match(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
+        partial = bool(given.pop("partial", False))
+        self.arguments(node, [], given)
+        if not args or not all(isinstance(c, tuple) and len(c) == 2 for c in args[1:]):
+            raise self.source.error(node, "A.match takes a value and pairs of a pattern and a body", "text.C5")
+        clauses = [(self._pattern(p, node), self.as_expr(b, node)) for p, b in args[1:]]
+        return graph.match(self.as_expr(args[0], node), *clauses, partial=partial, span=self.source.span(node))
+
+    def _pattern(self, value: Any, node: ast.AST) -> Pattern:
+        match value:
+            case Path(parts=("A", "any")):
+                return Wildcard()
+            case Var():
+                return Bind(value)
+            case tuple():
+                return Fields(tuple(self._pattern(v, node) for v in value))
+            case Made():
+                return value
+            case _:
+                raise self.source.error(node, "no pattern: A.any, a variable, a tuple or A.made(constructor, ...)", "text.C4")

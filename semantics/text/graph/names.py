@@ -1,0 +1,147 @@
+"""Names that a module and its functions get in the text (specs/semantics.md, "Text")."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.graph import Expr, Function
+from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
+from assay.semantics.text.graph.scope import ALIASES
+from assay.semantics.types import FuncType, TensorType, Type, TypeVar, dims, symbols
+from assay.semantics.walk import post_order
+
+TAKEN = frozenset(
+    (*keyword.kwlist, *keyword.softkwlist, *ALIASES, "cls", "Module", "metadata", "TypeVar", "float", "int", "bool", "range",
+     "min", "max", "abs")
+)  # fmt: skip
+
+
+def legal(name: str, otherwise: str = "v") -> str:
+    """A name that Python can say, as like `name` as can be."""
+    base = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if not base.strip("_"):
+        return otherwise
+    return f"{otherwise}_{base}" if base[0].isdigit() else base
+
+
+class Pool:
+    """Hands out names that are all different."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.taken = set(taken)
+        self.next: dict[str, int] = {}
+
+    def fresh(self, name: str, otherwise: str = "v") -> str:
+        base = legal(name, otherwise)
+        found = base
+        while found in self.taken:
+            k = self.next.get(base, 1)
+            self.next[base] = k + 1
+            found = f"{base}_{k}"
+        self.taken.add(found)
+        return found
+
+
+class SymbolNames(dict[Any, str]):
+    """Names of symbols; one that has none yet gets a fresh one when it is asked for."""
+
+    def __init__(self, known: Mapping[Symbol, str], pool: Pool) -> None:
+        super().__init__(known)
+        self.pool = pool
+        self.declared: list[str] = []
+
+    def get(self, of: Any, default: Any = None) -> Any:
+        if of not in self:
+            self[of] = self.pool.fresh(of.name, "n")
+            self.declared.append(self[of])
+        return self[of]
+
+
+@dataclass
+class ModuleTexts:
+    """What the functions of a module share while they are printed."""
+
+    globals: Mapping[str, str] = field(default_factory=dict)
+    """Definitions and constants: what stands in the text for their names."""
+    types: Mapping[str, Type] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
+    type_vars: dict[TypeVar, str] = field(default_factory=dict)
+    constants: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    places: dict[tuple[str, tuple[int, ...], bytes], int] = field(default_factory=dict)
+
+    def type_var(self, of: TypeVar) -> str:
+        """The name of a type parameter; no two in a module have one."""
+        if of not in self.type_vars:
+            pool = Pool(self.taken)
+            self.type_vars[of] = pool.fresh(of.name, "t")
+            self.taken = pool.taken
+        return self.type_vars[of]
+
+    def place(self, data: np.ndarray[Any, Any]) -> int:
+        """The place of a constant in the section of constants; each content stands there once."""
+        key = (str(data.dtype), data.shape, sha256(np.ascontiguousarray(data).tobytes()).digest())
+        if key not in self.places:
+            self.places[key] = len(self.constants)
+            self.constants.append(data)
+        return self.places[key]
+
+
+def unknown_sizes(function: Function) -> set[Symbol]:
+    """Sizes of the result that have no name: they stand once, in tensors of which nothing but the rank is said."""
+    inside = {s for p in function.params for s in symbols(p.type)}
+    found: Counter[Symbol] = Counter()
+    bare: set[Symbol] = set()
+    for t in post_order(function.result_type):
+        found.update(v for d in dims(t) if isinstance(d, Scalar) for v in variables(d))
+        if isinstance(t, TensorType) and all(isinstance(d, Symbol) and d.name == f"d{i}" for i, d in enumerate(t.shape)):
+            bare.update(d for d in t.shape if isinstance(d, Symbol))
+        elif isinstance(t, FuncType):
+            return set()
+    bare = {s for s in bare if found[s] == 1 and s not in inside}
+    if bare:
+        body: Expr = function.body
+        for node in post_order(body):
+            bare.difference_update(symbols(node.type))
+    return bare
+
+
+def value_text(value: Any, scalar: Callable[[Scalar], str]) -> str:
+    """An attribute's value."""
+    match value:
+        case None | bool() | int():
+            return str(value)
+        case float() if value != value or abs(value) == np.inf:
+            return f'float("{value}")'
+        case float():
+            return repr(float(value))
+        case str():
+            return quoted(str(value))
+        case Scalar():
+            return scalar(value)
+        case list():
+            return f"[{', '.join(value_text(v, scalar) for v in value)}]"
+        case tuple():
+            comma = "," if len(value) == 1 else ""
+            return f"({', '.join(value_text(v, scalar) for v in value)}{comma})"
+        case Mapping():
+            items = (f"{value_text(k, scalar)}: {value_text(v, scalar)}" for k, v in value.items())
+            return f"{{{', '.join(items)}}}"
+        case np.generic():
+            return value_text(value.item(), scalar)
+        case _:
+            return quoted(str(value))
+
+
+def quoted(text: str) -> str:
+    """A string in double quotes where that is possible."""
+    plain = repr(text)
+    return f'"{plain[1:-1]}"' if plain.startswith("'") and '"' not in text else plain

@@ -1,0 +1,269 @@
+"""Texts of single nodes: what stands to the right of an assignment (specs/semantics.md, "Text")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from assay.semantics.dtypes import INT64
+from assay.semantics.errors import Crash, Unsupported
+from assay.semantics.graph import (
+    AssertOp,
+    Bind,
+    Call,
+    CallTIR,
+    Constant,
+    Constructor,
+    Expr,
+    ExternFunc,
+    Fields,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Made,
+    Match,
+    MatchCast,
+    Pattern,
+    Print,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    ShapeExpr,
+    ShapeOf,
+    Tuple,
+    TupleGetItem,
+    Var,
+    Wildcard,
+)
+from assay.semantics.graph.nodes import Dataflow
+from assay.semantics.operator import Operator
+from assay.semantics.scalar import Dim
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.text import constants_text
+from assay.semantics.text.graph.names import ModuleTexts, Pool, SymbolNames, quoted, value_text
+from assay.semantics.text.relax.build import Number, RelaxCall, Shape
+from assay.semantics.text.relax.ops import to_relax
+from assay.semantics.text.scalars.printer import ScalarPrinter
+from assay.semantics.text.types_text import TypePrinter, listed
+from assay.semantics.types import ANYWHERE, FuncType, TupleType, Type, VirtualDevice, same_type
+
+
+class NodeTexts:
+    """Writes nodes whose operands have their texts already."""
+
+    def __init__(self, module: ModuleTexts, symbols: SymbolNames, pool: Pool) -> None:
+        self.module = module
+        self.symbols = symbols
+        self.pool = pool
+        self.scalars = ScalarPrinter(symbols, INT64)
+        self.types = TypePrinter(self.dim, module.type_var, module.data)
+        self.named: dict[int, str] = {}
+        """Nodes that have a name, and those that stand inside another."""
+        self.blocks: dict[Dataflow, int] = {}
+        self.uses_module = False
+
+    def dim(self, dim: Dim) -> str:
+        return self.scalars.dim(dim, INT64)
+
+    # --- atoms ---------------------------------------------------------------------------------------------------
+
+    def atom(self, node: Expr) -> str:
+        """What stands for an operand."""
+        found = self.named.get(id(node))
+        if found is not None:
+            return found
+        text = self.leaf(node)
+        return self.on(text, node.device)
+
+    def leaf(self, node: Expr) -> str:
+        match node:
+            case Constant():
+                return self.constant(node)
+            case GlobalVar():
+                return self.global_(node)
+            case ExternFunc():
+                return f"A.extern({quoted(node.name)}, {self.types.text(node.type)})"
+            case Constructor():
+                return f"{self.module.data.get(node.data, node.data)}.{node.name}"
+            case ShapeExpr():
+                return f"R.shape([{', '.join(map(self.dim, node.dims))}])"
+            case Var():
+                raise Unsupported(f"variable {node.name} is used where nothing declares it", label="text.C10")
+            case _:
+                raise Crash(f"{type(node).__name__} has no text yet")
+
+    def constant(self, node: Constant) -> str:
+        inline = constants_text.inline(node.data)
+        if inline is not None:
+            return inline
+        if not constants_text.fits_section(node.data):
+            return constants_text.house(node.data)
+        return f'metadata["ir.GenericConst"][{self.module.place(node.data)}]'
+
+    def global_(self, node: GlobalVar) -> str:
+        declared = self.module.types.get(node.name)
+        if declared is None or not same_type(declared, node.type):
+            return f"A.global_({quoted(self.module.globals.get(node.name, node.name))}, {self.types.text(node.type)})"
+        self.uses_module = True
+        return f"cls.{self.module.globals[node.name]}"
+
+    def on(self, text: str, device: VirtualDevice) -> str:
+        if device == ANYWHERE:
+            return text
+        parts = f"{quoted(device.type)}, {device.id}, {quoted(device.target)}, {quoted(device.scope)}"
+        return f"A.on({text}, {parts})"
+
+    def annotation(self, of: Type, device: VirtualDevice = ANYWHERE, signature: bool = False) -> str:
+        return self.on(self.types.text(of, quoted=signature), device)
+
+    def value(self, value: Any) -> str:
+        return value_text(value, self.scalars.text)
+
+    # --- nodes ---------------------------------------------------------------------------------------------------
+
+    def render(self, node: Expr) -> str:
+        """The node in terms of its operands' texts."""
+        return self.on(self._render(node), node.device)
+
+    def _render(self, node: Expr) -> str:
+        match node:
+            case Call():
+                return self.call(node)
+            case CallTIR():
+                return self.call_tir(node)
+            case Tuple():
+                return "R.tuple()" if not node.fields else listed(self.atoms(node.fields))
+            case TupleGetItem():
+                return f"{self.atom(node.value)}[{node.index}]"
+            case RefCreate():
+                return f"A.ref({self.atom(node.value)})"
+            case RefRead():
+                return f"A.read({self.atom(node.ref)})"
+            case RefWrite():
+                return f"A.write({self.atom(node.ref)}, {self.atom(node.value)})"
+            case Print() | AssertOp():
+                name = "print" if isinstance(node, Print) else "assert_op"
+                return f"R.{name}({', '.join([*self.atoms(node.children), f'format={quoted(node.format)}'])})"
+            case MatchCast():
+                return f"R.match_cast({self.atom(node.value)}, {self.types.text(node.type)})"
+            case ShapeOf():
+                return f"R.shape_of({self.atom(node.value)})"
+            case Let():
+                block = ""
+                if node.dataflow is not None:
+                    block = f", block={self.blocks.setdefault(node.dataflow, len(self.blocks))}"
+                return f"A.let({self.atom(node.var)}, {self.atom(node.value)}, {self.atom(node.body)}{block})"
+            case If():
+                return f"A.if_({', '.join(self.atoms(node.children))})"
+            case Function():
+                return self.function(node)
+            case Match():
+                cases = [f"({run_task(self.pattern(c.pattern))}, {self.atom(c.body)})" for c in node.clauses]
+                partial = ["partial=True"] if node.partial else []
+                return f"A.match({', '.join([self.atom(node.value), *cases, *partial])})"
+            case _:
+                return self.leaf(node)
+
+    def atoms(self, nodes: Sequence[Expr]) -> list[str]:
+        return [self.atom(n) for n in nodes]
+
+    def call(self, node: Call) -> str:
+        if isinstance(node.op, Operator):
+            relax = to_relax(node)
+            if relax is not None:
+                return self.relax(relax)
+            attrs = [f"{k}={self.value(v)}" for k, v in node.attrs.items()]
+            return f"A.{node.op.name}({', '.join([*self.atoms(node.args), *attrs])})"
+        packed = self.packed(node, node.op)
+        if packed is not None:
+            return packed
+        types = [f"type_args={listed([self.types.text(t) for t in node.type_args])}"] if node.type_args else []
+        return f"{self.atom(node.op)}({', '.join([*self.atoms(node.args), *types])})"
+
+    def relax(self, call: RelaxCall) -> str:
+        parts = [self.operand(v) for v in call.operands]
+        parts += [f"{k}={self.value(v)}" for k, v in call.attrs.items()]
+        field = "" if call.field is None else f"[{call.field}]"
+        return f"R.{call.name}({', '.join(parts)}){field}"
+
+    def operand(self, value: Any) -> str:
+        match value:
+            case Shape():
+                return f"R.shape([{', '.join(map(self.dim, value.dims))}])"
+            case Number():
+                return f'R.const({self.value(value.value)}, "{value.dtype}")'
+            case Expr():
+                return self.atom(value)
+            case tuple():
+                return listed([self.operand(v) for v in value])
+            case _:
+                return self.value(value)
+
+    def packed(self, node: Call, callee: Expr) -> str | None:
+        """A call of an extern function as TVM writes it, where its parameters are just the arguments' types."""
+        of = callee.type
+        if not isinstance(callee, ExternFunc) or not isinstance(of, FuncType) or of.type_params or node.type_args:
+            return None
+        given = [a.type for a in node.args]
+        if callee.device != ANYWHERE or len(given) != len(of.params):
+            return None
+        if not all(same_type(p, a) for p, a in zip(of.params, given, strict=True)):
+            return None
+        name = "call_pure_packed" if of.pure else "call_packed"
+        result = self.types.text(of.result)
+        return f"R.{name}({', '.join([quoted(callee.name), *self.atoms(node.args), f'ty_args=({result},)'])})"
+
+    def call_tir(self, node: CallTIR) -> str:
+        self.uses_module = True
+        name = self.module.globals.get(node.func, node.func)
+        if isinstance(node.type, TupleType):
+            out = f"[{', '.join(self.types.text(t) for t in node.type.fields)}]"
+        else:
+            out = self.types.text(node.type)
+        sizes = ""
+        if node.scalars:
+            sizes = f", tir_vars=R.shape([{', '.join(map(self.dim, node.scalars))}])"
+        args = listed(self.atoms(node.args)) if node.args else "R.tuple()"
+        return f"R.call_tir(cls.{name}, {args}, out_ty={out}{sizes})"
+
+    def function(self, node: Function) -> str:
+        of = node.func_type
+        parts = [listed(self.atoms(node.params)), self.atom(node.body), self.types.text(of.result)]
+        if not of.pure:
+            parts.append("pure=False")
+        if of.type_params:
+            parts.append(f"type_params={listed([self.module.type_var(t) for t in of.type_params])}")
+        if node.attrs:
+            parts.append(f"attrs={self.value(node.attrs)}")
+        return f"A.function({', '.join(parts)})"
+
+    def pattern(self, pattern: Pattern) -> Task[str]:
+        """A pattern inside `A.match`."""
+        match pattern:
+            case Wildcard():
+                return "A.any"
+            case Bind():
+                return self.atom(pattern.var)
+            case Fields() | Made():
+                fields: list[str] = []
+                for p in pattern.fields:
+                    fields.append((yield self.pattern(p)))
+                if isinstance(pattern, Fields):
+                    return listed(fields)
+                return f"A.made({', '.join([self.leaf(pattern.constructor), *fields])})"
+
+    def case(self, pattern: Pattern) -> Task[str]:
+        """A pattern after `case`."""
+        match pattern:
+            case Wildcard():
+                return "_"
+            case Bind():
+                return self.named[id(pattern.var)]
+            case Fields() | Made():
+                fields: list[str] = []
+                for p in pattern.fields:
+                    fields.append((yield self.case(p)))
+                if isinstance(pattern, Fields):
+                    return f"[{', '.join(fields)}]"
+                return f"{self.leaf(pattern.constructor)}({', '.join(fields)})"

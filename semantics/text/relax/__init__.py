@@ -1,0 +1,1 @@
+"""Relax operators as TVM prints them (specs/semantics.md, "Text")."""

@@ -1,0 +1,327 @@
+"""Relax operators: elementwise, creation and reduction (specs/semantics.md, "Text")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.dtypes import INT64, dtype
+from assay.semantics.graph import Call, Constant, Expr, ShapeOf
+from assay.semantics.text.relax.build import (
+    MISSING,
+    Attrs,
+    Build,
+    Number,
+    RelaxCall,
+    Row,
+    Shape,
+    direct,
+    listed,
+    operands,
+    same_number,
+    written,
+)
+from assay.semantics.types import TensorType
+
+UNARY = "negative abs exp log sqrt sigmoid tanh erf floor ceil logical_not".split()
+BINARY = (
+    "add subtract multiply power maximum minimum equal not_equal less less_equal greater greater_equal logical_and"
+    " logical_or logical_xor"
+).split()
+
+# --- arithmetic ---------------------------------------------------------------------------------------------------
+
+
+def _composed(names: str, make: Callable[..., Expr], **attrs: Any) -> Row:
+    """An operator that `make(build, *operands)` composes; attributes follow by name."""
+    return Row(operands(names), attrs, lambda b, args, given: make(b, *args, **given))
+
+
+def _divide(b: Build, x: Expr, y: Expr) -> Expr:
+    return b.call("truncate_divide" if b.tensor(x).dtype.is_integer else "divide", x, y)
+
+
+def _floor_divide(b: Build, x: Expr, y: Expr) -> Expr:
+    if b.tensor(x).dtype.is_float:
+        return b.call("floor", b.call("divide", x, y))
+    return b.call("floor_divide", x, y)
+
+
+def _remainder(quotient: str) -> Callable[[Build, Expr, Expr], Expr]:
+    def make(b: Build, x: Expr, y: Expr) -> Expr:
+        if b.tensor(x).dtype.is_float:
+            raise b.unsupported("floating-point operands")
+        return b.call("subtract", x, b.call("multiply", b.call(quotient, x, y), y))
+
+    return make
+
+
+def _rsqrt(b: Build, x: Expr) -> Expr:
+    return b.call("divide", b.like(x, 1.0), b.call("sqrt", x))
+
+
+def _sign(b: Build, x: Expr) -> Expr:
+    zero = b.like(x, 0)
+    below = b.call("where", b.call("less", x, zero), b.like(x, -1), zero)
+    return b.call("where", b.call("greater", x, zero), b.like(x, 1), below)
+
+
+def _isinf(b: Build, x: Expr) -> Expr:
+    return b.call("equal", b.call("abs", x), b.like(x, inf))
+
+
+def _isfinite(b: Build, x: Expr) -> Expr:
+    return b.call("less", b.call("abs", x), b.like(x, inf))
+
+
+def _trunc(b: Build, x: Expr) -> Expr:
+    return b.call("where", b.call("less", x, b.like(x, 0)), b.call("ceil", x), b.call("floor", x))
+
+
+def _clip(b: Build, x: Expr, min: Any, max: Any) -> Expr:
+    b.tensor(x)
+    return b.call("clip", x, min=b.number(min), max=b.number(max))
+
+
+def _astype(b: Build, x: Expr, dtype: Any) -> Expr:
+    return b.call("astype", x, dtype=str(dtype))
+
+
+def _silu(b: Build, x: Expr) -> Expr:
+    return b.call("multiply", x, b.call("sigmoid", x))
+
+
+def _softplus(b: Build, x: Expr, beta: float, threshold: float) -> Expr:
+    scaled = b.call("multiply", x, b.like(x, beta))
+    grown = b.call("log", b.call("add", b.like(x, 1.0), b.call("exp", scaled)))
+    soft = b.call("divide", grown, b.like(x, beta))
+    return b.call("where", b.call("greater", scaled, b.like(x, threshold)), x, soft)
+
+
+def _selu(b: Build, x: Expr) -> Expr:
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    low = b.call("multiply", b.call("subtract", b.call("exp", x), b.like(x, 1.0)), b.like(x, alpha))
+    both = b.call("where", b.call("greater", x, b.like(x, 0.0)), x, low)
+    return b.call("multiply", both, b.like(x, scale))
+
+
+def _prelu(b: Build, x: Expr, alpha: Expr, axis: int) -> Expr:
+    t = b.tensor(x)
+    sizes = tuple(-1 if a == axis % t.ndim else 1 for a in range(t.ndim))
+    slope = alpha if b.tensor(alpha).ndim == 0 else b.call("reshape", alpha, shape=sizes)
+    return b.call("where", b.call("greater", x, b.like(x, 0)), x, b.call("multiply", x, slope))
+
+
+def _dropout(b: Build, x: Expr, rate: float) -> Expr:
+    t = b.tensor(x)
+    return b.tuple_of(x, b.call("full", shape=t.shape, fill_value=1.0, dtype=t.dtype.name))
+
+
+# --- creation -----------------------------------------------------------------------------------------------------
+
+
+def _filled(b: Build, shape: Any, value: Any, of: Any) -> Expr:
+    dims = b.shape(shape)
+    if isinstance(value, Expr) and not (isinstance(value, Constant) and value.data.ndim == 0):
+        x = value if of in (None, b.tensor(value).dtype.name) else b.call("astype", value, dtype=str(of))
+        return b.call("broadcast_to", x, shape=dims)
+    if of is None:
+        of = dtype(value.data.dtype).name if isinstance(value, Constant) else "float32"
+    to = dtype(str(of))
+    number = b.number(value)
+    if not to.is_float:
+        number = bool(number) if to.kind == "bool" else int(number)
+    return b.call("full", shape=dims, fill_value=number, dtype=to.name)
+
+
+def _uniform(value: int) -> Callable[..., Expr]:
+    def make(b: Build, shape: Any, dtype: Any) -> Expr:
+        return _filled(b, shape, value if dtype is not None and not str(dtype).startswith("f") else float(value), dtype)
+
+    return make
+
+
+def _uniform_like(value: int) -> Callable[..., Expr]:
+    def make(b: Build, x: Expr, dtype: Any) -> Expr:
+        t = b.tensor(x)
+        of = str(dtype or t.dtype)
+        return _filled(b, t.shape, value if not of.startswith("f") else float(value), of)
+
+    return make
+
+
+def _full_like(b: Build, x: Expr, fill_value: Any, dtype: Any) -> Expr:
+    t = b.tensor(x)
+    return _filled(b, t.shape, fill_value, dtype or t.dtype.name)
+
+
+def _arange(b: Build, start: Any, end: Any, step: Any, of: Any) -> Expr:
+    from_, to, by = b.number(start), b.number(end) if end is not None else None, b.number(step)
+    if to is None:
+        from_, to = 0, from_
+    return b.constant(np.arange(from_, to, by), dtype(str(of or ("int64" if isinstance(from_, int) else "float32"))))
+
+
+def _eye(b: Build, n: Any, m: Any, k: Any, of: Any) -> Expr:
+    rows = b.number(n)
+    return b.constant(np.eye(rows, rows if m is None else b.number(m), b.number(k)), dtype(str(of)))
+
+
+def _shape_to_tensor(b: Build, value: Any) -> Expr:
+    if isinstance(value, ShapeOf):
+        return b.call("shape_of", value.value)
+    dims = b.shape(value)
+    if all(isinstance(d, int) for d in dims):
+        return b.constant(np.array(dims, np.int64), INT64)
+    # a scalar repeated to that shape is never written out; it has the sizes
+    zero = b.constant(0, dtype("bool"))
+    return b.call("shape_of", b.call("broadcast_to", zero, shape=dims))
+
+
+# --- reduction ----------------------------------------------------------------------------------------------------
+
+
+def _reduction(op: str) -> Row:
+    def make(b: Build, args: list[Any], a: Attrs) -> Expr:
+        return b.call(op, args[0], axis=b.axes(a["axis"]), keepdims=bool(a["keepdims"]))
+
+    return Row(operands("x"), {"axis": None, "keepdims": False}, make)
+
+
+def deviation(b: Build, x: Expr, axis: tuple[int, ...] | None) -> tuple[Expr, Expr]:
+    """`x` less its mean along some axes, and the variance there; the axes stay."""
+    centred = b.call("subtract", x, b.call("mean", x, axis=axis, keepdims=True))
+    return centred, b.call("mean", b.call("multiply", centred, centred), axis=axis, keepdims=True)
+
+
+def _variance(b: Build, x: Expr, axis: Any, keepdims: bool) -> Expr:
+    along = b.axes(axis)
+    centred = b.call("subtract", x, b.call("mean", x, axis=along, keepdims=True))
+    return b.call("mean", b.call("multiply", centred, centred), axis=along, keepdims=bool(keepdims))
+
+
+def _std(b: Build, x: Expr, axis: Any, keepdims: bool) -> Expr:
+    return b.call("sqrt", _variance(b, x, axis, keepdims))
+
+
+def _argument(extreme: str) -> Callable[..., Expr]:
+    def make(b: Build, x: Expr, axis: int | None, keepdims: bool) -> Expr:
+        t = b.tensor(x)
+        if axis is None:
+            if keepdims:
+                raise b.unsupported("keepdims over all axes")
+            x = b.call("reshape", x, shape=(-1,))
+            t, axis = b.tensor(x), 0
+        axis %= t.ndim
+        size = t.shape[axis]
+        if not isinstance(size, int):
+            raise b.unsupported(f"an axis of unknown size, {size}")
+        places = np.arange(size).reshape(tuple(-1 if a == axis else 1 for a in range(t.ndim)))
+        best = b.call(extreme, x, axis=(axis,), keepdims=True)
+        hits = b.call("where", b.call("equal", x, best), b.constant(places, INT64), b.constant(size, INT64))
+        return b.call("min", hits, axis=(axis,), keepdims=keepdims)
+
+    return make
+
+
+# --- the table ----------------------------------------------------------------------------------------------------
+
+ROWS: dict[str, Row] = {
+    **{name: direct("x", name) for name in UNARY},
+    **{name: direct("x1 x2", name) for name in BINARY},
+    "round": direct("x", "round"),
+    "nn.relu": direct("data", "nn.relu"),
+    "nn.gelu": direct("data", "nn.gelu"),
+    "nn.gelu_tanh": direct("data", "nn.gelu_tanh"),
+    "nn.leakyrelu": direct("data", "nn.leakyrelu", alpha=0.01),
+    "nn.relu6": _composed("data", lambda b, x: b.call("clip", x, min=0, max=6)),
+    "nn.silu": _composed("data", _silu),
+    "nn.softplus": _composed("data", _softplus, beta=1.0, threshold=20.0),
+    "nn.selu": _composed("data", _selu),
+    "nn.prelu": _composed("data alpha", _prelu, axis=1),
+    "nn.dropout": _composed("data", _dropout, rate=0.5),
+    "where": direct("condition x1 x2", "where"),
+    "divide": _composed("x1 x2", _divide),
+    "floor_divide": _composed("x1 x2", _floor_divide),
+    "floor_mod": _composed("x1 x2", _remainder("floor_divide")),
+    "mod": _composed("x1 x2", _remainder("truncate_divide")),
+    "rsqrt": _composed("x", _rsqrt),
+    "square": _composed("x", lambda b, x: b.call("multiply", x, x)),
+    "sign": _composed("x", _sign),
+    "isnan": _composed("x", lambda b, x: b.call("not_equal", x, x)),
+    "isinf": _composed("x", _isinf),
+    "isfinite": _composed("x", _isfinite),
+    "trunc": _composed("x", _trunc),
+    "ewise_fma": _composed("x1 x2 x3", lambda b, x, y, z: b.call("add", b.call("multiply", x, y), z)),
+    "clip": _composed("x min max", _clip),
+    "astype": _composed("x", _astype, dtype=MISSING),
+    "wrap_param": _composed("data", _astype, dtype="float32"),
+    "stop_lift_params": _composed("x", lambda b, x: x),
+    "memory.ensure_zero_offset": _composed("data", lambda b, x: x),
+    "full": _composed("shape fill_value", lambda b, shape, fill_value, dtype: _filled(b, shape, fill_value, dtype), dtype=None),
+    "zeros": _composed("shape", _uniform(0), dtype="float32"),
+    "ones": _composed("shape", _uniform(1), dtype="float32"),
+    "zeros_like": _composed("x", _uniform_like(0), dtype=None),
+    "ones_like": _composed("x", _uniform_like(1), dtype=None),
+    "full_like": _composed("x fill_value", _full_like, dtype=None),
+    "arange": Row({"start": MISSING, "end": None, "step": 1}, {"dtype": None}, lambda b, args, a: _arange(b, args[0], args[1], args[2], a["dtype"])),
+    "eye": Row({"n": MISSING, "m": None, "k": 0}, {"dtype": "float32"}, lambda b, args, a: _eye(b, args[0], args[1], args[2], a["dtype"])),
+    "shape_to_tensor": _composed("expr", _shape_to_tensor),
+    **{name: _reduction(name) for name in ("sum", "mean", "prod", "max", "min")},
+    "variance": _composed("x", _variance, axis=None, keepdims=False),
+    "std": _composed("x", _std, axis=None, keepdims=False),
+    "argmax": _composed("x", _argument("max"), axis=None, keepdims=False),
+    "argmin": _composed("x", _argument("min"), axis=None, keepdims=False),
+}  # fmt: skip
+
+
+def _write_divide(node: Call) -> RelaxCall | None:
+    of = node.args[0].type
+    return RelaxCall("divide", node.args) if isinstance(of, TensorType) and of.dtype.is_float else None
+
+
+def _write_truncate(node: Call) -> RelaxCall | None:
+    return RelaxCall("divide", node.args)
+
+
+def _write_clip(node: Call) -> RelaxCall | None:
+    low, high = node.attrs["min"], node.attrs["max"]
+    if not all(type(v) in (int, float) and abs(v) != inf for v in (low, high)):
+        return None
+    return RelaxCall("clip", (*node.args, low, high))
+
+
+def _write_full(node: Call) -> RelaxCall | None:
+    value, of = node.attrs["fill_value"], dtype(node.attrs["dtype"])
+    try:
+        with np.errstate(all="ignore"):
+            there = np.asarray(value).astype(of.numpy)
+    except (OverflowError, ValueError):
+        return None
+    back = bool(there) if of.kind == "bool" else int(there) if of.is_integer else float(there)
+    if not same_number(back, value) or value != value:
+        return None
+    return RelaxCall("full", (Shape(node.attrs["shape"]), Number(value, of.name)), {"dtype": of.name})
+
+
+def _write_reduction(node: Call) -> RelaxCall | None:
+    assert not isinstance(node.op, Expr)
+    axis = node.attrs["axis"]
+    if axis == ():
+        return None
+    return RelaxCall(node.op.name, node.args, {"axis": listed(axis), "keepdims": node.attrs["keepdims"]})
+
+
+WRITERS: dict[str, Callable[[Call], RelaxCall | None]] = {
+    **{name: written(name) for name in (*UNARY, *BINARY)},
+    **{name: written(name) for name in ("round", "nn.relu", "nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "where", "astype")},
+    "divide": _write_divide,
+    "truncate_divide": _write_truncate,
+    "floor_divide": written("floor_divide"),
+    "clip": _write_clip,
+    "full": _write_full,
+    **{name: _write_reduction for name in ("sum", "mean", "prod", "max", "min")},
+}

@@ -1,0 +1,124 @@
+"""Relax operators and ours: one table, read in both directions (specs/semantics.md, "Text").
+
+    from_relax("nn.softmax", [x], {"axis": -1})               # an expression of our operators
+    to_relax(call)                                            # the Relax call that means just this one, or None
+
+An operator of Relax that we lack is composed from ours, or refused by name. Operands are expressions, a tuple of them
+where Relax takes a tuple, and plain numbers or dims where it takes scalars; a shape is a `ShapeExpr`, an expression of
+shape type or a tuple of dims. Attributes have Relax's names; those that are missing take Relax's defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay.semantics.errors import Invalid, Span, Unsupported
+from assay.semantics.graph import Call, Expr
+from assay.semantics.operator import Operator
+from assay.semantics.scalar import Const
+from assay.semantics.text.relax import elementwise as relax_elementwise, movement as relax_movement, nn as relax_nn
+from assay.semantics.text.relax.build import MISSING, Build, RelaxCall, Row, attribute, plain
+
+__all__ = ["MISSING", "RelaxCall", "Row", "bind_arguments", "from_relax", "row", "to_relax"]
+
+ROWS: dict[str, Row] = {**relax_elementwise.ROWS, **relax_movement.ROWS, **relax_nn.ROWS}
+"""The operators of Relax that have a meaning here, by name without `R.` or `relax.`."""
+
+WRITERS = {**relax_elementwise.WRITERS, **relax_movement.WRITERS, **relax_nn.WRITERS}
+"""For an operator of ours, what gives the Relax call of the same meaning."""
+
+LOWERED = ("vm.", "memory.", "builtin.", "dist.", "ccl.", "grad.")
+
+
+def row(name: str) -> Row:
+    """The row of a Relax operator; Unsupported, by name, where there is none."""
+    found = ROWS.get(name)
+    if found is not None:
+        return found
+    if name.startswith(LOWERED) or name in ("call_builtin_with_ctx", "null_value", "make_closure", "invoke_closure"):
+        message = f"R.{name} belongs to a later stage of TVM; give the module before it is lowered to explicit memory"
+        raise Unsupported(message, label="relax.C1")
+    raise Unsupported(f"the operator R.{name} is not handled", label="relax.C1")
+
+
+def from_relax(name: str, operands: Sequence[Any], attrs: Mapping[str, Any], span: Span | None = None) -> Expr:
+    """The expression that a Relax call means. `name` is that of the operator without `relax.`."""
+    found = row(name)
+    params = dict(found.operands)
+    if len(operands) > len(params):
+        raise Invalid(f"R.{name} takes {len(params)} operands, {len(operands)} given", label="relax.C2")
+    args: list[Any] = list(operands)
+    for param, default in list(params.items())[len(args) :]:
+        if default is MISSING:
+            raise Invalid(f"R.{name} needs the operand {param}", label="relax.C2")
+        args.append(default)
+    given = dict(found.attrs)
+    for key, value in attrs.items():
+        if key not in given:
+            known = ", ".join(given) or "none"
+            raise Invalid(f"R.{name} has no attribute {key}; it has {known}", label="relax.C2")
+        given[key] = attribute(value)
+    for key, value in given.items():
+        if value is MISSING:
+            raise Invalid(f"R.{name} needs the attribute {key}", label="relax.C2")
+    build = Build(name, span)
+    try:
+        return found.make(build, [_operand(a) for a in args], given)
+    except Invalid as wrong:
+        raise wrong.at(span) from None
+    except (TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError):  # of another kind than the row expects
+        shown = ", ".join(f"{k}={v!r}" for k, v in given.items())
+        message = f"R.{name} cannot have these operands and attributes: {len(args)} operands, {shown or 'no attributes'}"
+        raise Invalid(message, where=span, label="relax.C3") from None
+
+
+def _operand(value: Any) -> Any:
+    return value if isinstance(value, (Expr, Const)) else plain(value)
+
+
+def bind_arguments(
+    name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Operands and attributes of a call that is written as in Python: by place or by name, as TVM's function takes them."""
+    found = row(name)
+    order = found.order or (*found.operands, *found.attrs)
+    if len(args) > len(order):
+        raise Invalid(f"R.{name} takes {len(order)} arguments, {len(args)} given", label="relax.C2")
+    bound: dict[str, Any] = dict(zip(order, args, strict=False))
+    for key, value in kwargs.items():
+        if key in bound:
+            raise Invalid(f"R.{name} is given {key} twice", label="relax.C2")
+        if key not in found.operands and key not in found.attrs:
+            known = ", ".join(order)
+            raise Invalid(f"R.{name} has no argument {key}; it has {known}", label="relax.C2")
+        bound[key] = value
+    operands: list[Any] = []
+    for param, default in found.operands.items():
+        if param in bound:
+            operands.append(bound.pop(param))
+        elif default is MISSING:
+            raise Invalid(f"R.{name} needs the operand {param}", label="relax.C2")
+        else:
+            operands.append(default)
+    return operands, bound
+
+
+def to_relax(node: Call) -> RelaxCall | None:
+    """The Relax call that `from_relax` turns into just this call; None where there is none."""
+    if not isinstance(node.op, Operator) or node.op.name not in WRITERS:
+        return None
+    return WRITERS[node.op.name](node)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which operators of ours Relax can say, and which of Relax's we can read."""
+
+    written: tuple[str, ...]
+    read: tuple[str, ...]
+
+
+def coverage() -> Coverage:
+    return Coverage(tuple(sorted(WRITERS)), tuple(sorted(ROWS)))

@@ -1,0 +1,1 @@
+"""Text of tensor functions (specs/semantics.md, "Text")."""

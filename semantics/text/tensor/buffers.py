@@ -1,0 +1,351 @@
+"""Buffers, views, regions and attributes of tensor functions as they are read (specs/semantics.md, "Text")."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.dtypes import FLOAT32, INT32, INT64, DType
+from assay.semantics.scalar import Const, Dim, Expr, Var, cast, const, provably_equal
+from assay.semantics.tensor import Buffer, Region, Stmt, View
+from assay.semantics.tensor.places import same_bits, strides_of
+from assay.semantics.text.scalars import MODULES, ScalarParser
+from assay.semantics.text.source import Source
+from assay.semantics.text.tensor.scope import BlockHead, FunctionHead, Names
+
+_ADVICE = ("align", "offset_factor", "annotations", "buffer_type", "axis_separators", "layout", "data_alignment", "allocated_addr")
+"""Keywords of buffers that say nothing about what they hold; kept as text."""
+
+_PLACES = ("shape", "dtype", "data", "strides", "elem_offset", "scope")
+
+
+class Declarations:
+    """Reads what declares names in a tensor function."""
+
+    def __init__(self, source: Source, symbols: MutableMapping[str, Var], modules: Collection[str] = MODULES) -> None:
+        self.source = source
+        self.symbols = symbols
+        self.names = Names({})
+        self.scalars = ScalarParser(source, self.names, INT32, modules)
+        self.before: list[tuple[Buffer, Stmt]] = []
+        """Calls of externs that the line that is read needs done before it, and the cells of their results."""
+        self.function = FunctionHead()
+        self.heads: list[BlockHead] = []
+        self.local: dict[str, Var] = {}
+        self.declared: dict[str, DType] = {}
+        """Symbols that some line of the function declares, `n = T.int32()`; earlier lines may name them in strings."""
+        self.loops: dict[Var, tuple[Expr | None, Expr]] = {}
+        self.cells: set[Buffer] = set()
+        self.assigned: Counter[str] = Counter()
+        """How many lines of the function assign to a name."""
+
+    def member(self, node: ast.AST) -> str | None:
+        """`name` where `node` calls `T.name`, or is `T.name`."""
+        target = node.func if isinstance(node, ast.Call) else node
+        return self.scalars.module_member(target) if isinstance(target, ast.expr) else None
+
+    def arguments(self, node: ast.Call, names: Sequence[str]) -> dict[str, ast.expr]:
+        """The arguments of a call by name."""
+        found: dict[str, ast.expr] = {}
+        if len(node.args) > len(names):
+            raise self.source.error(node, f"at most {len(names)} arguments here: {', '.join(names)}", "text.C5")
+        for name, value in [*zip(names, node.args, strict=False), *((k.arg, k.value) for k in node.keywords)]:
+            if name is None or isinstance(value, ast.Starred) or name in found:
+                raise self.source.error(value, "each argument stands once, and by itself", "text.C5")
+            found[name] = value
+        return found
+
+    # --- symbols -------------------------------------------------------------------------------------------------
+
+    def symbol(self, name: str) -> Var:
+        """A symbol that no line has declared yet; the functions of a module share those that it declares."""
+        if name not in self.local:
+            self.local[name] = self.symbols[name] if name in self.symbols else Var(name, self.declared.get(name, INT64))
+        if self.names.get(name) is not self.local[name]:
+            self.names.declare(name, self.local[name])
+        return self.local[name]
+
+    def declare_quoted(self, node: ast.expr) -> ast.expr:
+        """The expression in a string; a name that nothing stands for is a new symbol."""
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            return node
+        inside = self.scalars.quoted(node)
+        if isinstance(inside, ast.Name) and inside.id not in self.names:
+            self.symbol(inside.id)
+        return inside
+
+    def shape(self, node: ast.expr) -> tuple[tuple[Dim, ...], tuple[str, ...] | None]:
+        """The dims, and the dtypes of their literals where not all are int64."""
+        parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
+        dims: list[Dim] = []
+        dtypes: list[str] = []
+        for part in parts:
+            if isinstance(part, ast.Starred):
+                raise self.source.error(part, "a dim is a whole number or an integer expression", "text.C6")
+            expr = self.scalars.value(self.declare_quoted(part))
+            typed = self.scalars.typed(expr)
+            if not typed.dtype.is_integer:
+                raise self.source.error(part, f"a dim is an integer, not {typed.dtype}", "text.C6")
+            dims.append(int(typed.value) if isinstance(typed, Const) else typed)
+            dtypes.append(typed.dtype.name if isinstance(typed, Const) else "int64")
+        return tuple(dims), None if all(d == "int64" for d in dtypes) else tuple(dtypes)
+
+    # --- buffers -------------------------------------------------------------------------------------------------
+
+    def buffer(self, name: str, node: ast.AST, given: Mapping[str, ast.expr], scope: str = "global") -> Buffer:
+        """The buffer that the arguments describe."""
+        if "shape" not in given:
+            raise self.source.error(node, f"buffer {name} has no shape", "text.C5")
+        dims, dtypes = self.shape(given["shape"])
+        of = FLOAT32
+        if "dtype" in given:
+            of = self.scalars.dtype_of(given["dtype"], self.string(given["dtype"]))
+        if "scope" in given:
+            scope = self.string(given["scope"])
+        notes: dict[str, Any] = {k: ast.unparse(v) for k, v in given.items() if k in _ADVICE}
+        if dtypes is not None:
+            notes["dims"] = dtypes
+        for key, value in given.items():
+            if key not in _ADVICE and key not in _PLACES:
+                raise self.source.unsupported(value, f"the argument {key} of a buffer is not handled", "text.C7")
+        if any(isinstance(d, int) and d < 0 for d in dims):
+            raise self.source.error(given["shape"], f"buffer {name} has a negative dim", "text.C6")
+        return Buffer(name, dims, of, scope, notes)
+
+    def spread(self, name: str, node: ast.AST, given: Mapping[str, ast.expr]) -> tuple[Buffer, View | None]:
+        """A parameter. One with constant strides or an offset that are not those of dense rows is a view: what is handed
+        over is the flat memory up to its last element."""
+        numbers = [self.number(given[k]) for k in ("strides", "elem_offset") if k in given]
+        plain = self.buffer(name, node, given)
+        sizes = [d for d in plain.shape if isinstance(d, int)]
+        if not numbers or None in numbers or len(sizes) != len(plain.shape) or 0 in sizes:
+            return self.placed(name, node, given), None
+        dense = [int(s) for s in strides_of(sizes) if isinstance(s, int)]
+        steps = (self.number(given["strides"]) if "strides" in given else None) or dense
+        first = (self.number(given["elem_offset"]) or [0])[0] if "elem_offset" in given else 0
+        if len(steps) != len(sizes) or (steps == dense and first == 0):
+            return self.placed(name, node, given), None
+        if first < 0 or any(s < 0 for s in steps):
+            raise self.source.unsupported(node, f"{name} lies before the memory that is handed over", "text.C11")
+        length = first + 1 + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
+        memory = Buffer(name, (length,), plain.dtype, plain.scope, {})
+        return memory, View(plain, memory, const(first), tuple(map(const, steps)))
+
+    def number(self, node: ast.expr) -> list[int] | None:
+        """The whole numbers that an argument lists; None where one is a symbol."""
+        parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
+        if any(isinstance(p, ast.Constant) and isinstance(p.value, str) for p in parts):
+            return None
+        if any(isinstance(n, ast.Name) and n.id not in self.scalars.modules for p in parts for n in ast.walk(p)):
+            return None
+        values = [self.scalars.typed(self.scalars.value(p)) for p in parts]
+        return [int(v.value) for v in values if isinstance(v, Const)] if all(isinstance(v, Const) for v in values) else None
+
+    def placed(self, name: str, node: ast.AST, given: Mapping[str, ast.expr], scope: str = "global") -> Buffer:
+        """A buffer of its own: its offset is 0 and its strides are those of dense rows. Symbols for them are bound."""
+        if "data" in given:
+            raise self.source.error(given["data"], f"buffer {name} has memory of its own", "text.C5")
+        plain = self.buffer(name, node, given, scope)
+        notes = dict(plain.notes)
+        if "elem_offset" in given:
+            notes["elem_offset"] = self.implied(given["elem_offset"], 0, f"the offset of {name}")
+        if "strides" in given:
+            parts = given["strides"]
+            steps = parts.elts if isinstance(parts, (ast.Tuple, ast.List)) else [parts]
+            if steps and len(steps) != len(plain.shape):
+                raise self.source.error(parts, f"{len(plain.shape)} strides expected, {len(steps)} given", "text.C5")
+            dense = strides_of(plain.shape)
+            notes["strides"] = tuple(
+                self.implied(s, d, f"a stride of {name}") for s, d in zip(steps, dense, strict=bool(steps))
+            )
+        return Buffer(name, plain.shape, plain.dtype, plain.scope, notes)
+
+    def implied(self, node: ast.expr, value: Dim, what: str) -> str | Var:
+        """What a buffer says of its own place, checked: the text of `value`, or a symbol that is bound to it."""
+        part = self.declare_quoted(node)
+        given = self.scalars.value(part)
+        if isinstance(given, Var) and (given in self.local.values() or given in self.symbols.values()):
+            expr = cast(value, given.dtype) if isinstance(value, Expr) else const(value, given.dtype)
+            self.function.implied.setdefault(given, expr)
+            return given
+        same = provably_equal(given, value) if isinstance(given, (Expr, int)) else False
+        if isinstance(given, Const) and isinstance(value, int):
+            same = int(given.value) == value
+        if not same:
+            raise self.source.unsupported(node, f"{what} is not {value}: only dense buffers are handled", "text.C11")
+        return ast.unparse(node)
+
+    def view(self, name: str, node: ast.Call, source: Buffer, given: Mapping[str, ast.expr]) -> View:
+        """`T.decl_buffer(..., data=A.data)`: another buffer in the same memory."""
+        buffer = self.buffer(name, node, given, source.scope)
+        if not same_bits(buffer.dtype, source.dtype):
+            message = f"{name} is {buffer.dtype} in the memory of {source.name}, which is {source.dtype}; that is not handled"
+            raise self.source.unsupported(node, message, "text.C11")
+        notes = dict(buffer.notes)
+        offset: Expr = const(0)
+        if "elem_offset" in given:
+            offset = self.scalars.expr(given["elem_offset"])
+            if isinstance(offset, Const) and int(offset.value) == 0:
+                notes["elem_offset"] = ast.unparse(given["elem_offset"])
+                offset = const(0)
+        strides = self._dense(buffer.shape)
+        if "strides" in given and isinstance(given["strides"], (ast.Tuple, ast.List)) and given["strides"].elts:
+            parts = given["strides"].elts
+            if len(parts) != len(buffer.shape):
+                raise self.source.error(given["strides"], f"{len(buffer.shape)} strides expected", "text.C5")
+            strides = tuple(self.scalars.expr(self.declare_quoted(p)) for p in parts)
+        return View(Buffer(name, buffer.shape, buffer.dtype, buffer.scope, notes), source, offset, strides)
+
+    def match(self, name: str, node: ast.Call, given: Mapping[str, ast.expr]) -> View:
+        """`T.match_buffer(A[0:4, j], ...)` in a block: a buffer that is a part of another."""
+        region = self.region(given["buffer"])
+        source = region.buffer
+        if "shape" not in given:
+            raise self.source.error(node, f"buffer {name} has no shape", "text.C5")
+        own = {k: v for k, v in given.items() if k != "buffer"}
+        buffer = self.buffer(name, node, own, source.scope)
+        if not same_bits(buffer.dtype, source.dtype):
+            message = f"{name} is {buffer.dtype}, {source.name} is {source.dtype}"
+            raise self.source.unsupported(node, message, "text.C11")
+        if len(buffer.shape) > len(source.shape):
+            raise self.source.unsupported(node, f"{name} has more dimensions than {source.name}", "text.C11")
+        steps = self._dense(source.shape)
+        offset: Expr = const(0)
+        for start, step in zip(region.starts, steps, strict=True):
+            offset = offset + cast(start, INT64) * step
+        strides = steps[len(steps) - len(buffer.shape) :]
+        notes = dict(buffer.notes)
+        # what the matched buffer says of its place is so by construction; symbols for it cannot be used here
+        for key in ("elem_offset", "strides"):
+            if key in given:
+                self._matched(given[key], [offset] if key == "elem_offset" else list(strides))
+        return View(Buffer(name, buffer.shape, buffer.dtype, buffer.scope, notes), source, offset, strides, region)
+
+    def _matched(self, node: ast.expr, values: list[Expr]) -> None:
+        """Names in the place of a matched buffer stand for where it really lies."""
+        parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
+        for part, value in zip(parts, values, strict=False):
+            inside = self.scalars.quoted(part) if isinstance(part, ast.Constant) and isinstance(part.value, str) else part
+            if isinstance(inside, ast.Name):
+                self.names.declare(inside.id, value)
+
+    def _dense(self, shape: Sequence[Dim]) -> tuple[Expr, ...]:
+        return tuple(cast(s, INT64) if isinstance(s, Expr) else const(s) for s in strides_of(shape))
+
+    def memory(self, node: ast.expr) -> Buffer:
+        """The buffer whose memory `A.data` (or the name of an allocation) is."""
+        inner = node.value if isinstance(node, ast.Attribute) and node.attr == "data" else node
+        if not isinstance(inner, ast.Name):
+            raise self.source.unsupported(node, "this pointer is not handled; NAME.data is", "text.C7")
+        found = self.names.get(inner.id)
+        if found is None:
+            raise self.source.error(inner, f"nothing is called {inner.id} here", "text.C3")
+        if not isinstance(found, Buffer):
+            raise self.source.error(inner, f"{inner.id} is no buffer", "text.C4")
+        return found
+
+    # --- regions, attributes -------------------------------------------------------------------------------------
+
+    def regions(self, node: ast.Call) -> tuple[Region, ...]:
+        parts: list[ast.expr] = []
+        for a in node.args:
+            parts += a.elts if isinstance(a, (ast.List, ast.Tuple)) else [a]
+        return tuple(self.region(p) for p in parts)
+
+    def region(self, node: ast.expr) -> Region:
+        """`A[i, 0:4]`, or `A` for the whole of it."""
+        if isinstance(node, ast.Name):
+            whole = self.memory(node)
+            return Region(whole, tuple(const(0) for _ in whole.shape), tuple(_expr(d) for d in whole.shape))
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            raise self.source.error(node, "a region such as A[i, 0:4] expected", "text.C4")
+        buffer = self.memory(node.value)
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(parts) != len(buffer.shape):
+            message = f"buffer {buffer.name} has {len(buffer.shape)} dimensions, {len(parts)} given"
+            raise self.source.error(node, message, "text.C5")
+        starts: list[Expr] = []
+        stops: list[Expr | None] = []
+        for part, dim in zip(parts, buffer.shape, strict=True):
+            if not isinstance(part, ast.Slice):
+                starts.append(self.integer(part))
+                stops.append(None)
+                continue
+            if part.step is not None:
+                raise self.source.error(part.step, "a region has no steps", "text.C5")
+            stop = _expr(dim) if part.upper is None else self.integer(part.upper)
+            starts.append(const(0, stop.dtype) if part.lower is None else self.integer(part.lower))
+            stops.append(stop)
+        return Region(buffer, tuple(starts), tuple(stops))
+
+    def integer(self, node: ast.expr) -> Expr:
+        found = self.scalars.expr(node)
+        if not found.dtype.is_integer:
+            raise self.source.error(node, f"an integer expected, this is {found.dtype}", "text.C6")
+        return found
+
+    def string(self, node: ast.expr) -> str:
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            raise self.source.error(node, "a string expected", "text.C4")
+        return node.value
+
+    def data(self, node: ast.expr) -> Any:
+        """A literal of an attribute: numbers, strings, lists, dictionaries, and scalars with a dtype."""
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str() | None):
+                return node.value
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                return -number
+            case ast.Name() if isinstance(self.names.get(node.id), Buffer):
+                return self.names[node.id]
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                return tuple(self.data(e) for e in elements)
+            case ast.Dict():
+                if any(k is None for k in node.keys):
+                    raise self.source.error(node, "an attribute is a literal", "text.C4")
+                return {self.data(k): self.data(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None}
+            case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan" as number)]):
+                return float(number)
+            case ast.Call() if self.member(node) == "target" and len(node.args) == 1:
+                return {"T.target": self.data(node.args[0])}
+            case ast.Subscript() if ast.unparse(node).startswith("metadata["):
+                raise self.source.unsupported(node, "metadata is not handled: print with show_meta=False", "text.C7")
+            case _:
+                return self.scalars.expr(node)
+
+    def dictionary(self, node: ast.Call) -> dict[str, Any]:
+        """The one dictionary that a call is given."""
+        if len(node.args) != 1 or node.keywords or not isinstance(node.args[0], ast.Dict):
+            raise self.source.error(node, "one dictionary expected", "text.C5")
+        found = self.data(node.args[0])
+        if not all(isinstance(k, str) for k in found):
+            raise self.source.error(node, "the keys of attributes are strings", "text.C4")
+        return dict(found)
+
+    def constant(self, name: str, node: ast.Call) -> tuple[Buffer, np.ndarray[Any, Any]]:
+        """`T.allocate_const([1, 2], "int32", [2])`: a buffer and what it holds."""
+        given = self.arguments(node, ("data", "dtype", "shape"))
+        for key in ("data", "dtype", "shape"):
+            if key not in given:
+                raise self.source.error(node, f"T.allocate_const takes data, dtype and shape; {key} is missing", "text.C5")
+        buffer = self.buffer(name, node, {k: v for k, v in given.items() if k != "data"})
+        if not isinstance(given["data"], (ast.List, ast.Tuple)):
+            raise self.source.error(given["data"], "a list of numbers expected", "text.C4")
+        values = [self.scalars.expr(e, buffer.dtype) for e in given["data"].elts]
+        numbers = [v.value for v in values if isinstance(v, Const)]
+        size = int(np.prod([d for d in buffer.shape if isinstance(d, int)], dtype=np.int64))
+        if len(numbers) != size or any(isinstance(d, Expr) for d in buffer.shape):
+            raise self.source.error(node, f"{len(numbers)} literals do not fill {buffer}", "text.C6")
+        array = np.array(numbers, buffer.dtype.numpy).reshape(buffer.static_shape)
+        array.flags.writeable = False
+        return buffer, array
+
+
+def _expr(dim: Dim) -> Expr:
+    return dim if isinstance(dim, Expr) else const(dim)
+
+

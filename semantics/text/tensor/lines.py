@@ -1,0 +1,321 @@
+"""Single lines of tensor functions as they are read: stores, scalars and declarations (specs/semantics.md, "Text")."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TypeAlias
+
+from assay.semantics.dtypes import DTYPES, INT32, INT64, DType
+from assay.semantics.errors import Span
+from assay.semantics.scalar import Const, Expr, Load, Var, cast, const
+from assay.semantics.tensor import (
+    Alias,
+    Allocate,
+    AllocateConst,
+    Assert,
+    Buffer,
+    Evaluate,
+    Stmt,
+    Store,
+    View,
+    seq,
+    store_lanes,
+)
+from assay.semantics.tensor.places import same_bits
+from assay.semantics.text.scalars import EXTERNAL
+from assay.semantics.text.tensor.blocks import Opener, let
+from assay.semantics.text.tensor.calls import Calls
+
+Item: TypeAlias = "Stmt | Opener | None"
+"""What a line becomes: a statement, a declaration for the lines below it, or nothing of its own."""
+
+BUFFER = ("shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor")
+_ALLOCATION = ("shape", "dtype", "scope")
+_MEMORY = {"alloc_buffer": "global", "alloc_local": "local", "alloc_shared": "shared", "allocate": "global"}
+
+TRAPS = ("assertion", "out of bounds", "division by zero", "shape", "shift", "cast", "unwritten read")
+"""Kinds of trap that an assertion may name as its own."""
+
+
+class Lines(Calls):
+    """Reads statements that have no statements inside."""
+
+    def span(self, node: ast.AST) -> Span:
+        return self.source.span(node)
+
+    def scalar_type(self, node: ast.expr | None) -> DType | None:
+        """The dtype of an annotation such as `T.int64`, or `"int64"` in older texts."""
+        name = None if node is None else self.member(node)
+        if name in DTYPES and not (isinstance(node, ast.Call) and node.args):
+            return DTYPES[name]
+        return DTYPES["bool"] if name == "boolean" else None
+
+    def assertion(self, node: ast.Assert) -> Stmt:
+        """`assert c, "text"`, or `assert c, ("RuntimeError", ["text"])`; a kind that is none of a trap is an assertion.
+
+        A third part of the tuple are the values that the message shows."""
+        kind, message = "assertion", ""
+        values: list[ast.expr] = []
+        match node.msg:
+            case None:
+                pass
+            case ast.Constant(value=str(text)):
+                message = text
+            case ast.Tuple(elts=[ast.Constant(value=str(name)), ast.List(elts=parts)]):
+                kind = name if name in TRAPS else "assertion"
+                message = "".join(self.string(p) for p in parts)
+            case ast.Tuple(elts=[ast.Constant(value=str(name)), ast.List(elts=parts), ast.List(elts=values)]):
+                kind = name if name in TRAPS else "assertion"
+                message = "".join(self.string(p) for p in parts)
+            case _:
+                raise self.source.error(node.msg, 'a message is "text" or ("kind", ["text"])', "text.C4")
+        shown = tuple(self.scalars.expr(v) for v in values)
+        return Assert(self.condition(node.test), message, kind, shown, span=self.span(node))
+
+    def call(self, node: ast.Expr, call: ast.Call) -> Item:
+        name = self.member(call)
+        span = self.span(node)
+        match name:
+            case None if (callee := self.function_of_module(call.func)) is not None:
+                return self.called(call, callee, call.args, False, span)
+            case None:
+                return Evaluate(self.scalars.expr(call), span=span)
+            case "call_packed" | "call_cpacked" | "call_extern" | "call_pure_packed" | "call_pure_extern":
+                return self.external(call, name, span)
+            case "assume":
+                return Assert(self.condition(self.arguments(call, ("condition",))["condition"]), "T.assume", span=span)
+            case "func_attr":
+                if len(self.heads) != 1:
+                    raise self.source.error(call, "T.func_attr stands in the function itself", "text.C13")
+                self.function.attrs.update(self.dictionary(call))
+                return None
+            case "attr":
+                return self.pragma(call, span)
+            case "evaluate":
+                given = self.arguments(call, ("value",))
+                if "value" not in given:
+                    raise self.source.error(call, "T.evaluate takes one value", "text.C5")
+                if isinstance(given["value"], ast.Call) and (self.member(given["value"]) or "").startswith("call_"):
+                    return self.call(node, given["value"])
+                return Evaluate(self.scalars.expr(given["value"]), span=span)
+            case "Assert":
+                given = self.arguments(call, ("condition", "message"))
+                if len(given) != 2:
+                    raise self.source.error(call, "T.Assert takes a condition and a message", "text.C5")
+                return Assert(self.condition(given["condition"]), self.string(given["message"]), span=span)
+            case "buffer_store":
+                given = self.arguments(call, ("buffer", "value", "indices"))
+                if len(given) != 3:
+                    raise self.source.error(call, "T.buffer_store takes a buffer, a value and indices", "text.C5")
+                target = ast.copy_location(ast.Subscript(given["buffer"], given["indices"]), call)
+                if isinstance(target.slice, ast.List):
+                    target.slice = ast.copy_location(ast.Tuple(target.slice.elts), target.slice)
+                return self.store(node, target, given["value"])
+            case _ if self.block_line(name, call):
+                return None
+            case _:
+                return Evaluate(self.scalars.expr(call), span=span)
+
+    def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> Item:
+        if isinstance(target, ast.Subscript):
+            return self.store(node, target, value)
+        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+        if isinstance(value, ast.Call) and self.axis(value, names):
+            return None
+        if not isinstance(target, ast.Name):
+            raise self.source.error(target, "a name or an element of a buffer expected", "text.C4")
+        if isinstance(value, ast.Call):
+            member = self.member(value)
+            if member is not None:
+                opener = self.declaration(value, member, target.id, self.span(node))
+                if opener is not None:
+                    return opener
+                if member in DTYPES and not value.args and not value.keywords or member in ("var", "Var"):
+                    self.symbol(target.id)
+                    return None
+            elif isinstance(value.func, ast.Attribute) and value.func.attr == "view":
+                return self.reshaped(target.id, value, self.span(node))
+        known = self.names.get(target.id)
+        if isinstance(known, Buffer) and known.shape == (1,):
+            item = self.converted(self.scalars.value(value), known.dtype)
+            return Store(known, (const(0, INT32),), item, span=self.span(node))
+        if isinstance(value, ast.Name) and isinstance(self.names.get(value.id), Buffer):
+            self.names.declare(target.id, self.names[value.id])
+            return None
+        return self.scalar(node, target.id, self.scalars.typed(self.scalars.value(value)))
+
+    def annotated(self, node: ast.AnnAssign, target: ast.Name) -> Item:
+        """`x: T.let[T.int64] = value` names a value; `x: T.int64 = value` is a scalar in memory."""
+        note = node.annotation
+        if isinstance(note, ast.Subscript) and self.member(note.value) == "let":
+            of = self.scalar_type(note.slice)
+            element, cross, lanes = (self.member(note.slice) or "").rpartition("x")
+            if element in DTYPES and cross and lanes.isdecimal() and node.value is not None:
+                return self.vector(node, target.id, DTYPES[element], int(lanes), node.value)
+            if of is None or node.value is None:
+                raise self.source.error(node, "x: T.let[T.dtype] = value expected", "text.C4")
+            value = self.converted(self.scalars.value(node.value), of)
+            var = Var(target.id, of)
+            self.names.declare(target.id, var)
+            return partial(let, var, value, self.span(node))
+        of = self.scalar_type(note)
+        if of is None:
+            raise self.source.error(note, "the dtype of a scalar expected, such as T.int64", "text.C4")
+        first = None if node.value is None else self.converted(self.scalars.value(node.value), of)
+        return self.scalar(node, target.id, first, of)
+
+    def vector(self, node: ast.stmt, name: str, of: DType, lanes: int, value: ast.expr) -> Opener:
+        """`x: T.let[T.float32x4] = value`: a name for each lane."""
+        values = self.scalars.each_lane(lanes, lambda: self.converted(self.scalars.value(value), of))
+        vars = [Var(f"{name}_{k}", of) for k in range(lanes)]
+        self.scalars.vectors[name] = tuple(vars)
+        span = self.span(node)
+
+        def opener(body: Stmt) -> Stmt:
+            for var, e in zip(reversed(vars), reversed(values), strict=True):
+                body = let(var, e, span, body)
+            return body
+
+        return opener
+
+    def scalar(self, node: ast.stmt, name: str, value: Expr | None, of: DType | None = None) -> Item:
+        """`x = value`: apache-tvm 0.27 means a scalar in memory, earlier versions a name for a value."""
+        if value is None or self.function.is_new or self.assigned[name] > 1:
+            return self.cell(node, name, value, of)
+        var = Var(name, value.dtype)
+        self.names.declare(name, var)
+        return partial(let, var, value, self.span(node))
+
+    def cell(self, node: ast.stmt, name: str, value: Expr | None, of: DType | None = None) -> Item:
+        """A scalar in memory: made by its first assignment, stored to by the others."""
+        span, zero = self.span(node), const(0, INT32)
+        known = self.names.get(name)
+        if of is None and isinstance(known, Load) and known.buffer in self.cells and value is not None:
+            return Store(known.buffer, (zero,), self.converted(value, known.dtype), span=span)
+        of = of or (value.dtype if value is not None else INT64)
+        buffer = Buffer(name, (1,), of, "local", {"dims": ("int32",)})
+        self.cells.add(buffer)
+        self.names.declare(name, Load(of, buffer, (zero,)))
+        first = () if value is None else (Store(buffer, (zero,), value, span=span),)
+        return lambda rest: Allocate(buffer, seq(*first, rest), span=span)
+
+    def store(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Stmt:
+        lanes = self.scalars.lanes_of(target.slice)
+        if lanes > 1:
+            stores = self.scalars.each_lane(lanes, lambda: self.store_one(node, target, value))
+            return store_lanes([s for s in stores if isinstance(s, Store)])
+        return self.store_one(node, target, value)
+
+    def store_one(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Stmt:
+        place = self.scalars.expr(target)
+        assert isinstance(place, Load)
+        if isinstance(value, ast.Call) and self.member(value) in EXTERNAL and self.scalars.lanes == 1:
+            return self.stored(value, place)
+        return Store(place.buffer, place.indices, self.converted(self.scalars.value(value), place.dtype), span=self.span(node))
+
+    def converted(self, value: Expr | int | float | bool, of: DType) -> Expr:
+        """A value as `of`, as TVM converts what is stored."""
+        if isinstance(value, Expr) and not isinstance(value, Const):
+            return cast(value, of)
+        if isinstance(value, Const) and value.dtype is of:
+            return value
+        number = value.value if isinstance(value, Const) else value
+        return const(int(number) if of.is_integer else number, of)
+
+    def declaration(self, call: ast.Call, name: str, bound: str, span: Span) -> Opener | None:
+        """What `bound = T.name(...)` declares; None where it is no declaration."""
+        match name:
+            case "sblock_alloc_buffer":
+                head = self.heads[-1]
+                given = self.arguments(call, BUFFER)
+                buffer = self.placed(bound, call, given)
+                head.allocated.append(buffer)
+                self.names.declare(bound, buffer)
+                return _nothing
+            case "alloc_buffer" | "alloc_local" | "alloc_shared" | "allocate":
+                given = self.arguments(call, _ALLOCATION)
+                buffer = self.placed(bound, call, {k: v for k, v in given.items() if k != "condition"}, _MEMORY[name])
+                self.names.declare(bound, buffer)
+                return partial(_allocate, buffer, span)
+            case "allocate_const":
+                buffer, data = self.constant(bound, call)
+                self.names.declare(bound, buffer)
+                return lambda body: AllocateConst(buffer, data, body, span=span)
+            case "decl_buffer" | "Buffer" | "buffer_decl":
+                given = self.arguments(call, BUFFER)
+                pointer = given.get("data")
+                if isinstance(pointer, ast.Name) and pointer.id in self.function.handles:
+                    del given["data"]
+                    self.declare_param(self.spread(bound, call, given), self.function.handles.pop(pointer.id))
+                    return _nothing
+                if "data" in given:
+                    return self.alias(bound, call, self.memory(given["data"]), given, span)
+                buffer = self.placed(bound, call, given)
+                self.names.declare(bound, buffer)
+                return partial(_allocate, buffer, span)
+            case "match_buffer":
+                given = self.arguments(call, ("buffer", *BUFFER))
+                whole = given.pop("buffer", None)
+                if isinstance(whole, ast.Name) and whole.id in self.function.handles:
+                    place = self.function.handles.pop(whole.id)
+                    self.declare_param(self.spread(bound, call, given), place)
+                    return _nothing
+                if whole is None or len(self.heads) < 2:
+                    raise self.source.error(call, "T.match_buffer takes a handle of the function, or part of a buffer in a block", "text.C13")
+                view = self.match(bound, call, {"buffer": whole, **given})
+                self.heads[-1].views.append(view)
+                self.names.declare(bound, view.buffer)
+                return _nothing
+            case _:
+                return None
+
+    def declare_param(self, spread: tuple[Buffer, View | None], place: int | None = None) -> None:
+        """A parameter, in its place among those whose handles are still unmatched."""
+        buffer, window = spread
+        params = self.function.params
+        if place is None:
+            params.append(buffer)
+        else:
+            params.insert(place - sum(p < place for p in self.function.handles.values()), buffer)
+        if window is not None:
+            self.function.windows.append(window)
+        self.names.declare(buffer.name, buffer if window is None else window.buffer)
+
+    def alias(self, name: str, call: ast.Call, source: Buffer, given: dict[str, ast.expr], span: Span) -> Opener:
+        view = self.view(name, call, source, given)
+        self.names.declare(name, view.buffer)
+        return lambda body: Alias(view, body, span=span)
+
+    def reshaped(self, name: str, call: ast.Call, span: Span) -> Opener:
+        """`B = A.view(4, 4)`: the same memory in another shape; `A.view("int32")`: as other numbers."""
+        assert isinstance(call.func, ast.Attribute)
+        source = self.memory(call.func.value)
+        sizes, names = list(call.args), [a for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        if call.keywords or len(names) > 1 or (names and sizes[-1] is not names[0]):
+            raise self.source.unsupported(call, "A.view takes sizes, or a dtype", "text.C11")
+        of = sizes.pop() if names else ast.copy_location(ast.Constant(source.dtype.name), call)
+        if not sizes:
+            return self.reread(name, call, source, of, span)
+        shape = ast.copy_location(ast.Tuple(sizes), call)
+        return self.alias(name, call, source, {"shape": shape, "dtype": of}, span)
+
+
+    def reread(self, name: str, call: ast.Call, source: Buffer, of: ast.expr, span: Span) -> Opener:
+        """The same elements as numbers of another dtype."""
+        dtype = self.scalars.dtype_of(of, self.string(of))
+        if not same_bits(dtype, source.dtype):
+            message = f"{name} is {dtype} in the memory of {source.name}, which is {source.dtype}; that is not handled"
+            raise self.source.unsupported(call, message, "text.C11")
+        made = Buffer(name, source.shape, dtype, source.scope, {k: v for k, v in source.notes.items() if k == "dims"})
+        view = View(made, source, const(0), self._dense(source.shape))
+        self.names.declare(name, made)
+        return lambda body: Alias(view, body, span=span)
+
+
+def _nothing(body: Stmt) -> Stmt:
+    return body
+
+
+def _allocate(buffer: Buffer, span: Span, body: Stmt) -> Stmt:
+    return Allocate(buffer, body, span=span)

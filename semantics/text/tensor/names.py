@@ -1,0 +1,206 @@
+"""Names while a tensor function is printed, and the texts of its buffers (specs/semantics.md, "Text")."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.dtypes import BOOL, INT64, DType
+from assay.semantics.errors import Unsupported
+from assay.semantics.scalar import Const, Dim, Expr, Var, const, same, variables
+from assay.semantics.tensor import Buffer, PrimFunc, Region, View
+from assay.semantics.tensor.places import strides_of
+from assay.semantics.text.outputs import noted
+from assay.semantics.text.scalars import MODULES
+from assay.semantics.text.scalars.printer import ScalarPrinter, literal
+
+TAKEN = frozenset((*keyword.kwlist, *keyword.softkwlist, *MODULES, "range", "cls", "metadata", "TypeVar", "min", "max", "abs"))
+
+
+class PrintedNames(Mapping["Var | Buffer", str]):
+    """A name for each variable and buffer in scope, all different; a name is free again when its scope is left."""
+
+    def __init__(self, taken: Collection[str]) -> None:
+        self.table: dict[Var | Buffer, str] = {}
+        self.bases: dict[str, str] = {}
+        self.used: Counter[str] = Counter({*TAKEN, *taken})
+        self.alike: Counter[str] = Counter()
+        """How many names in scope were made from one: where the search for a fresh one starts."""
+
+    def __getitem__(self, of: Var | Buffer) -> str:
+        return self.table[of]
+
+    def __iter__(self) -> Any:
+        return iter(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def declare(self, of: Var | Buffer) -> str:
+        """A fresh name, like its own."""
+        base = re.sub(r"\W", "_", of.name) or "v"
+        base = f"v{base}" if base[0].isdigit() else base
+        k = self.alike[base]
+        name = f"{base}_{k}" if k else base
+        while self.used[name]:
+            k += 1
+            name = f"{base}_{k}"
+        self.used[name] += 1
+        self.alike[base] += 1
+        self.bases[name] = base
+        self.table[of] = name
+        return name
+
+    def leave(self, *those: Var | Buffer) -> None:
+        for of in those:
+            name = self.table.pop(of)
+            self.used[name] -= 1
+            self.alike[self.bases.pop(name)] -= 1
+
+
+def quoted(text: str) -> str:
+    """A string literal."""
+    return json.dumps(text, ensure_ascii=False) if text.isprintable() else repr(text)
+
+
+class BufferText:
+    """Prints buffers, regions and attributes over the names in scope."""
+
+    def __init__(self, names: PrintedNames, module: str = "T") -> None:
+        self.names = names
+        self.T = module
+        self.cells: set[Buffer] = set()
+        self.scalars = ScalarPrinter(names, module=module, cells=self.cells)
+
+    def shape(self, buffer: Buffer, hidden: Collection[Var] | None = None) -> str:
+        """The dims as a tuple. In a signature, where `hidden` is given, sums and names that come later are quoted."""
+        dtypes = buffer.notes.get("dims") or ("int64",) * len(buffer.shape)
+        dims = []
+        for d, of in zip(buffer.shape, dtypes, strict=True):
+            text = self.scalars.text(d) if isinstance(d, Expr) else self._number(d, of)
+            if hidden is not None and isinstance(d, Expr) and (not isinstance(d, Var) or d in hidden):
+                text = quoted(text)
+            dims.append(text)
+        return f"({', '.join(dims)}{',' if len(dims) == 1 else ''})"
+
+    def _number(self, dim: int, of: str) -> str:
+        return str(dim) if of == "int32" else f"{self.T}.{of}({dim})"
+
+    def buffer(
+        self, buffer: Buffer, hidden: Collection[Var] | None = None, scope: str = "global", extra: Sequence[str] = ()
+    ) -> str:
+        """The arguments that describe a buffer."""
+        words = [self.shape(buffer, hidden), quoted(buffer.dtype.name), *extra]
+        if buffer.scope != scope:
+            words.append(f"scope={quoted(buffer.scope)}")
+        for key, value in buffer.notes.items():
+            if key in ("dims", "elem_offset", "strides") and extra:
+                continue  # said by the view
+            if key != "dims":
+                words.append(f"{key}={self._note(value, hidden)}")
+        return ", ".join(words)
+
+    def _note(self, value: Any, hidden: Collection[Var] | None) -> str:
+        match value:
+            case Var():
+                name = self.scalars.name(value)
+                return quoted(name) if hidden is not None and value in hidden else name
+            case tuple():
+                parts = [self._note(v, hidden) for v in value]
+                return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+            case _:
+                return str(value)
+
+    def view(self, view: View) -> str:
+        """`T.decl_buffer(...)` for a view."""
+        if view.constant:
+            raise Unsupported(f"view {view.buffer.name}, which is not written through, cannot be printed", label="text.C10")
+        extra = [f"data={self.scalars.name(view.source)}.data"]
+        if isinstance(view.offset, Const) and int(view.offset.value) == 0 and view.offset.dtype is INT64:
+            if "elem_offset" in view.buffer.notes:
+                extra.append(f"elem_offset={self._note(view.buffer.notes['elem_offset'], None)}")
+        else:
+            extra.append(f"elem_offset={self.scalars.text(view.offset)}")
+        if not all(map(same, view.strides, dense(view.buffer.shape))):
+            extra.append(f"strides=[{', '.join(self.scalars.text(s) for s in view.strides)}]")
+        return f"{self.T}.decl_buffer({self.buffer(view.buffer, None, view.source.scope, extra)})"
+
+    def match(self, view: View) -> str:
+        """`T.match_buffer(A[...], ...)` for a view of a block."""
+        if view.region is None:
+            raise Unsupported(f"view {view.buffer.name} of a block is no match of a region", label="text.C10")
+        region = self.region(view.region)
+        return f"{self.T}.match_buffer({region}, {self.buffer(view.buffer, None, view.source.scope)})"
+
+    def region(self, region: Region) -> str:
+        parts = []
+        for start, stop in zip(region.starts, region.stops, strict=True):
+            text = self.scalars.text(start)
+            parts.append(text if stop is None else f"{text}:{self.scalars.text(stop)}")
+        return f"{self.scalars.name(region.buffer)}[{', '.join(parts) or '()'}]"
+
+    def data(self, value: Any) -> str:
+        """A literal of an attribute."""
+        match value:
+            case None | bool() | int():
+                return str(value)
+            case str():
+                return quoted(value)
+            case float() if np.isfinite(value):
+                return repr(value)
+            case float():
+                return f'float("{value}")'
+            case Expr():
+                return self.scalars.text(value)
+            case Buffer():
+                return self.scalars.name(value)
+            case Mapping() if list(value) == ["T.target"]:
+                return f"{self.T}.target({self.data(value['T.target'])})"
+            case Mapping():
+                return "{" + ", ".join(f"{self.data(k)}: {self.data(v)}" for k, v in value.items()) + "}"
+            case tuple() | list():
+                return "[" + ", ".join(map(self.data, value)) + "]"
+            case _:
+                raise Unsupported(f"an attribute {value!r} cannot be printed", label="text.C10")
+
+    def constant(self, buffer: Buffer, data: np.ndarray[Any, Any]) -> str:
+        numbers = ", ".join(self._element(x, buffer.dtype) for x in data.reshape(-1))
+        return f"{self.T}.allocate_const([{numbers}], {self.buffer_head(buffer)})"
+
+    def buffer_head(self, buffer: Buffer) -> str:
+        scope = "" if buffer.scope == "global" else f", scope={quoted(buffer.scope)}"
+        return f"{quoted(buffer.dtype.name)}, {self.shape(buffer)}{scope}"
+
+    def _element(self, x: Any, of: DType) -> str:
+        if of is BOOL:
+            return str(bool(x))
+        if of.is_integer:
+            return str(int(x))
+        return repr(float(x)) if np.isfinite(float(x)) else literal(Const(of, x), None, self.T)
+
+
+def dense(shape: Sequence[Dim]) -> tuple[Expr, ...]:
+    return tuple(s if isinstance(s, Expr) else const(s) for s in strides_of(shape))
+
+
+def later(func: PrimFunc) -> set[Var]:
+    """Symbols whose names a signature can only quote: scalar parameters, and symbols that the body declares."""
+    return {*func.scalars, *(v for v in symbols_of(func) if v.dtype is not INT64)}
+
+
+def symbols_of(func: PrimFunc) -> tuple[Var, ...]:
+    """The symbols of a function's parameters, in the order of their first occurrence."""
+
+
+    found: dict[Var, None] = {}
+    for b in func.params:
+        for d in b.shape:
+            found.update(dict.fromkeys(variables(d)))
+        found.update(dict.fromkeys(noted(b)))
+    return tuple(v for v in found if v not in func.scalars)

@@ -1,0 +1,343 @@
+"""Tensor functions as text: the printer (specs/semantics.md, "Text").
+
+    print_prim_func(func, {n: "n"})                           # the lines of one function, in the dialect of apache-tvm 0.27
+
+The mapping names the symbols that the module declares (`module_symbols`). Reading the text gives the same function again.
+What TVM has no words for, such as constants in a function or a declaration that ends before its scope does, is written
+in its older spellings, which only Assay reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from assay.semantics.dtypes import INT64
+from assay.semantics.errors import Crash, Unsupported
+from assay.semantics.scalar import Apply, Expr, Var, same, variables
+from assay.semantics.tensor import (
+    Alias,
+    Allocate,
+    AllocateConst,
+    Assert,
+    Block,
+    Buffer,
+    Call,
+    Evaluate,
+    For,
+    If,
+    LetStmt,
+    Pragma,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    While,
+)
+from assay.semantics.text.outputs import alone, cells_of, derived_outputs, needs_root, noted
+from assay.semantics.text.scalars.printer import SUM
+from assay.semantics.text.tensor.names import BufferText, PrintedNames, later, quoted, symbols_of
+
+Work: TypeAlias = "tuple[Stmt, int, bool] | Callable[[], None]"
+"""A statement at a depth of indentation, and whether its scope ends with it; or something else to be done."""
+
+_LOOPS = {"serial": "serial", "parallel": "parallel", "vectorized": "vectorized", "unrolled": "unroll"}
+_FLAGS = ("global_symbol", "s_tir")
+DEEPEST = 98
+"""Levels of indentation, one less than Python takes."""
+
+
+def module_symbols(func: PrimFunc) -> tuple[Var, ...]:
+    """The symbols that a module declares for this function: `n = TypeVar("n")`."""
+    return tuple(v for v in symbols_of(func) if v.dtype is INT64)
+
+
+def print_prim_func(func: PrimFunc, symbols: Mapping[Var, str], name: str | None = None, depth: int = 0) -> str:
+    """The text of a function, every line indented `depth` times; it ends with a line feed."""
+    printer = _Printer(func, symbols, depth)
+    printer.run(func.name if name is None else name)
+    return "".join(printer.lines)
+
+
+class _Printer(BufferText):
+    def __init__(self, func: PrimFunc, symbols: Mapping[Var, str], depth: int) -> None:
+        names = PrintedNames(symbols.values())
+        super().__init__(names)
+        for v, name in symbols.items():
+            names.table[v] = name
+        self.func = func
+        self.base = depth
+        self.lines: list[str] = []
+        self.work: list[Work] = []
+        self.loops: dict[Var, For] = {}
+        self.first: dict[Buffer, Store] = {}
+        self.skipped: set[Store] = set()
+
+    def line(self, depth: int, text: str) -> None:
+        if self.base + depth > DEEPEST:
+            raise Unsupported(f"{self.func.name} is nested more than {DEEPEST} deep, which Python cannot read", label="text.C10")
+        self.lines.append(f"{'    ' * (self.base + depth)}{text}\n")
+
+    def run(self, name: str) -> None:
+        func, body = self.func, alone(self.func.body)
+        hidden = later(func)
+        for v in symbols_of(func):
+            if v not in self.names:
+                if v.dtype is INT64:
+                    raise Unsupported(f"symbol {v.name} of {func.name} has no name in the module", label="text.C10")
+                self.names.declare(v)
+        for v in func.scalars:
+            self.names.declare(v)
+        words = [f"{self.names.declare(b)}: {self.T}.Buffer({self.buffer(b, hidden)})" for b in func.params]
+        words += [f"{self.names[v]}: {self.T}.{v.dtype}" for v in func.scalars]
+        root = body if isinstance(body, Block) and _is_root(body) else None
+        places = {v for b in func.params for v in noted(b)}
+        while isinstance(body, LetStmt) and body.var in places:  # the calling convention says it
+            body = alone(body.body)
+            root = body if isinstance(body, Block) and _is_root(body) else None
+        self.first = cells_of(func.body)
+        flags = ["private=True"] if "global_symbol" not in func.attrs else []
+        if root is None and needs_root(body, ()):
+            flags.append("s_tir=False")
+        elif func.attrs.get("s_tir", True):
+            flags.append("s_tir=True")
+        if not any(f.startswith("s_tir") for f in flags):
+            self.first = {}  # a reader of a text without that flag takes them for names of values
+        self.line(0, f"@{self.T}.prim_func" + (f"({', '.join(flags)})" if flags else ""))
+        self.line(0, f"def {name}({', '.join(words)}):")
+        start = len(self.lines)
+        for v in symbols_of(func):
+            if v.dtype is not INT64:
+                self.line(1, f"{self.names[v]} = {self.T}.{v.dtype}()")
+        attrs = {k: v for k, v in func.attrs.items() if k not in _FLAGS or (k == "global_symbol" and v != name)}
+        if derived_outputs(func.params, body) != func.num_outputs:
+            attrs["num_outputs"] = func.num_outputs
+        if attrs:
+            self.line(1, f"{self.T}.func_attr({self.data(attrs)})")
+        if root is not None:
+            self.line(1, f'# with {self.T}.sblock("root"):')
+            for b in root.allocated:
+                self.line(1, f"{self.names.declare(b)} = {self.T}.sblock_alloc_buffer({self.buffer(b)})")
+            body = root.body
+        self.statements(body, 1)
+        if all(line.lstrip().startswith("#") for line in self.lines[start:]):
+            self.line(1, "pass")
+
+    # --- statements ----------------------------------------------------------------------------------------------
+
+    def statements(self, body: Stmt, depth: int) -> None:
+        self.work.append((body, depth, True))
+        while self.work:
+            item = self.work.pop()
+            if callable(item):
+                item()
+            else:
+                self.statement(*item)
+
+    def inside(self, body: Stmt, depth: int, *names: Var | Buffer) -> None:
+        """`body` is printed next, as the whole of a scope; then the names are free again."""
+        start = len(self.lines)
+
+        def end() -> None:
+            self.names.leave(*names)
+            if len(self.lines) == start:
+                self.line(depth, "pass")
+
+        self.work.append(end)
+        self.work.append((body, depth, True))
+
+    def statement(self, stmt: Stmt, depth: int, last: bool) -> None:
+        match stmt:
+            case Seq():
+                pairs = [(s, depth, last and i == len(stmt.body) - 1) for i, s in enumerate(stmt.body)]
+                self.work.extend(reversed(pairs))
+            case For():
+                self.loop(stmt, depth)
+            case While():
+                self.line(depth, f"while {self.scalars.text(stmt.condition)}:")
+                self.inside(stmt.body, depth + 1)
+            case If():
+                self.branch(stmt, depth, "if")
+            case LetStmt():
+                value = self.scalars.text(stmt.value)
+                name = self.names.declare(stmt.var)
+                if stmt.var.dtype is not stmt.value.dtype:
+                    raise Unsupported(f"{name} is {stmt.var.dtype}, its value {stmt.value.dtype}", label="text.C10")
+                flat = f"{name}: {self.T}.let[{self.T}.{stmt.var.dtype}] = {value}"
+                self.declaration(stmt, stmt.var, depth, last, flat, f"with {self.T}.LetStmt({value}) as {name}:")
+            case Allocate() if last and stmt.buffer in self.first:
+                name = self.names.declare(stmt.buffer)
+                self.cells.add(stmt.buffer)
+                self.skipped.add(self.first[stmt.buffer])
+                value = self.scalars.text(self.first[stmt.buffer].value)
+                self.line(depth, f"{name}: {self.T}.{stmt.buffer.dtype} = {value}")
+                self.work.append(lambda: self.names.leave(stmt.buffer))
+                self.work.append((stmt.body, depth, True))
+            case Store() if stmt in self.skipped:
+                self.skipped.discard(stmt)
+            case Store() if stmt.buffer in self.cells:
+                self.line(depth, f"{self.scalars.name(stmt.buffer)} = {self.scalars.text(stmt.value)}")
+            case Allocate() | AllocateConst() | Alias():
+                if isinstance(stmt, Alias):
+                    buffer, text = stmt.view.buffer, self.view(stmt.view)
+                elif isinstance(stmt, Allocate):
+                    buffer, text = stmt.buffer, f"{self.T}.alloc_buffer({self.buffer(stmt.buffer)})"
+                else:
+                    buffer, text = stmt.buffer, self.constant(stmt.buffer, stmt.data)
+                name = self.names.declare(buffer)
+                self.declaration(stmt, buffer, depth, last, f"{name} = {text}", f"with {text} as {name}:")
+            case Pragma():
+                self.line(depth, f"with {self.T}.attr({{{quoted(stmt.key)}: {self.data(stmt.value)}}}):")
+                self.inside(stmt.body, depth + 1)
+            case Block():
+                self.block(stmt, depth)
+            case Store():
+                index = ", ".join(self.scalars.text(i) for i in stmt.indices) or "()"
+                self.line(depth, f"{self.scalars.name(stmt.buffer)}[{index}] = {self.scalars.text(stmt.value)}")
+            case Assert():
+                kind = "RuntimeError" if stmt.kind == "assertion" else stmt.kind
+                shown = f", [{', '.join(map(self.scalars.text, stmt.values))}]" if stmt.values else ""
+                message = f"({quoted(kind)}, [{quoted(stmt.message)}]{shown})"
+                self.line(depth, f"assert {self.scalars.text(stmt.condition)}, {message}")
+            case Call():
+                self.line(depth, self.call(stmt))
+            case Evaluate():
+                self.line(depth, f"{self.T}.evaluate({self.scalars.text(stmt.value)})")
+            case _:
+                raise Crash(f"no such statement: {type(stmt).__name__}")
+
+    def call(self, stmt: Call) -> str:
+        words = [quoted(stmt.function)] if stmt.extern else []
+        for a in stmt.args:
+            if isinstance(a, Buffer):
+                words.append(f"{self.scalars.name(a)}.data")
+            else:
+                words.append(quoted(a) if isinstance(a, str) else self.scalars.text(a))
+        if stmt.result is not None:
+            words.insert(0, quoted(stmt.result.dtype.name))
+            to = self.scalars.text(stmt.result)
+            return f"{to} = {self.T}.call_extern({', '.join(words)})"
+        return f"{f'{self.T}.call_packed' if stmt.extern else f'Module.{stmt.function}'}({', '.join(words)})"
+
+    def declaration(
+        self, stmt: LetStmt | Allocate | AllocateConst | Alias, of: Var | Buffer, depth: int, last: bool, flat: str, scoped: str
+    ) -> None:
+        """A declaration holds to the end of the scope that it stands in; one that ends before is written with `with`."""
+        if last:
+            self.line(depth, flat)
+            self.work.append(lambda: self.names.leave(of))
+            self.work.append((stmt.body, depth, True))
+        else:
+            self.line(depth, scoped)
+            self.inside(stmt.body, depth + 1, of)
+
+    def branch(self, stmt: If, depth: int, word: str) -> None:
+        self.line(depth, f"{word} {self.scalars.text(stmt.condition)}:")
+        otherwise = stmt.otherwise
+        if otherwise is not None:
+
+            def rest(other: Stmt = otherwise) -> None:
+                if isinstance(other, If):
+                    self.branch(other, depth, "elif")
+                else:
+                    self.line(depth, "else:")
+                    self.inside(other, depth + 1)
+
+            self.work.append(rest)
+        self.inside(stmt.then, depth + 1)
+
+    def loop(self, stmt: For, depth: int) -> None:
+        nest = [stmt]
+        while _is_plain(nest[-1]) and isinstance(nest[-1].body, For) and _is_plain(nest[-1].body):
+            inner = nest[-1].body
+            if any(v in [f.var for f in nest] for v in variables(inner.extent)):
+                break
+            nest.append(inner)
+        for f in nest:
+            if f.var.dtype is not f.extent.dtype:
+                raise Unsupported(f"loop {f.var.name} is {f.var.dtype}, its extent {f.extent.dtype}", label="text.C10")
+        extents = ", ".join(self.scalars.text(f.extent) for f in nest)
+        names = ", ".join([self.names.declare(f.var) for f in nest])
+        if len(nest) > 1:
+            text = f"{self.T}.grid({extents})"
+        else:
+            text = self.range(stmt)
+        self.line(depth, f"for {names} in {text}:")
+        for f in nest:
+            self.loops[f.var] = f
+        self.inside(nest[-1].body, depth + 1, *(f.var for f in nest))
+
+    def range(self, stmt: For) -> str:
+        extent = self.scalars.text(stmt.extent)
+        if stmt.start is not None:
+            extent = f"{self.scalars.text(stmt.start)}, {self.stop(stmt.start, stmt.extent)}"
+        if stmt.kind == "serial" and not stmt.annotations:
+            return f"range({extent})"
+        notes = f", annotations={self.data(stmt.annotations)}" if stmt.annotations else ""
+        return f"{self.T}.{_LOOPS[stmt.kind]}({extent}{notes})"
+
+    def stop(self, start: Expr, extent: Expr) -> str:
+        """`start + extent`, written so that the extent can be read back."""
+        if isinstance(extent, Apply) and extent.op == "sub" and same(extent.args[1], start):
+            return self.scalars.text(extent.args[0])
+        total = start + extent
+        if isinstance(total, Apply) and total.op == "add" and total.args[0] is start:
+            return self.scalars.text(total)
+        if isinstance(total, Apply):
+            return f"{self.scalars.text(start, SUM)} + {self.scalars.text(extent, SUM + 1)}"
+        return self.scalars.text(total)
+
+    def block(self, block: Block, depth: int) -> None:
+        self.line(depth, f"with {self.T}.sblock({quoted(block.name)}):")
+        inner = depth + 1
+        plain = [self._is_loop(i.value, i.start, i.extent) and i.kind in ("spatial", "reduce") for i in block.iterators]
+        values = [self.scalars.text(i.value) for i in block.iterators]
+        domains = [self._domain(i.start, i.extent) for i in block.iterators]
+        predicate = None if block.predicate is None else self.scalars.text(block.predicate)
+        names = [self.names.declare(i.var) for i in block.iterators]
+        if len(names) > 1 and all(plain):
+            kinds = "".join(i.kind[0].upper() for i in block.iterators)
+            self.line(inner, f'{", ".join(names)} = {self.T}.axis.remap("{kinds}", [{", ".join(values)}])')
+        else:
+            for i, name, domain, value in zip(block.iterators, names, domains, values, strict=True):
+                self.line(inner, f"{name} = {self.T}.axis.{i.kind}({domain}, {value})")
+        if predicate is not None:
+            self.line(inner, f"{self.T}.where({predicate})")
+        for word, regions in (("reads", block.reads), ("writes", block.writes)):
+            if regions is not None:
+                self.line(inner, f"{self.T}.{word}({', '.join(map(self.region, regions))})")
+        if block.annotations:
+            self.line(inner, f"{self.T}.sblock_attr({self.data(block.annotations)})")
+        for b in block.allocated:
+            self.line(inner, f"{self.names.declare(b)} = {self.T}.sblock_alloc_buffer({self.buffer(b)})")
+        for v in block.views:
+            text = self.match(v)
+            self.line(inner, f"{self.names.declare(v.buffer)} = {text}")
+        own: tuple[Var | Buffer, ...] = (*(i.var for i in block.iterators), *block.allocated, *(v.buffer for v in block.views))
+        self.inside(block.body, inner, *own)
+        if block.init is not None:
+            self.line(inner, f"with {self.T}.init():")
+            self.inside(block.init, inner + 1)
+
+    def _domain(self, start: Expr | None, extent: Expr) -> str:
+        if start is None:
+            return self.scalars.text(extent)
+        return f"({self.scalars.text(start)}, {self.stop(start, extent)})"
+
+    def _is_loop(self, value: Expr, start: Expr | None, extent: Expr) -> bool:
+        """Whether an iterator just follows a loop."""
+        loop = self.loops.get(value) if isinstance(value, Var) else None
+        if loop is None or not same(loop.extent, extent):
+            return False
+        return loop.start is start or (loop.start is not None and start is not None and same(loop.start, start))
+
+
+def _is_plain(loop: For) -> bool:
+    return loop.kind == "serial" and loop.start is None and not loop.annotations
+
+
+def _is_root(block: Block) -> bool:
+    """Whether reading supplies this block, so that it need not be written."""
+    bare = block.name == "root" and not (block.iterators or block.views or block.annotations)
+    empty = block.predicate is None and block.init is None and block.reads == () and block.writes == ()
+    return bare and empty and needs_root(block.body, block.allocated)

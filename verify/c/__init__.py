@@ -1,0 +1,1 @@
+"""Compiled C and its runs (specs/verify.md, "Compiled")."""

@@ -1,0 +1,103 @@
+"""The entry of generated C behind one signature, whatever its convention and its devices (specs/verify.md, "Compiled").
+
+`caller` writes `int assay_call(void *const *p)`: the addresses of inputs, outputs, workspace and weights in an array,
+for there may be more of them than a foreign call can have. It stands in for the hooks too, and holds the entry to
+their order: WRONG_HOOKS where a device is opened before it is activated, closed twice, or left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.lower.c import CSource, Interface
+from assay.lower.c.packed_abi import dlpack
+from assay.semantics.dtypes import DTYPES, DType
+from assay.verify.c.tools import WRONG_HOOKS
+
+
+def caller(source: CSource) -> str:
+    """The C text."""
+    return "".join(_caller(source))
+
+
+def _caller(source: CSource) -> Iterator[str]:
+    yield f'#include "{source.name}.h"\n#include <stddef.h>\n\nint assay_call(void *const *p);\n'
+    yield "extern const char *assay_message;\nconst char *assay_message;\n"
+    yield from _hooks(source)
+    yield "\nint assay_call(void *const *p)\n{\n    int status;\n"
+    handle = "NULL"
+    if source.devices:
+        handle = "&calls"
+        yield "    struct assay_calls calls = {{0}, 0};\n    size_t i;\n"
+    yield from _packed(source, handle) if source.interface is not Interface.UNPACKED else _unpacked(source, handle)
+    if source.devices:
+        yield f"    for (i = 0; i < {len(source.devices)}u; ++i) {{\n        calls.wrong |= calls.state[i];\n    }}\n"
+        yield f"    status = calls.wrong ? {WRONG_HOOKS} : status;\n"
+    yield "    return status;\n}\n"
+    yield f"""
+#ifdef {source.macro}_TRACE
+void {source.name}_trace(int step);
+extern void (*assay_hook)(int step);
+void (*assay_hook)(int step);
+
+void {source.name}_trace(int step)
+{{
+    if (assay_hook) {{
+        assay_hook(step);
+    }}
+}}
+#endif
+"""
+
+
+def _hooks(source: CSource) -> Iterator[str]:
+    """The hooks: each device has a state, 0 at rest, 1 active, 2 open."""
+    if not source.devices:
+        return
+    yield f"\nstruct assay_calls {{\n    int state[{len(source.devices)}];\n    int wrong;\n}};\n"
+    yield """
+static int assay_move(struct assay_calls *calls, int device, int from, int to)
+{
+    calls->wrong |= (calls->state[device] != from);
+    calls->state[device] = to;
+    return 0;
+}
+"""
+    moves = {"activate": (0, 1), "open": (1, 2), "close": (2, 1), "deactivate": (1, 0)}
+    for c in dict.fromkeys(d.c for d in source.devices):
+        same = [(i, d.id) for i, d in enumerate(source.devices) if d.c == c]
+        index = "".join(f"id == {id} ? {i} : " for i, id in same[:-1]) + str(same[-1][0])
+        for verb, (before, after) in moves.items():
+            yield f"\nint {source.name}_device_{c}_{verb}(void *handle, int32_t id)\n{{\n"
+            yield f"    (void)id;\n    return assay_move((struct assay_calls *)handle, {index}, {before}, {after});\n}}\n"
+
+
+def _unpacked(source: CSource, handle: str) -> Iterator[str]:
+    types = [f"(const {a.ctype} *)" for a in source.inputs] + [f"({a.ctype} *)" for a in source.outputs]
+    types += [""] if source.weights is None else ["", ""]
+    args = [f"{t}p[{i}]" for i, t in enumerate(types)] + ([handle] if source.devices else [])
+    joined = ",\n        ".join(args)
+    yield f"    status = {source.name}_run(\n        {joined});\n"
+
+
+def _packed(source: CSource, handle: str) -> Iterator[str]:
+    """Every address as a tensor."""
+    byte = DTYPES["uint8"]
+    rows: list[tuple[tuple[int, ...], DType]] = [
+        (a.type.static_shape, a.type.dtype) for a in (*source.inputs, *source.outputs)
+    ]
+    rows.append(((source.workspace_bytes,), byte))
+    rows += [((source.weights.nbytes,), byte)] if source.weights is not None else []
+    for i, (shape, _) in enumerate(rows):
+        if shape:
+            yield f"    static const int64_t shape_{i}[] = {{{', '.join(map(str, shape))}}};\n"
+    yield "    const struct assay_tensor tensors[] = {\n"
+    for i, (shape, of) in enumerate(rows):
+        code, bits = dlpack(of)
+        yield f"        {{p[{i}], 1, 0, {len(shape)}, {code}, {bits}, 1, {f'shape_{i}' if shape else 'NULL'}, NULL, 0}},\n"
+    yield f"    }};\n    struct assay_value args[{len(rows)}];\n    struct assay_value result;\n    int32_t k;\n"
+    yield f"    for (k = 0; k < {len(rows)}; ++k) {{\n"
+    yield "        args[k].code = ASSAY_CODE_TENSOR;\n        args[k].zero = 0;\n"
+    yield "        args[k].as.pointer = (void *)(uintptr_t)&tensors[k];\n    }\n"
+    yield f"    status = {source.name}_run({handle}, args, {len(rows)}, &result);\n"
+    yield "    assay_message = result.code == ASSAY_CODE_TEXT ? result.as.text : NULL;\n"

@@ -1,0 +1,223 @@
+"""Generated C compiled and run (specs/verify.md, "Compiled").
+
+`compile_c` builds a shared library and runs it in this process, on guarded memory: the workspace and the outputs are
+full of garbage before, zones around every buffer are compared afterwards, and so are the inputs. `run_sanitized` runs it
+in a process of its own, under the sanitizers.
+
+    compiled = compile_c(emit(module, "lenet"), reproducible=True)
+    outputs = compiled.run({"data": x})
+"""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from assay.lower.c import CSource
+from assay.semantics.errors import Crash, Trap
+from assay.semantics.module import Slot
+from assay.verify.c.calls import caller
+from assay.verify.c.sanitized import run_sanitized
+from assay.verify.c.tools import (
+    FLAGS,
+    STANDARD,
+    STRICT,
+    Array,
+    build,
+    check_inputs,
+    defines,
+    find_compiler,
+    raw,
+    status_error,
+    status_name,
+    typed,
+)
+
+__all__ = [
+    "FLAGS",
+    "STANDARD",
+    "STRICT",
+    "Compiled",
+    "Look",
+    "compile_c",
+    "find_compiler",
+    "run_sanitized",
+    "status_name",
+]
+
+GUARD = 4096
+"""Bytes on each side of a buffer that nobody may touch."""
+
+Look = Callable[[Slot], Array]
+_HOOK = ctypes.CFUNCTYPE(None, ctypes.c_int)
+
+
+def compile_c(
+    source: CSource,
+    *,
+    reproducible: bool,
+    trace: bool = False,
+    directory: Path | None = None,
+    flags: Sequence[str] = FLAGS,
+) -> Compiled:
+    """`source` as a library in this process, in `directory` or in a temporary one that lives as long as the result.
+
+    With `reproducible` the transcendental functions are those of the interpreters; with `trace` a run can be watched
+    step by step. Crash where C is not accepted.
+    """
+    place = Path(tempfile.mkdtemp(prefix="assay-")) if directory is None else directory
+    compiled = Compiled(source, place / f"{source.name}.so")
+    if directory is None:
+        weakref.finalize(compiled, shutil.rmtree, place, ignore_errors=True)
+    source.write(place)
+    (place / "call.c").write_text(caller(source), encoding="ascii")
+    macros = [*defines(source, reproducible), *([f"-D{source.macro}_TRACE"] if trace else [])]
+    words = [*flags, "-fPIC", "-shared", *macros, f"{source.name}.c", "call.c"]
+    build(words, compiled.library, place)
+    return compiled
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """A compiled model. `run` may be called from one thread at a time for each call's own memory."""
+
+    source: CSource
+    library: Path
+
+    @cached_property
+    def loaded(self) -> ctypes.CDLL:
+        """The library in this process."""
+        return ctypes.CDLL(str(self.library))
+
+    @cached_property
+    def weights(self) -> Array | None:
+        """The large constants, mapped from their file and checked by the generated code."""
+        if self.source.weights is None:
+            return None
+        path = self.library.with_name(f"{self.source.name}.weights")
+        data: Array = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
+        check = getattr(self.loaded, f"{self.source.name}_check_weights")
+        check.restype = ctypes.c_int
+        self._raise(check(ctypes.c_void_p(data.ctypes.data), ctypes.c_size_t(data.size)))
+        return data
+
+    def run(
+        self, inputs: Mapping[str, Array], *, fill: int = 0xFF, on_step: Callable[[int, Look], None] | None = None
+    ) -> dict[str, Array]:
+        """The outputs by slot name, on `inputs` by slot name; memory holds bytes `fill` (0xFF: NaN) before.
+
+        `on_step` is called after each step with its number and a function that gives the bytes of a workspace or
+        output slot; the library must have been compiled with `trace`.
+        Invalid for inputs that do not fit; Trap where the code reports one or has written where it may not.
+        """
+        source = self.source
+        arrays = check_inputs(source, inputs)
+        weights = self.weights
+        workspace = _Guarded("the workspace", source.workspace_bytes, source.alignment, fill)
+        given = [_Guarded(f"input {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in source.inputs]
+        made = [_Guarded(f"output {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in source.outputs]
+        for block, array in zip(given, arrays, strict=True):
+            block.bytes[:] = raw(array)
+        addresses = [b.address for b in (*given, *made, workspace)]
+        blocks = {a.slot: b for a, b in zip(source.outputs, made, strict=True)}
+
+        def look(slot: Slot) -> Array:
+            if slot.place == "output":
+                return blocks[slot.name].bytes
+            assert slot.place == "workspace" and slot.offset is not None
+            return workspace.bytes[slot.offset : slot.offset + slot.nbytes]
+
+        with self._watched(None if on_step is None else lambda step: on_step(step, look)):
+            status = self._enter(addresses if weights is None else [*addresses, weights.ctypes.data])
+        for block in (*given, *made, workspace):
+            block.check()
+        for argument, block, array in zip(source.inputs, given, arrays, strict=True):
+            if not np.array_equal(block.bytes, raw(array)):
+                raise Trap("store to constant", f"input {argument.slot!r} was written to", label="compiled.T2")
+        self._raise(status)
+        return {a.slot: typed(a, b.bytes.tobytes()) for a, b in zip(source.outputs, made, strict=True)}
+
+    @contextmanager
+    def _watched(self, on_step: Callable[[int], None] | None) -> Iterator[None]:
+        """Within this, the code calls `on_step` after each step; what that raises is raised at the end."""
+        if on_step is None:
+            yield
+            return
+        try:
+            place = ctypes.c_void_p.in_dll(self.loaded, "assay_hook")
+        except ValueError:
+            raise Crash(f"{self.source.name} was compiled without trace") from None
+        raised: list[BaseException] = []
+
+        def step(number: int) -> None:
+            try:
+                if not raised:
+                    on_step(number)
+            except BaseException as wrong:  # noqa: BLE001  (it cannot pass through C; it is raised below)
+                raised.append(wrong)
+
+        hook = _HOOK(step)
+        place.value = ctypes.cast(hook, ctypes.c_void_p).value
+        try:
+            yield
+        finally:
+            place.value = None
+        if raised:
+            raise raised[0]
+
+    def call(self, *addresses: int | None) -> str:
+        """The entry on raw addresses, None for NULL; the name of the status without the model's prefix."""
+        return status_name(self._enter(addresses))
+
+    def _enter(self, addresses: Sequence[int | None]) -> int:
+        call = self.loaded.assay_call
+        call.restype = ctypes.c_int
+        self._message.value = None
+        return int(call((ctypes.c_void_p * len(addresses))(*addresses)))
+
+    @property
+    def _message(self) -> ctypes.c_char_p:
+        """What the last call said of its failure."""
+        return ctypes.c_char_p.in_dll(self.loaded, "assay_message")
+
+    def _raise(self, status: int) -> None:
+        message = self._message.value if status else None
+        failure = status_error(self.source, status, (message or b"").decode("ascii", "replace"))
+        if failure is not None:
+            raise failure
+
+
+_PATTERN: Array = np.random.default_rng(0).integers(0, 256, GUARD, np.uint8)
+
+
+class _Guarded:
+    """Memory of exactly the given size between two zones that must stay as they are."""
+
+    def __init__(self, what: str, size: int, alignment: int, fill: int) -> None:
+        self.what = what
+        whole: Array = np.empty(size + 2 * GUARD + alignment, np.uint8)
+        start = GUARD + -(whole.ctypes.data + GUARD) % alignment
+        self.bytes = whole[start : start + size]
+        self.bytes[:] = fill
+        self.address = whole.ctypes.data + start
+        self.before = whole[start - GUARD : start]
+        self.after = whole[start + size : start + size + GUARD]
+        self.before[:] = self.after[:] = _PATTERN
+
+    def check(self) -> None:
+        """Trap if a zone was written to."""
+        for side, zone in (("before", self.before), ("after", self.after)):
+            touched = np.flatnonzero(zone != _PATTERN)
+            if touched.size:
+                far = int(GUARD - touched[-1] if side == "before" else touched[0] + 1)
+                message = f"{touched.size} bytes {side} {self.what} were written to, the nearest {far} bytes off"
+                raise Trap("out of bounds", message, label="compiled.T3")

@@ -1,0 +1,142 @@
+"""Generated C under the address and undefined-behaviour sanitizers (specs/verify.md, "Compiled").
+
+A program of its own, every buffer an allocation of exactly its size, so that any byte beyond one is seen.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from assay.lower.c import CSource
+from assay.semantics.errors import Crash, Trap
+from assay.verify.c.calls import caller
+from assay.verify.c.tools import STANDARD, Array, build, check_inputs, defines, raw, status_error, typed
+
+SANITIZE = ("-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
+SANITIZER_EXIT = 86
+
+
+def run_sanitized(
+    source: CSource,
+    inputs: Mapping[str, Array],
+    *,
+    reproducible: bool = False,
+    timeout: float = 60.0,
+    directory: Path | None = None,
+) -> dict[str, Array]:
+    """As `Compiled.run`, in a process of its own under the sanitizers, every buffer allocated to its exact size.
+
+    A report of a sanitizer is a Trap of kind "sanitizer" with its first line; more than `timeout` seconds is a Trap too.
+    """
+    arrays = check_inputs(source, inputs)
+    with tempfile.TemporaryDirectory(prefix="assay-") as temporary:
+        place = Path(directory or temporary)
+        source.write(place)
+        (place / "main.c").write_text(_main(source), encoding="ascii")
+        (place / "call.c").write_text(caller(source), encoding="ascii")
+        for i, array in enumerate(arrays):
+            (place / f"input_{i}.bin").write_bytes(raw(array).tobytes())
+        program = place / "main"
+        posix = "-D_POSIX_C_SOURCE=200112L"
+        files = [f"{source.name}.c", "call.c", "main.c"]
+        build([*STANDARD, *SANITIZE, posix, *defines(source, reproducible), *files], program, place)
+        status = _run_sanitized(program, place, timeout)
+        failure = status_error(source, status)
+        if failure is not None:
+            raise failure
+        made = [(place / f"output_{i}.bin").read_bytes() for i in range(len(source.outputs))]
+        return {a.slot: typed(a, data) for a, data in zip(source.outputs, made, strict=True)}
+
+
+def _run_sanitized(program: Path, place: Path, timeout: float) -> int:
+    """Run the program; the status that it printed."""
+    environment = {
+        **os.environ,
+        "ASAN_OPTIONS": f"detect_leaks=0:exitcode={SANITIZER_EXIT}",
+        "UBSAN_OPTIONS": f"print_stacktrace=0:exitcode={SANITIZER_EXIT}",
+    }
+    try:
+        done = subprocess.run(
+            [str(program)], cwd=place, env=environment, capture_output=True, timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Trap("timeout", f"no result after {timeout} seconds", label="compiled.T5") from None
+    errors = done.stderr.decode(errors="replace")
+    report = re.search(r"(ERROR: \w+Sanitizer: .*|\S*runtime error: .*)", errors)
+    if report:
+        raise Trap("sanitizer", report[1].strip(), label="compiled.T4")
+    if done.returncode != 0:
+        first = errors.strip().splitlines()
+        raise Crash(f"the sanitized program ended with {done.returncode}: {first[0] if first else 'no message'}")
+    return int(done.stdout)
+
+
+_MAIN = """#include "@.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int assay_call(void *const *p);
+
+static void *block(size_t bytes, size_t align)
+{
+    void *memory = NULL;
+    if (posix_memalign(&memory, align < sizeof(void *) ? sizeof(void *) : align, bytes) != 0) {
+        exit(3);
+    }
+    memset(memory, 0xff, bytes);
+    return memory;
+}
+
+static void *from_file(const char *name, size_t bytes, size_t align)
+{
+    void *memory = block(bytes, align);
+    FILE *file = fopen(name, "rb");
+    if (file == NULL || fread(memory, 1, bytes, file) != bytes) {
+        exit(4);
+    }
+    fclose(file);
+    return memory;
+}
+
+static void to_file(const char *name, const void *memory, size_t bytes)
+{
+    FILE *file = fopen(name, "wb");
+    if (file == NULL || fwrite(memory, 1, bytes, file) != bytes) {
+        exit(5);
+    }
+    fclose(file);
+}
+
+"""
+
+
+def _main(source: CSource) -> str:
+    """The program around the model: inputs from files, outputs to files, the status on standard output."""
+    lines = [_MAIN.replace("@", source.name), "int main(void)\n{\n    int status = 0;\n"]
+    blocks: list[str] = []
+    for kind, arguments in (("input", source.inputs), ("output", source.outputs)):
+        for i, a in enumerate(arguments):
+            name, size = f"{kind}_{i}", f"{a.nbytes}, {a.type.dtype.itemsize}"
+            make = f'from_file("{name}.bin", {size})' if kind == "input" else f"block({size})"
+            lines.append(f"    {a.ctype} *{name} = ({a.ctype} *){make};\n")
+            blocks.append(name)
+    lines.append(f"    void *workspace = block({source.macro}_WORKSPACE_BYTES, {source.macro}_WORKSPACE_ALIGN);\n")
+    blocks.append("workspace")
+    if source.weights is not None:
+        size = f"{source.macro}_WEIGHTS_BYTES, {source.macro}_WEIGHTS_ALIGN"
+        lines.append(f'    void *weights = from_file("{source.name}.weights", {size});\n')
+        lines.append(f"    status = (int){source.name}_check_weights(weights, {source.macro}_WEIGHTS_BYTES);\n")
+        blocks.append("weights")
+    lines.append(f"    void *blocks[{len(blocks)}] = {{{', '.join(blocks)}}};\n")
+    lines.append("    if (status == 0) {\n        status = assay_call(blocks);\n    }\n")
+    for i, a in enumerate(source.outputs):
+        lines.append(f'    to_file("output_{i}.bin", output_{i}, {a.nbytes});\n')
+    lines += [f"    free({b});\n" for b in blocks]
+    lines.append('    printf("%d\\n", status);\n    return 0;\n}\n')
+    return "".join(lines)

@@ -1,0 +1,112 @@
+"""What every way to run generated C needs: the compiler, statuses, inputs and outputs (specs/verify.md, "Compiled")."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.lower.c import CSource
+from assay.lower.c.header import PACKED_STATUSES, STATUSES, Argument
+from assay.lower.c.kernel import TRAPS
+from assay.semantics.dtypes import BOOL, dtype
+from assay.semantics.errors import AssayError, Crash, Invalid, Trap
+
+Array = np.ndarray[Any, Any]
+
+STANDARD = ("-std=c99", "-ffp-contract=off")
+"""What the generated C needs to keep its meaning."""
+FLAGS = (*STANDARD, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O3")
+STRICT = (*FLAGS[:-1], "-Wconversion", "-Wshadow", "-Wcast-qual", "-Wmissing-prototypes")
+"""All the warnings that generated C is free of; the level of optimisation is not among these."""
+
+WRONG_HOOKS = -4242
+"""What `assay_call` returns where hooks were called out of order (`assay.verify.c.calls`)."""
+
+_NAMES = ("OK", *STATUSES, *PACKED_STATUSES)
+
+
+def find_compiler() -> tuple[str, ...]:
+    """The command of a C compiler: $CC, else cc, gcc or clang; Invalid where there is none."""
+    chosen = os.environ.get("CC", "")
+    for command in (chosen,) if chosen else ("cc", "gcc", "clang"):
+        words = shlex.split(command)
+        if words and shutil.which(words[0]):
+            return tuple(words)
+    what = f"the compiler {chosen!r} that CC names" if chosen else "a C compiler: none of cc, gcc, clang is there"
+    raise Invalid(f"cannot find {what}; install one (Debian: apt install gcc) or set CC", label="compiled.C1")
+
+
+def status_name(status: int) -> str:
+    """A status without the model's prefix, such as OK or TRAP_CAST."""
+    if not 0 <= status < len(_NAMES):
+        raise Crash(f"the generated code returned {status}, which is no status")
+    return _NAMES[status]
+
+
+def status_error(source: CSource, status: int, message: str = "") -> AssayError | None:
+    """What a status means here; None for OK. `message` is what the code said of it."""
+    if status == WRONG_HOOKS:
+        return Trap("hooks", f"{source.name}_run does not call the hooks of its devices in order", label="compiled.T7")
+    name = status_name(status)
+    if name == "OK":
+        return None
+    said = f": {message}" if message else ""
+    for kind, (word, _) in TRAPS.items():
+        if name == f"TRAP_{word}":
+            return Trap(kind, f"{source.name}_run returned {source.macro}_{name}{said}", label="compiled.T1")
+    return Invalid(f"{source.name} returned {source.macro}_{name}{said}", label="compiled.C2")
+
+
+def check_inputs(source: CSource, inputs: Mapping[str, Array]) -> list[Array]:
+    """The inputs in the order of the C function; Invalid unless they are just those, of the right types."""
+    unknown = sorted(set(inputs) - {a.slot for a in source.inputs})
+    if unknown:
+        known = ", ".join(a.slot for a in source.inputs) or "none"
+        raise Invalid(f"no input {unknown[0]!r}; the inputs are: {known}", label="compiled.C3")
+    arrays = []
+    for a in source.inputs:
+        if a.slot not in inputs:
+            raise Invalid(f"input {a.slot!r} is missing", label="compiled.C3")
+        array = np.asarray(inputs[a.slot])
+        if array.shape != a.type.static_shape or dtype(array.dtype) is not a.type.dtype:
+            raise Invalid(
+                f"input {a.slot!r} is Tensor({array.shape}, {array.dtype}), expected {a.type}", label="compiled.C4"
+            )
+        arrays.append(np.ascontiguousarray(array))
+    return arrays
+
+
+def defines(source: CSource, reproducible: bool) -> list[str]:
+    return [f"-D{source.macro}_REPRODUCIBLE"] if reproducible else []
+
+
+def build(words: Sequence[str], output: Path, place: Path) -> None:
+    """Run the compiler in `place`; Crash with its first error, for generated C is always accepted."""
+    command = [*find_compiler(), *words, "-o", str(output.resolve()), "-lm"]
+    done = subprocess.run(command, cwd=place, capture_output=True, check=False)
+    if done.returncode != 0:
+        lines = done.stderr.decode(errors="replace").splitlines()
+        errors = [x for x in lines if "error" in x] or lines or [f"exit code {done.returncode}"]
+        raise Crash(f"the C compiler refused generated code: {errors[0]}")
+
+
+def raw(array: Array) -> Array:
+    return array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
+
+
+def typed(argument: Argument, data: bytes) -> Array:
+    """The bytes of an output as an array."""
+    of = argument.type.dtype
+    flat = np.frombuffer(bytearray(data), np.uint8 if of is BOOL else of.numpy)
+    if of is BOOL:
+        if flat.size and flat.max() > 1:
+            raise Trap("unwritten output", f"output {argument.slot!r} holds a byte that is no bool", label="compiled.T6")
+        flat = flat.view(np.bool_)
+    return flat.reshape(argument.type.static_shape)

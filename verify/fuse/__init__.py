@@ -1,0 +1,295 @@
+"""Whether fused tensor functions do what their calls did (specs/verify.md, "fuse").
+
+Two halves. The graph is the same: numbered, with every fused call taken for the calls of its group, it gives the same
+results and does the same that can fail or act, in the same order. Each fused tensor function is its group: run on
+random operands, with infinities and NaN among them, it gives the bits of the calls one after another; and it is shown
+to be equal to them for every input, over terms, where that is not too long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from assay.interp import vector
+from assay.semantics.alias import bindings, result
+from assay.semantics.dtypes import DType
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.graph import CallTIR, Function
+from assay.semantics.graph.effects import kernel_can_trap
+from assay.semantics.module import GROUP, Module
+from assay.semantics.scalar import Apply, Cast, Const, Var as Symbol, evaluate_dim, variables
+from assay.semantics.tensor import (
+    Allocate,
+    AllocateConst,
+    For,
+    If,
+    LetStmt,
+    PrimFunc,
+    Seq,
+    Stmt,
+    Store,
+    program_order,
+)
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.types import TensorType, Type, flatten, symbols
+from assay.semantics.walk import post_order
+from assay.verify.equivalence import BIT_EXACT, equivalent
+from assay.verify.equivalence.terms import DIVISIONS
+from assay.verify.evidence import Evidence, checked, plural, proved, refuted, tested
+from assay.verify.fuse.group import at_sizes, written_out
+from assay.verify.fuse.kept import changed_beside
+from assay.verify.numbering import Table, Undecided, failures, number_function
+
+Array = np.ndarray[Any, Any]
+Progress = Callable[[int, int], None]
+
+MOST = 100_000
+"""Stores of one tensor function, and of all in one check, that are run over terms."""
+MOST_OF_ALL = 400_000
+PARTIAL = (*DIVISIONS, "shl", "shr")
+"""Operations that trap for some operands."""
+LARGE = 1 << 24
+"""Stores from which on only one kind of data is run."""
+
+
+def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress = lambda i, n: None) -> Evidence:
+    """Both halves, for every graph function of the source and every tensor function that is new, or says of itself
+    that it is a group: later proofs believe it."""
+    fused = [k for n, k in target.kernels.items() if n not in source.definitions or GROUP in k.attrs]
+    wrong = changed_beside(source, target) or _definitions(source, target, fused) or next(_graphs(source, target), None)
+    if wrong:
+        return refuted("proved", wrong)
+    left, count = MOST_OF_ALL, 0
+    for i, kernel in enumerate(fused):
+        progress(i, len(fused))
+        verdict = check_group(kernel, target, seed, min(left, MOST))
+        if not verdict.holds:
+            return verdict
+        left -= verdict.data.get("stores", 0)
+        count += verdict.how == "proved"
+    progress(len(fused), len(fused))
+    said = f"same calls; {plural(len(fused), 'fused kernel')} bit for bit the calls one after another"
+    said += f", {count} of them for every input" if count else ""
+    return (proved if count == len(fused) else tested)(said, groups=len(fused), groups_proved=count)
+
+
+# --- the graph ---------------------------------------------------------------------------------------------------
+
+
+def _definitions(source: Module, target: Module, fused: Sequence[PrimFunc]) -> str | None:
+    """What is wrong about the definitions that are new, if anything."""
+    names = {k.attrs.get(GROUP) for k in fused}
+    for name, d in target.definitions.items():
+        if name in source.definitions:
+            continue
+        if isinstance(d, PrimFunc):
+            if GROUP not in d.attrs:
+                return f"tensor function {name} does not say which group it computes"
+        elif not isinstance(d, Function) or name not in names or "primitive" not in d.attrs:
+            return f"definition {name} is new, and no group"
+    return None
+
+
+def _graphs(source: Module, target: Module) -> Iterator[str]:
+    """What the graph functions do otherwise than before."""
+    for name, before in source.definitions.items():
+        after = target.definitions[name]
+        if not isinstance(before, Function) or before is after:
+            continue
+        assert isinstance(after, Function)
+        table = Table()
+        try:
+            one, two = number_function(before, source, table), number_function(after, target, table)
+        except Undecided as why:
+            yield f"in {name}: not decided: {why}"
+            return
+        except Invalid as why:
+            yield f"in {name}: {why.message}"
+            return
+        if one.result != two.result:
+            yield f"in {name}: the result has another value than in the source"
+        if failures(one, source, table) != failures(two, target, table) or one.events != two.events:
+            yield f"in {name}: a call that may trap, or an action, is dropped, added or moved"
+
+
+# --- a group -----------------------------------------------------------------------------------------------------
+
+
+def check_group(kernel: PrimFunc, module: Module, seed: int, most: int = MOST) -> Evidence:
+    """Whether a fused tensor function computes, bit for bit, what the calls of its group do. What stores more than `most`
+    elements is run on numbers only."""
+    try:
+        group = module.group(kernel)
+        if group is None:
+            raise Invalid("no group", label="fuse.C5")
+        wrong = _interface(kernel, group, module)
+    except Invalid as why:
+        wrong = why.message
+    if wrong or group is None:
+        return refuted("checked", f"{kernel.name}: {wrong}")
+    chosen = list(_sizes(group))
+    for sizes in chosen:
+        for data in ("reals", "specials") if _stores(kernel, sizes) <= LARGE else ("reals",):
+            wrong = _run(kernel, group, module, sizes, np.random.default_rng([seed, data == "reals"]), data)
+            if wrong:
+                return refuted("tested", f"{kernel.name} on {data}: {wrong}")
+    plain = [(written_out(group, module, sizes), at_sizes(kernel, group, sizes)) for sizes in chosen]
+    stores = sum(_stores(f, {}) for pair in plain for f in pair)
+    if stores > most:
+        return checked("")
+    how = "proved" if not symbols(group.type) else "checked"
+    for calls, fused in plain:
+        verdict = equivalent(calls, fused, weakest=BIT_EXACT, method="terms", seed=seed)
+        if verdict.undecided:
+            how = "checked"
+        elif not verdict.holds():
+            return refuted("proved", f"{kernel.name}: {verdict}")
+    return (proved if how == "proved" else checked)("", stores=stores)
+
+
+def _interface(kernel: PrimFunc, group: Function, module: Module) -> str | None:
+    """Why a kernel and its group are not one and the same function from outside, or the group is none."""
+    known = set(group.params)
+    last = None
+    for var, value in bindings(group):
+        if not isinstance(value, CallTIR) or not set(value.args) <= known:
+            return f"{var.name} of its group is no call on what is known there"
+        member = module.kernel(value.func)
+        if GROUP in member.attrs or kernel_can_trap(member):
+            return f"{value.func} cannot be in a group: it " + ("is one" if GROUP in member.attrs else "may trap")
+        known.add(var)
+        last = var
+    if last is None or result(group) is not last:
+        return "its group gives something else than the result of its last call"
+    wanted = [str(t) for p in group.params for t in flatten(p.type)] + [str(t) for t in flatten(group.result_type)]
+    given = [str(TensorType(b.shape, b.dtype)) for b in kernel.params]
+    if wanted != given or len(flatten(group.result_type)) != kernel.num_outputs:
+        return f"it takes {', '.join(given)}; its group {', '.join(wanted)}"
+    return _own(kernel, group, module)
+
+
+def _own(kernel: PrimFunc, group: Function, module: Module) -> str | None:
+    """What a kernel does that may trap or act, and no call of its group does."""
+    members = {v.func for _, v in bindings(group) if isinstance(v, CallTIR)}
+    own = _deeds(kernel) - {d for m in members for d in _deeds(module.kernel(m))}
+    return f"it has {min(own)}, which no call of its group has" if own else None
+
+
+def _deeds(kernel: PrimFunc) -> set[str]:
+    found: set[str] = set()
+    for stmt in program_order(without_blocks(kernel).body):
+        if not isinstance(stmt, (Seq, For, If, LetStmt, Allocate, AllocateConst, Store)):
+            found.add(f"a statement {type(stmt).__name__}")
+        for root in stmt.expressions:
+            for n in post_order(root):
+                match n:
+                    case Apply() if n.op in PARTIAL and not isinstance(n.args[-1], Const):
+                        found.add(f"the operation {n.op}")
+                    case Cast() if n.arg.dtype.is_float and n.dtype.is_integer:
+                        found.add("a cast from float to integer")
+                    case _:
+                        pass
+    return found
+
+
+def _sizes(group: Function) -> Iterator[Mapping[Symbol, int]]:
+    """Numbers for the symbols of a group: none if it has none, else two choices."""
+    found = list(dict.fromkeys(s for p in group.params for s in symbols(p.type)))
+    yield {s: 2 + i for i, s in enumerate(found)}
+    if found:
+        yield {s: 7 - i % 6 for i, s in enumerate(found)}
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of a group at given sizes: its kernel, its operands by name, its scalars."""
+
+    name: object
+    kernel: PrimFunc
+    args: Sequence[object]
+    scalars: Sequence[int]
+
+
+def _calls(group: Function, module: Module, sizes: Mapping[Symbol, int]) -> Iterator[_Call]:
+    for var, value in bindings(group):
+        if isinstance(value, CallTIR):
+            scalars = [evaluate_dim(d, sizes) for d in value.scalars]
+            yield _Call(var, module.kernel(value.func), value.args, scalars)
+
+
+def _run(
+    kernel: PrimFunc, group: Function, module: Module, sizes: Mapping[Symbol, int], rng: np.random.Generator, data: str
+) -> str | None:
+    """Where the kernel differs from its calls on one set of operands, if it does."""
+    shapes = [(_shape(p.type, sizes), t.dtype) for p in group.params for t in flatten(p.type)]
+    operands = [_random(shape, of, rng, data) for shape, of in shapes]
+    values: dict[object, Sequence[Array]] = {p: [x] for p, x in zip(group.params, operands, strict=True)}
+    wanted: Sequence[Array] = []
+    try:
+        for call in _calls(group, module, sizes):
+            read = [x for a in call.args for x in values[a]]
+            values[call.name] = wanted = vector.run(call.kernel, read, scalars=call.scalars)
+    except (Trap, Invalid) as why:
+        return f"its calls do not run: {why}"
+    try:
+        got = vector.run(kernel, operands, scalars=[sizes[s] for s in kernel.scalars])
+    except (Trap, Invalid) as why:
+        return f"it does not run: {why}"
+    for i, (w, g, b) in enumerate(zip(wanted, got, kernel.outputs, strict=True)):
+        wrong = _difference(w, g, b.dtype)
+        if wrong:
+            return f"result {i}: {wrong}"
+    return None
+
+
+def _stores(kernel: PrimFunc, sizes: Mapping[Symbol, int]) -> int:
+    """About how many stores a run is."""
+    total = 0
+    work: list[tuple[Stmt, int]] = [(kernel.body, 1)]
+    while work:
+        stmt, times = work.pop()
+        total += times if isinstance(stmt, Store) else 0
+        if isinstance(stmt, For):
+            known = all(v in sizes for v in variables(stmt.extent))
+            times *= max(evaluate_dim(stmt.extent, sizes), 0) if known else 1
+        work += [(c, times) for c in stmt.children]
+    return total
+
+
+def _shape(of: Type, sizes: Mapping[Symbol, int]) -> tuple[int, ...]:
+    assert isinstance(of, TensorType)
+    return tuple(evaluate_dim(d, sizes) for d in of.shape)
+
+
+def _random(shape: Sequence[int], of: DType, rng: np.random.Generator, data: str) -> Array:
+    """Random elements: numbers of many sizes, so that another order of additions shows; or special ones among them."""
+    if of.kind == "bool":
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if not of.is_float:
+        low, high = (max(int(of.min), -9), min(int(of.max), 9)) if data == "reals" else (int(of.min), int(of.max))
+        return np.asarray(rng.integers(low, high, shape, dtype=np.int64 if low < 0 else np.uint64, endpoint=True)).astype(of.numpy)
+    with np.errstate(all="ignore"):
+        sizes = rng.integers(-3, 4, shape, dtype=np.int8)
+        found = np.ldexp(rng.standard_normal(shape, dtype=np.float32), sizes).astype(of.numpy)
+        if data == "specials":
+            known = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -1.0]).astype(of.numpy)
+            found = np.where(rng.random(shape) < 0.2, known[rng.integers(0, len(known), shape)], found)
+    return np.asarray(found)
+
+
+def _difference(wanted: Array, got: Array, of: DType) -> str | None:
+    """The first element that differs in its bits; every NaN is one (rule M5)."""
+    if wanted.shape != got.shape or wanted.dtype != got.dtype:
+        return f"{got.shape} {got.dtype}, must be {wanted.shape} {wanted.dtype}"
+    bits = np.dtype(f"u{wanted.dtype.itemsize}")
+    same = np.asarray(np.ascontiguousarray(wanted).view(bits) == np.ascontiguousarray(got).view(bits)).reshape(wanted.shape)
+    if of.is_float:
+        same = same | (np.isnan(wanted) & np.isnan(got))
+    if same.all():
+        return None
+    at = tuple(int(i) for i in np.argwhere(~same)[0])
+    return f"element {at} is {got[at]}, must be {wanted[at]}"

@@ -1,0 +1,138 @@
+"""Whether sizes made explicit are the sizes of rule M4 (specs/verify.md, "shapes").
+
+Three claims, none of which asks the pass. *Erasure*: without the statements about sizes the target is the source in
+A-normal form. *Flow*: between two statements of the program stand exactly the checks and computations that rule M4 asks
+for there, in its order; every slot is written once and before it is read. *Runs*: nothing tells source and target apart
+on given inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from assay.interp.graph.observation import observe
+from assay.interp.values import Externs
+from assay.lower.anf import to_anf
+from assay.semantics.analyses.equality import first_difference
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.graph import CallTIR, Expr, Function, Let, Var
+from assay.semantics.graph.nodes import bound_by
+from assay.semantics.graph.sizes import EXPLICIT, has_explicit_shapes
+from assay.semantics.module import Definition, Module
+from assay.semantics.rules import check
+from assay.semantics.walk import post_order, rewrite
+from assay.verify.evidence import Evidence, plural, proved, refuted
+from assay.verify.shapes.flow import Flow, Wrong
+
+
+def check_shapes(source: Module, target: Module) -> Evidence:
+    """Whether `target` is `source` with its sizes made explicit, for every input."""
+    try:
+        check(target)
+    except Invalid as wrong:
+        return refuted("proved", f"ill-formed: {wrong}")
+    before = to_anf(source)
+    added: dict[str, frozenset[Var]] = {}
+    erased: dict[str, Definition] = {}
+    hosts: set[str] = set()
+    for name, d in target.definitions.items():
+        old = before.definitions.get(name)
+        if isinstance(d, Function) and isinstance(old, Function) and is_due(old):
+            if not has_explicit_shapes(d):
+                return refuted("proved", f"{name} has no explicit shapes")
+            added[name] = added_to(old, d)
+            hosts |= host_calls(d, added[name])
+            erased[name] = without(d, added[name])
+        elif old is not None:
+            erased[name] = d
+    different = first_difference(before, replace(target, definitions=erased))
+    if different is not None:
+        return refuted("proved", f"without its statements about sizes it is another program: {different}")
+    extra = set(target.definitions) - set(before.definitions) - hosts
+    if extra:
+        return refuted("proved", f"nothing needs {', '.join(sorted(extra))}")
+    for name, variables in added.items():
+        d = target.definitions[name]
+        assert isinstance(d, Function)
+        try:
+            Flow(target, variables).check(d)
+        except Wrong as wrong:
+            return refuted("proved", f"{name}: {wrong}")
+    return proved(
+        f"{plural(sum(map(len, added.values())), 'statement')} about sizes in {plural(len(added), 'function')}: each as rule"
+        " M4 asks, each slot written once and before it is read; without them the same program"
+    )
+
+
+def is_due(function: Function) -> bool:
+    """Whether the sizes of a function are to be made explicit: they are not yet, and it is no other compiler's."""
+    return not has_explicit_shapes(function) and not {"primitive", "compiler"} & function.attrs.keys()
+
+
+def added_to(before: Function, after: Function) -> frozenset[Var]:
+    """The variables that lets of `after` bind and nothing in `before` does. Names are unique in A-normal form."""
+    old, new = (_lets(f) for f in (before, after))
+    names = {v.name for v in old}
+    return frozenset(v for v in new if v.name not in names)
+
+
+def _lets(function: Function) -> list[Var]:
+    root: Expr = function
+    return [v for node in post_order(root) for v in bound_by(node)]
+
+
+def host_calls(function: Function, added: frozenset[Var]) -> set[str]:
+    """The tensor functions that only the added lets call."""
+    root: Expr = function
+    lets = [n for n in post_order(root) if isinstance(n, Let) and isinstance(n.value, CallTIR)]
+    return {n.value.func for n in lets if n.var in added and isinstance(n.value, CallTIR)}
+
+
+def without(function: Function, added: frozenset[Var]) -> Function:
+    """The function without the lets of `added`, and without the mark that its sizes are explicit."""
+
+    def change(node: Expr) -> Expr:
+        match node:
+            case Let() if node.var in added:
+                return node.body
+            case Let() if node.type is not node.body.type:
+                return replace(node, type=node.body.type)
+            case Function() if has_explicit_shapes(node):
+                return replace(node, attrs={k: v for k, v in node.attrs.items() if k != EXPLICIT})
+            case _:
+                return node
+
+    root: Expr = function
+    new = rewrite(root, change)
+    assert isinstance(new, Function)
+    return new
+
+
+# --- runs --------------------------------------------------------------------------------------------------------
+
+
+def told_apart(source: Module, target: Module, inputs: Mapping[str, Any], externs: Externs | None = None) -> str | None:
+    """What tells two runs apart, if anything: effects, results, the kind of a trap and, if it is about sizes, its words.
+
+    Inputs that `source` refuses for their sizes are a trap of `target`, in the same words.
+    """
+    after = observe(target, inputs, externs)
+    try:
+        before = observe(source, inputs, externs)
+    except Invalid as wrong:
+        if after.trap is None or after.trap.kind != "shape" or after.trace:
+            return f"invalid input, {wrong.message}, against {after.trap or 'results'}"
+        words = wrong.message.replace("input ", "parameter ")
+        return None if words == after.trap.message else f"{words!r} against {after.trap.message!r}"
+    if before.trap is not None and after.trap is not None:
+        if _words(before.trap) != _words(after.trap):
+            return f"trap {before.trap} against {after.trap}"
+        same = replace(after, trap=before.trap)
+        return before.difference(same)
+    return before.difference(after)
+
+
+def _words(trap: Trap) -> tuple[str, str]:
+    return trap.kind, trap.message if trap.kind == "shape" else ""
