@@ -22,8 +22,8 @@ from assay.interp.binding import Array
 from assay.interp.shadow import Region, ShadowMemory, Slots
 from assay.interp.windows import check_alignment
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Invalid, Trap
-from assay.semantics.module import Module, Program, Slot, Step
+from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.module import Branch, Module, Program, Slot, Step
 from assay.semantics.tensor import Buffer, PrimFunc
 
 Execute: TypeAlias = Callable[..., Sequence[Array]] | Literal["definition"]
@@ -52,10 +52,12 @@ def run(
     machine = _Machine(module, program, inputs, seed)
     for number, step in enumerate(program.steps):
         try:
+            if isinstance(step, Branch):
+                raise Unsupported("the machine runs no branches yet", where=step.span, label="machine.C6")
             arrays = machine.step(number, step, execute)
         except Trap as trap:
             where = step.span or trap.where
-            at = f"step {number} ({step.kernel})"
+            at = f"step {number} ({step.kernel})" if isinstance(step, Step) else f"step {number}"
             raise Trap(trap.kind, f"{at}: {trap.message}", where=where, label=trap.label) from None
         if observe is not None:
             observe(number, step, arrays)
@@ -226,7 +228,7 @@ class _Machine:
 
 def _size(program: Program, place: str) -> int:
     """Bytes of the pool or of the constant table."""
-    if place == "workspace" and program.workspace_bytes is not None:
+    if place == "workspace" and program.sizes:
         return program.workspace_bytes
     return max((s.offset + s.nbytes for s in program.placed(place) if s.offset is not None), default=0)
 

@@ -128,7 +128,7 @@ class _Planner:
             start = 0 if place in ("input", "constant") else first_use[name]
             stop = last if place != "workspace" else last_use[name] + 1
             offset = self.module.offsets.get(name) if place == "constant" else None
-            found[name] = Slot(name, type_, place, start, stop, ALIGNMENT, offset, producer)
+            found[name] = Slot(name, type_, place, ((start, stop),), ALIGNMENT, offset, producer)
         return found
 
 

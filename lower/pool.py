@@ -22,7 +22,7 @@ def plan(module: Module) -> Module:
     work = [s for s in program.placed("workspace")]
     offsets, size = place(work)
     slots = {n: replace(s, offset=offsets.get(n, s.offset)) for n, s in program.slots.items()}
-    return module.with_(main=replace(program, slots=slots, workspace_bytes=size))
+    return module.with_(main=replace(program, slots=slots, sizes={program.pools[0].name: size}))
 
 
 def lower_bound(slots: Iterable[Slot]) -> int:

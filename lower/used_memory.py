@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.semantics.module import Program
+from assay.semantics.module import Program, Step
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ def used_memory(program: Program) -> UsedMemory:
     for step, delta in zip(program.steps, change, strict=False):
         live += delta
         steps.append(live)
-        calls.setdefault(step.kernel, []).append(live)
+        if isinstance(step, Step):
+            calls.setdefault(step.kernel, []).append(live)
     io = sum(program.slots[n].nbytes for n in (*program.inputs, *program.outputs))
     return UsedMemory(io, tuple(steps), {k: tuple(v) for k, v in calls.items()})

@@ -142,7 +142,8 @@ def pressure(buffers: Iterable[BufferInfo]) -> list[tuple[int, int]]:
         for start, stop in b.live:
             change[start] = change.get(start, 0) + b.nbytes
             change[stop] = change.get(stop, 0) - b.nbytes
-    found, live = [], 0
+    found: list[tuple[int, int]] = []
+    live = 0
     for position, delta in sorted(change.items()):
         live += delta
         if not found or found[-1][1] != live:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Function
+from assay.semantics.memory import Interval, Pool
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ANYWHERE, DataDef, TensorType, VirtualDevice
 
@@ -25,19 +27,30 @@ GROUP = "group"
 class Slot:
     """A logical buffer of a planned program: bytes with one name, one meaning and one life.
 
-    It is live from step `start` up to but not including step `stop`. `place` says whose memory it is: the caller's
-    ("input", "output"), the read-only table ("constant") or the pool ("workspace"); `offset` is its place in the table
-    or the pool, None before that is decided. `producer` names what fills it, for messages.
+    `live` are the positions at which it is live, as intervals (`assay.semantics.memory`). `place` says what it is for:
+    the caller's "input" or "output", a "constant" of the read-only table, or "workspace". `offset` is its place in the
+    table, or in the pool that `pool` names (empty: the program's first), None before that is decided. An input or
+    output without an offset is memory of the caller. `producer` names what fills it, for messages.
     """
 
     name: str
     type: TensorType
     place: Literal["input", "output", "constant", "workspace"]
-    start: int
-    stop: int
+    live: tuple[Interval, ...]
     alignment: int
     offset: int | None = None
     producer: str = ""
+    pool: str = ""
+
+    @property
+    def start(self) -> int:
+        """The first position at which it is live."""
+        return self.live[0][0] if self.live else 0
+
+    @property
+    def stop(self) -> int:
+        """The position after the last one at which it is live."""
+        return self.live[-1][1] if self.live else 0
 
     @property
     def nbytes(self) -> int:
@@ -48,7 +61,8 @@ class Slot:
 class Step:
     """A call of a tensor function on slots, in the order of its parameters; `scratch` backs its allocations.
 
-    `device` is where the call runs, as far as somebody has said (rule M8).
+    `device` is where the call runs, as far as somebody has said (rule M8). `phases` is the number of positions that it
+    takes: those of the tensor function (`assay.semantics.tensor.phases`), or 1 where nothing needs them.
     """
 
     kernel: str
@@ -57,18 +71,79 @@ class Step:
     scratch: tuple[str, ...] = ()
     span: Span | None = None
     device: VirtualDevice = ANYWHERE
+    phases: int = 1
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A choice between two runs of steps, by a boolean slot of rank 0, at index `i` of a program's steps: those from
+    `i + 1` up to `then` if it is true, those from `then` up to `end` if not. Both go on at `end`."""
+
+    condition: str
+    then: int
+    end: int
+    span: Span | None = None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.condition,)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def scratch(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def phases(self) -> int:
+        """The one position at which the condition is read."""
+        return 1
 
 
 @dataclass(frozen=True)
 class Program:
-    """Steps over slots: what runs, in which order, in which memory. Interpreted by `assay.interp.machine`."""
+    """Steps over slots: what runs, in which order, in which memory. Interpreted by `assay.interp.machine`.
+
+    `pools` are the memories in which slots are placed, `sizes` their bytes once that is decided.
+    """
 
     slots: Mapping[str, Slot]
-    steps: tuple[Step, ...]
+    steps: tuple[Step | Branch, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    workspace_bytes: int | None = None
-    alignment: int = 64
+    pools: tuple[Pool, ...] = (Pool("workspace"),)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> list[Step]:
+        """The steps that call something."""
+        return [s for s in self.steps if isinstance(s, Step)]
+
+    @property
+    def positions(self) -> list[int]:
+        """The first position of each step, and behind them the number of positions."""
+        return [0, *accumulate(s.phases for s in self.steps)]
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of all pools together; 0 before a plan is made."""
+        return sum(self.sizes.values())
+
+    @property
+    def alignment(self) -> int:
+        """Bytes to which the pools are aligned."""
+        return max((p.alignment for p in self.pools), default=1)
+
+    def pool_of(self, slot: Slot) -> Pool:
+        """The pool of a slot that has an offset in one; the first where it names none."""
+        if not slot.pool:
+            return self.pools[0]
+        found = next((p for p in self.pools if p.name == slot.pool), None)
+        if found is None:
+            raise Invalid(f"slot {slot.name} lies in the pool {slot.pool}, which the program does not have", label="program.C6")
+        return found
 
     def placed(self, place: str) -> list[Slot]:
         """The slots of one place, in the order of the table."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
 from assay.semantics.graph.rules import broken_rules, check_data
-from assay.semantics.module import Module, Program
+from assay.semantics.module import Branch, Module, Program
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import activation, called, callee
 from assay.semantics.tensor.rules import check_prim_func
@@ -50,11 +51,14 @@ def broken(module: Module) -> Iterator[Invalid]:
 
 
 def check_program(program: Program, module: Module) -> None:
-    """Every step calls a known tensor function on known slots of the right dtype and size."""
+    """Every step calls a known tensor function on known slots of the right dtype and size; choices are nested."""
+    _check_choices(program)
     for name in (*program.inputs, *program.outputs):
         if name not in program.slots:
             raise Invalid(f"no slot {name}", label="program.C1")
     for i, step in enumerate(program.steps):
+        if isinstance(step, Branch):
+            continue
         kernel = module.kernel(step.kernel)
         allocated = kernel.allocations
         wanted = [*kernel.params, *allocated]
@@ -77,3 +81,26 @@ def check_program(program: Program, module: Module) -> None:
                 raise Invalid(f"step {i} writes {slot.place} {name}", where=step.span, label="program.C4")
             if name in step.scratch and slot.place != "workspace":
                 raise Invalid(f"step {i} uses {slot.place} {name} as scratch", where=step.span, label="program.C4")
+
+
+def _check_choices(program: Program) -> None:
+    """Each arm lies within the arm around it, and each condition is one boolean."""
+    open_: list[int] = [len(program.steps)]
+    for i, step in enumerate(program.steps):
+        while i >= open_[-1]:
+            open_.pop()
+        if not isinstance(step, Branch):
+            continue
+        if not i < step.then <= step.end <= open_[-1]:
+            raise Invalid(
+                f"step {i} chooses between steps up to {step.then} and up to {step.end}, inside an arm that ends at"
+                f" {open_[-1]}",
+                where=step.span,
+                label="program.C7",
+            )
+        slot = program.slots.get(step.condition)
+        if slot is None or slot.type.dtype is not BOOL or slot.type.shape != ():
+            raise Invalid(
+                f"step {i} chooses by {step.condition}, which is no slot of one boolean", where=step.span, label="program.C7"
+            )
+        open_ += [step.end, step.then]

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type
 
 import numpy as np
 
-from assay.semantics import graph, module, scalar, tensor, types
+from assay.semantics import graph, memory, module, scalar, tensor, types
 from assay.semantics.dtypes import DTYPES, DType, dtype, size_in_bytes
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.operator import Operator
@@ -50,8 +50,9 @@ _CLASSES: dict[str, type] = {
         types.TensorType, types.TupleType, types.FuncType, types.RefType, types.DataType, types.ShapeType,
         types.TypeVar, types.ObjectType, types.DataDef, types.VirtualDevice,
     )},
-    **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step)},
+    **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step, module.Branch)},
     "errors.Span": Span,
+    "memory.Pool": memory.Pool,
 }  # fmt: skip
 _NAMES = {c: n for n, c in _CLASSES.items()}
 

@@ -31,7 +31,7 @@ ALIGNMENT = 64
 def table_slots(module: Module) -> tuple[list[Slot], int]:
     """The constants as slots of one life, and the bytes of their table."""
     slots = [
-        Slot(name, TensorType(a.shape, dtype(a.dtype)), "constant", 0, 1, ALIGNMENT, module.offsets.get(name), "constant")
+        Slot(name, TensorType(a.shape, dtype(a.dtype)), "constant", ((0, 1),), ALIGNMENT, module.offsets.get(name), "constant")
         for name, a in module.constants.items()
     ]
     size = max((s.offset + s.nbytes for s in slots if s.offset is not None), default=0)

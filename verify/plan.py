@@ -17,6 +17,7 @@ import z3
 from assay.semantics.errors import Crash
 from assay.semantics.module import Module, Program, Slot
 from assay.verify.evidence import Evidence, checked, proved, refuted
+from assay.verify.program_check import describe
 
 RLIMIT = 2_000_000_000
 """z3's resource limit for one query: deterministic, unlike a time limit. Reaching it is "unknown", never a pass."""
@@ -55,7 +56,7 @@ def sweep(program: Program) -> Evidence:
 
     A step writes while it reads, so a slot that it reads must still be whole when it has written all it writes.
     """
-    size = program.workspace_bytes or 0
+    size = program.workspace_bytes
     owner = np.full(size, -1, np.int32)
     work = {s.name: (i, s) for i, s in enumerate(program.placed("workspace"))}
     names = list(work)
@@ -71,7 +72,7 @@ def sweep(program: Program) -> Evidence:
         by = int(bytes_[wrong[0]])
         what = f"overwritten by {names[by]}" if by >= 0 else "unwritten"
         step = program.steps[index]
-        return f"byte {wrong[0]} of buffer {name} is {what} {when} step {index} ({step.kernel}) reads it"
+        return f"byte {wrong[0]} of buffer {name} is {what} {when} {describe(step, index)} reads it"
 
     for name, (_, slot) in work.items():
         if slot.offset is None or slot.offset < 0 or slot.offset + slot.nbytes > size:
@@ -206,4 +207,4 @@ def check_pool(module: Module) -> tuple[Evidence, str]:
     for evidence in (check_lives(program), sweep(program)):
         if not evidence.holds:
             return evidence, ""
-    return prove(program.placed("workspace"), program.workspace_bytes or 0, "workspace")
+    return prove(program.placed("workspace"), program.workspace_bytes, "workspace")

@@ -9,14 +9,16 @@ from math import prod
 
 from assay.semantics.alias import bindings
 from assay.semantics.graph import CallTIR, show_head
-from assay.semantics.module import Module, Step
+from assay.semantics.module import Branch, Module, Step
 from assay.semantics.types import ANYWHERE, VirtualDevice, flatten
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.numbering import Table, can_trap, failures, number_function, step_results, tensors
 
 
-def describe(step: Step, index: int) -> str:
+def describe(step: Step | Branch, index: int) -> str:
     """A step for a message: its kernel, its place, its number."""
+    if isinstance(step, Branch):
+        return f"step {index} (the choice by {step.condition})"
     return f"step {index} ({step.kernel}" + (f" at {step.span})" if step.span else ")")
 
 
@@ -38,6 +40,8 @@ def check_program(source: Module, target: Module) -> Evidence:
         for name in step.reads:
             if name not in holds:
                 return refuted("proved", f"{describe(step, i)} reads {name}, which nothing has written")
+        if isinstance(step, Branch):
+            return refuted("proved", f"{describe(step, i)}: choices are not numbered yet")
         kernel = target.kernel(step.kernel)
         wanted = [(b.static_shape, b.dtype) for b in kernel.params]
         given = [program.slots[n].type for n in (*step.reads, *step.writes)]

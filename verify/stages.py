@@ -101,7 +101,7 @@ def _liveness(before: Module, after: Module) -> Did:
 
 def _pool(before: Module, after: Module) -> Did:
     work = after.program.placed("workspace")
-    total, pool, bound = sum(s.nbytes for s in work), after.program.workspace_bytes or 0, lower_bound(work)
+    total, pool, bound = sum(s.nbytes for s in work), after.program.workspace_bytes, lower_bound(work)
     ratio = pool / bound if bound else 1.0
     data = {"buffer_bytes": total, "pool_bytes": pool, "lower_bound": bound}
     return f"{total} to {pool} bytes; bound {bound}, ratio {ratio:.3f}", data
@@ -217,7 +217,7 @@ def _check_liveness(before: Module, after: Module, context: Context) -> Evidence
 
 def _but_place(slot: Slot) -> tuple[object, ...]:
     """All that a slot is, but for its offset; types are compared as text."""
-    return (slot.name, str(slot.type), slot.place, slot.start, slot.stop, slot.alignment, slot.producer)
+    return (slot.name, str(slot.type), slot.place, slot.live, slot.alignment, slot.producer)
 
 
 def _check_pool(before: Module, after: Module, context: Context) -> Evidence:

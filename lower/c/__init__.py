@@ -76,7 +76,7 @@ class _Emitter:
         packed = self.interface is not Interface.UNPACKED
         style = KernelStyle(handle=bool(self.devices.all) and not packed, messages=packed)
         kernels: dict[str, CKernel] = {}
-        for step in program.steps:
+        for step in program.calls:
             if step.kernel not in kernels:
                 kernel, c = self.module.kernel(step.kernel), self.library.top("k", step.kernel)
                 kernels[step.kernel] = write_kernel(kernel, c, self.macro, self.library, style)
@@ -147,7 +147,7 @@ class _Emitter:
             offsets={s.name: macros.fresh(s.name, upper=True) for s in program.placed("workspace")},
             tables={} if large else {n: self.library.top("c", n) for n in constants},
             blob=weights,
-            workspace_bytes=program.workspace_bytes or 0,
+            workspace_bytes=program.workspace_bytes,
             interface=self.interface,
             default_device=self.device,
             devices=self.devices,
@@ -163,7 +163,7 @@ class _Emitter:
     def tables(self, layout: Layout, kernels: dict[str, CKernel]) -> Iterator[str]:
         """The constants that stand in the source, only those that some kernel reads or that are results."""
         used = set(self.program.outputs)
-        for step in self.program.steps:
+        for step in self.program.calls:
             used.update(step.reads[p.index] for p in kernels[step.kernel].parameters if p.role == "input")
             used.update(step.reads if self.interface is not Interface.UNPACKED else ())
         for name, c in layout.tables.items():
@@ -176,8 +176,8 @@ class _Emitter:
 
 def _check_plan(program: Program) -> None:
     """Every slot inside its place, aligned, and of a place that its uses agree with."""
-    if program.workspace_bytes is None:
-        raise Invalid("the program has no plan: workspace_bytes is None; run the stage pool", label="c.C9")
+    if not program.sizes:
+        raise Invalid("the program has no plan: no pool has a size; run the stage pool", label="c.C9")
     for s in program.slots.values():
         if s.place != "workspace":
             continue

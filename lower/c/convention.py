@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from assay.lower.c.names import Names
-from assay.semantics.module import Program, Step
+from assay.semantics.module import Branch, Program, Step
 from assay.semantics.types import VirtualDevice
 
 
@@ -73,7 +73,9 @@ def device_names(given: Sequence[str]) -> Mapping[str, str]:
 def find_devices(program: Program, default: str) -> Devices:
     """The devices that the steps name. A step that names none runs on `default`; empty: on none that has hooks."""
 
-    def place(step: Step) -> tuple[str, int] | None:
+    def place(step: Step | Branch) -> tuple[str, int] | None:
+        if isinstance(step, Branch):
+            return None
         name = device_name(step.device) or default
         return (name, max(step.device.id, 0)) if name else None
 

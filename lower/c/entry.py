@@ -11,7 +11,8 @@ from assay.lower.c.kernel import CKernel, Parameter
 from assay.lower.c.names import text_literal
 from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
 from assay.lower.c.packed_abi import TVM_FFI, spec_tables
-from assay.semantics.module import Slot, Step
+from assay.semantics.errors import Unsupported
+from assay.semantics.module import Branch, Slot, Step
 
 
 def _slots(step: Step) -> dict[str, tuple[str, ...]]:
@@ -22,7 +23,7 @@ def definitions(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]
     """The kernels. A pointer is `restrict` if at every step its bytes are apart from all others that the step touches
     and that either of the two writes."""
     shared: set[tuple[str, str, int]] = set()
-    for step in layout.program.steps:
+    for step in layout.program.calls:
         for p in kernels[step.kernel].parameters:
             if (step.kernel, p.role, p.index) not in shared and _is_shared(layout, step, p, kernels[step.kernel]):
                 shared.add((step.kernel, p.role, p.index))
@@ -261,6 +262,8 @@ class _Pointers:
 def _call(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, index: int) -> Iterator[str]:
     """One step, if all before it went well."""
     program, step = layout.program, layout.program.steps[index]
+    if isinstance(step, Branch):
+        raise Unsupported("branches have no C yet", where=step.span, label="c.C16")
     kernel = kernels[step.kernel]
     yield f"    if (status == {layout.macro}_OK) {{ /* step {index} */\n        "
     if layout.interface is Interface.UNPACKED:

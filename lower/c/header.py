@@ -10,7 +10,7 @@ from assay.lower.c.kernel import TRAPS, CKernel
 from assay.lower.c.names import comment, quote
 from assay.lower.c.packed_abi import PACKED_PARAMETERS, TYPES, SpecNames
 from assay.lower.c.tables import Blob
-from assay.semantics.module import Module, Program
+from assay.semantics.module import Branch, Module, Program
 from assay.semantics.types import TensorType
 
 FLAGS = "-std=c99 -ffp-contract=off"
@@ -295,6 +295,9 @@ def _listing(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
             yield f" *   {a.name}: {type_text(a.type)}, {a.nbytes} bytes, called {quote(a.slot)}\n"
     yield " * Steps:\n"
     for i, (step, device) in enumerate(zip(program.steps, layout.devices.of_step, strict=True)):
+        if isinstance(step, Branch):
+            yield f" *   {i:4d}  if {comment(step.condition)}: to {step.then - 1}, else to {step.end - 1}\n"
+            continue
         operator = layout.module.kernel(step.kernel).attrs.get("operator", "")
         of = f" ({operator})" if operator else ""
         text = f"{step.kernel}{of} {', '.join(step.reads)} -> {', '.join(step.writes)}"

@@ -131,7 +131,7 @@ def _mentioned(definition: Definition) -> list[str]:
             names = called(definition)
             return [*names.functions, *names.kernels, *names.data]
         case Program():
-            return [*definition.slots, *(s.kernel for s in definition.steps)]
+            return [*definition.slots, *(s.kernel for s in definition.calls)]
         case DataDef():
             return list(_data_types((t for fields in definition.constructors.values() for t in fields), set()))
         case PrimFunc():

@@ -127,7 +127,7 @@ def sanitized(func: PrimFunc, inputs: list[Array]) -> Array:
     """The definition on the machine's memory: every byte has an owner."""
     buffers = (*func.params, *func.allocations)
     slots = {
-        b.name: Slot(b.name, TensorType(b.shape, b.dtype), "input" if b in func.inputs else "workspace", 0, 1, 64)
+        b.name: Slot(b.name, TensorType(b.shape, b.dtype), "input" if b in func.inputs else "workspace", ((0, 1),), 64)
         for b in buffers
     }
     table = Slots(Program(slots, (), (), ()))

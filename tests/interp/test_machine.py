@@ -12,6 +12,7 @@ import pytest
 from assay.interp import machine, vector
 from assay.semantics.dtypes import FLOAT32, INT64, UINT8, dtype
 from assay.semantics.errors import Invalid, Trap
+from assay.semantics.memory import Pool
 from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.scalar import cast, const
 from assay.semantics.tensor import Allocate, Buffer, Evaluate, PrimFunc, loops, seq, store, when
@@ -41,7 +42,7 @@ def with_scratch() -> PrimFunc:
 
 def slot(name: str, place: Any, start: int, stop: int, offset: int | None = None, **more: Any) -> Slot:
     of = TensorType(more.pop("shape", (8,)), more.pop("dtype", FLOAT32))
-    return Slot(name, of, place, start, stop, 32, offset, more.pop("producer", ""))
+    return Slot(name, of, place, ((start, stop),), 32, offset, more.pop("producer", ""))
 
 
 KERNELS = {
@@ -80,7 +81,7 @@ def module(
 ) -> Module:
     """The right program, with changes to its slots, steps or kernels."""
     table = {s.name: replace(s, **(slots or {}).get(s.name, {})) for s in (*SLOTS, *more)}
-    made = Program(table, steps, ("x",), program.pop("outputs", ("y", "z")), program.pop("workspace_bytes", 96), 32)
+    made = Program(table, steps, ("x",), program.pop("outputs", ("y", "z")), (Pool("workspace", alignment=32),), {"workspace": program.pop("workspace_bytes", 96)})
     return Module({"main": made, **KERNELS, **(kernels or {})}, CONSTANTS)
 
 
@@ -120,7 +121,7 @@ def test_steps_are_observed(execute: Any) -> None:
 
 
 def test_inputs_and_outputs_may_be_one(execute: Any) -> None:
-    got = machine.run(module(outputs=("x", "w", "a"), slots={"a": {"stop": 9}}), {"x": X}, execute=execute)
+    got = machine.run(module(outputs=("x", "w", "a"), slots={"a": {"live": ((0, 9),)}}), {"x": X}, execute=execute)
     assert (got["x"] == X).all() and (got["w"] == CONSTANTS["w"]).all() and (got["a"] == X * 2).all()
 
 
@@ -144,7 +145,7 @@ def test_other_dtypes_and_empty_slots(execute: Any) -> None:
     )
     steps = (Step("widen", ("u",), ("v",)), Step("none", (), ("e",)))
     table = {s.name: replace(s, alignment=8) for s in slots}
-    program = Program(table, steps, ("u",), ("v", "e"), 32, 8)
+    program = Program(table, steps, ("u",), ("v", "e"), (Pool("workspace", alignment=8),), {"workspace": 32})
     got = machine.run(Module({"main": program, "widen": widen, "none": none}), {"u": np.array([1, 2, 255], np.uint8)}, execute=execute)
     assert got["v"].tolist() == [1, 2, 255] and got["e"].shape == (0, 2)
 
@@ -191,7 +192,7 @@ def test_scratch_over_the_result_of_its_step(execute: Any) -> None:
 def test_a_slot_overwritten_between_its_steps(execute: Any) -> None:
     """The first result is read by the last step, but step 2 has had its workspace there."""
     late = Step("add", ("a", "y"), ("z",))
-    slots: dict[str, dict[str, Any]] = {"a": {"stop": 4, "offset": 64}, "s": {"offset": 0}, "t": {"offset": 64, "producer": "late"}}
+    slots: dict[str, dict[str, Any]] = {"a": {"live": ((0, 4),), "offset": 64}, "s": {"offset": 0}, "t": {"offset": 64, "producer": "late"}}
     got = trap(module(slots, steps=(*STEPS[:3], late)), execute)
     assert got.kind == "clobbered" and "step 3 (add)" in got.message
     wanted = "byte 0 of slot a (filled by double), 64 of the pool, is read but slot t has overwritten it"
@@ -199,12 +200,12 @@ def test_a_slot_overwritten_between_its_steps(execute: Any) -> None:
 
 
 def test_a_dropped_step(execute: Any) -> None:
-    got = trap(module(steps=STEPS[1:], slots={"s": {"start": 0}, "n": {"start": 0}, "t": {"start": 1}, "y": {"start": 1}}), execute)
+    got = trap(module(steps=STEPS[1:], slots={"s": {"live": ((0, 4),)}, "n": {"live": ((0, 3),)}, "t": {"live": ((1, 3),)}, "y": {"live": ((1, 4),)}}), execute)
     assert got.kind == "unwritten read" and "slot a (filled by double)" in got.message
 
 
 def test_steps_in_another_order(execute: Any) -> None:
-    free: dict[str, dict[str, Any]] = {s.name: {"start": 0, "stop": 4} for s in SLOTS}
+    free: dict[str, dict[str, Any]] = {s.name: {"live": ((0, 4),)} for s in SLOTS}
     got = trap(module(free, steps=(STEPS[0], STEPS[2], STEPS[1], STEPS[3])), execute)
     assert got.kind == "unwritten read" and "step 1 (reverse)" in got.message and "slot s" in got.message
 
@@ -215,12 +216,12 @@ def test_an_output_that_no_step_writes(execute: Any) -> None:
 
 
 def test_a_result_overwritten_before_the_end(execute: Any) -> None:
-    slots = {"a": {"stop": 4, "offset": 32}, "s": {"offset": 64}, "n": {"offset": 0}, "t": {"offset": 32}}
+    slots = {"a": {"live": ((0, 4),), "offset": 32}, "s": {"offset": 64}, "n": {"offset": 0}, "t": {"offset": 32}}
     got = trap(module(slots, outputs=("a",)), execute)
     assert got.kind == "clobbered" and "at the end" in got.message and "slot t has overwritten it" in got.message
 
 
-@pytest.mark.parametrize(("name", "change"), [("a", {"stop": 1}), ("s", {"start": 2}), ("n", {"start": 2}), ("z", {"stop": 3}), ("x", {"start": 1})])
+@pytest.mark.parametrize(("name", "change"), [("a", {"live": ((0, 1),)}), ("s", {"live": ((2, 4),)}), ("n", {"live": ((2, 3),)}), ("z", {"live": ((3, 3),)}), ("x", {"live": ((1, 4),)})])
 def test_use_outside_of_a_life(name: str, change: dict[str, int], execute: Any) -> None:
     got = trap(module({name: change}), execute)
     assert got.kind == "use outside lifetime" and f"slot {name} is used here, but lives from step" in got.message
@@ -309,7 +310,7 @@ def test_scratch_does_not_keep_what_an_earlier_step_left(execute: Any) -> None:
     flip = loops("i", (8,), lambda i: store(out, i, -x[i]))
     odd = PrimFunc("reverse", (x, out), 1, Allocate(tmp, seq(fill, Evaluate(tmp[3]), flip)))
     steps = (*STEPS[:2], Step("reverse", ("s",), ("y",), ("n",)), STEPS[3])
-    got = trap(module({"n": {"stop": 4}}, steps, {"reverse": odd}), execute)
+    got = trap(module({"n": {"live": ((0, 4),)}}, steps, {"reverse": odd}), execute)
     assert got.kind == "unwritten read" and "step 2 (reverse)" in got.message
 
 
@@ -348,7 +349,7 @@ def test_both_modes_agree_on_a_kernel_with_several_operands() -> None:
         "b": slot("b", "input", 0, 1, shape=(5, 4)),
         "out": slot("out", "output", 0, 1, shape=(8, 4)),
     }
-    program = Program(slots, (Step("concat", ("a", "b"), ("out",)),), ("a", "b"), ("out",), 0, 32)
+    program = Program(slots, (Step("concat", ("a", "b"), ("out",)),), ("a", "b"), ("out",), (Pool("workspace", alignment=32),), {"workspace": 0})
     made = Module({"main": program, "concat": func})
     rng = np.random.default_rng(0)
     data = {k: rng.standard_normal(slots[k].type.static_shape).astype(np.float32) for k in ("a", "b")}

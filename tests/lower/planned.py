@@ -31,28 +31,28 @@ def planned(
     end = 0
     last = len(steps)
     for name, type_ in inputs.items():
-        slots[name] = Slot(name, type_, "input", 0, last, ALIGN)
+        slots[name] = Slot(name, type_, "input", ((0, last),), ALIGN)
     table = 0
     for name, array in (constants or {}).items():
-        slots[name] = Slot(name, TensorType(array.shape, dtype(array.dtype)), "constant", 0, last, ALIGN, table)
+        slots[name] = Slot(name, TensorType(array.shape, dtype(array.dtype)), "constant", ((0, last),), ALIGN, table)
         table += -(-array.nbytes // ALIGN) * ALIGN
 
     def workspace(name: str, buffer: Buffer, at: int) -> None:
         nonlocal end
-        slots[name] = Slot(name, TensorType(buffer.static_shape, buffer.dtype), "workspace", at, last, ALIGN, end)
+        slots[name] = Slot(name, TensorType(buffer.static_shape, buffer.dtype), "workspace", ((at, last),), ALIGN, end)
         end += -(-buffer.nbytes // ALIGN) * ALIGN
 
     for i, (kernel, reads, writes) in enumerate(steps):
         for buffer, name in zip(kernel.outputs, writes, strict=True):
             if name in outputs and name not in slots:
-                slots[name] = Slot(name, TensorType(buffer.static_shape, buffer.dtype), "output", i, last, ALIGN)
+                slots[name] = Slot(name, TensorType(buffer.static_shape, buffer.dtype), "output", ((i, last),), ALIGN)
             elif name not in slots:
                 workspace(name, buffer, i)
         scratch = tuple(f"{i}.{k}.{b.name}" for k, b in enumerate(kernel.allocations))
         for name, buffer in zip(scratch, kernel.allocations, strict=True):
             workspace(name, buffer, i)
         made.append(Step(kernel.name, tuple(reads), tuple(writes), scratch))
-    program = Program(slots, tuple(made), tuple(inputs), tuple(outputs), end, ALIGN)
+    program = Program(slots, tuple(made), tuple(inputs), tuple(outputs), sizes={"workspace": end})
     return Module({"main": program, **{k.name: k for k, _, _ in steps}}, dict(constants or {}))
 
 

@@ -262,7 +262,7 @@ def test_zero_sizes_and_rank_zero() -> None:
 
 
 def test_no_inputs_no_steps() -> None:
-    empty = Module({"main": Program({}, (), (), (), 0)})
+    empty = Module({"main": Program({}, (), (), (), sizes={"workspace": 0})})
     assert compile_c(emit(empty, "m"), reproducible=True, flags=(*STRICT, "-O2")).run({}) == {}
 
 

@@ -109,7 +109,7 @@ def test_a_plan_that_does_not_fit_is_refused() -> None:
         (_with(module, t0=replace(t0, offset=(module.program.workspace_bytes or 0) - 64)), "c.C10"),
         (_with(module, t0=replace(t0, offset=-64)), "c.C10"),
         (_with(module, t0=replace(t0, offset=4)), "c.C11"),
-        (module.with_(main=replace(module.program, workspace_bytes=None)), "c.C9"),
+        (module.with_(main=replace(module.program, sizes={})), "c.C9"),
         (module.with_(main=replace(module.program, inputs=())), "c.C12"),
         (module.with_(main=replace(module.program, outputs=())), "c.C12"),
         (replace(module, constants={}), "c.C7"),

@@ -116,11 +116,11 @@ def test_a_slot_is_aligned_as_its_buffer_says(execute: Any, offset: int, wrong: 
     back = PrimFunc("back", (x, OUT), 1, loops("i", (4,), lambda i: store(OUT, i, x[i])))
     of = TensorType((4,), dtype("float32"))
     slots = {
-        "a": Slot("a", of, "input", 0, 2, 16),
-        "t": Slot("t", of, "workspace", 0, 2, 16, offset),
-        "b": Slot("b", of, "output", 0, 2, 16),
+        "a": Slot("a", of, "input", ((0, 2),), 16),
+        "t": Slot("t", of, "workspace", ((0, 2),), 16, offset),
+        "b": Slot("b", of, "output", ((0, 2),), 16),
     }
-    program = Program(slots, (Step("copy", ("a",), ("t",)), Step("back", ("t",), ("b",))), ("a",), ("b",), 128)
+    program = Program(slots, (Step("copy", ("a",), ("t",)), Step("back", ("t",), ("b",))), ("a",), ("b",), sizes={"workspace": 128})
     module = Module({"copy": copy, "back": back, "main": program})
     given: dict[str, Any] = {"execute": "definition"} if execute == "definition" else {}
     if wrong:

@@ -38,9 +38,9 @@ def sample() -> Module:
     v = var("v", t)
     body = let(v, shared, if_(c, tuple_of(v, shared, half), tuple_of(call("clip", v, max=float("inf")), x, half)))
     kernel = build("add", {}, (TensorType((2, 3), FLOAT32),) * 2, TensorType((2, 3), FLOAT32), "k")
-    slot = Slot("s", TensorType((2, 3), FLOAT32), "input", 0, 1, 64, None, "p")
-    out = Slot("o", TensorType((2, 3), FLOAT32), "output", 0, 1, 64, None, "p")
-    program = Program({"s": slot, "o": out}, (Step("k", ("s", "s"), ("o",), (), Span("f", "p", 3, 4)),), ("s",), ("o",), 0)
+    slot = Slot("s", TensorType((2, 3), FLOAT32), "input", ((0, 1),), 64, None, "p")
+    out = Slot("o", TensorType((2, 3), FLOAT32), "output", ((0, 1),), 64, None, "p")
+    program = Program({"s": slot, "o": out}, (Step("k", ("s", "s"), ("o",), (), Span("f", "p", 3, 4)),), ("s",), ("o",), sizes={"workspace": 0})
     weight = {"w": np.arange(5, dtype=np.int64), "empty": np.empty((0, 3), np.float32)}
     return Module({"main": function([x, c], body, outputs=("a",)), "k": kernel, "planned": program}, weight, {"w": 0})
 

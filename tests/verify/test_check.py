@@ -115,7 +115,7 @@ def test_wrong_lifetime() -> None:
         program = module.program
         slot = next(s for s in program.placed("workspace") if s.stop - s.start > 1)
         names.append(slot.name)
-        return module.with_(main=replace(program, slots={**program.slots, slot.name: replace(slot, stop=slot.stop - 1)}))
+        return module.with_(main=replace(program, slots={**program.slots, slot.name: replace(slot, live=((slot.start, slot.stop - 1),))}))
 
     line = failed(run(small_cnn(), changed=after("liveness", fault)))
     assert line.stage == "liveness" and f"buffer {names[0]} " in line.evidence.detail

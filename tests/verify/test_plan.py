@@ -17,7 +17,7 @@ from assay.verify.plan import check_lives, neighbours, prove, sweep
 
 
 def slot(name: str, size: int, start: int, stop: int, offset: int | None = None, alignment: int = 1) -> Slot:
-    return Slot(name, TensorType((size,), UINT8), "workspace", start, stop, alignment, offset, f"kernel_{name}")
+    return Slot(name, TensorType((size,), UINT8), "workspace", ((start, stop),), alignment, offset, f"kernel_{name}")
 
 
 def clash(slots: Sequence[Slot]) -> bool:
@@ -79,11 +79,11 @@ def chain(offsets: Sequence[int], size: int, lives: Sequence[tuple[int, int]] | 
     """x -> a -> b -> c, four bytes each."""
     lives = lives or [(0, 2), (1, 3), (2, 4)]
     slots = {
-        "x": Slot("x", TensorType((4,), UINT8), "input", 0, 9, 1),
+        "x": Slot("x", TensorType((4,), UINT8), "input", ((0, 9),), 1),
         **{n: slot(n, 4, *life, at) for n, life, at in zip("abc", lives, offsets, strict=True)},
     }
     steps = (Step("k0", ("x",), ("a",)), Step("k1", ("a",), ("b",)), Step("k2", ("b",), ("c",)), Step("k3", ("c",), ()))
-    return Program(slots, steps, ("x",), (), size)
+    return Program(slots, steps, ("x",), (), sizes={"workspace": size})
 
 
 def test_sweep_accepts_reuse() -> None:

@@ -220,7 +220,7 @@ def test_lives_that_need_more_than_the_schedule_claims() -> None:
     def longer(module: Module) -> Module:
         program = passes(vector.run)["liveness"](module).program
         last = len(program.steps)
-        slots = {n: replace(s, start=0, stop=last) if s.place == "workspace" else s for n, s in program.slots.items()}
+        slots = {n: replace(s, live=((0, last),)) if s.place == "workspace" else s for n, s in program.slots.items()}
         return module.with_(main=replace(program, slots=slots))
 
     line = failed(list(Check(Lowering(small(), "wired", changed={"liveness": longer})).lines()))
