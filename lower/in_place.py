@@ -1,0 +1,156 @@
+"""Outputs in the bytes of operands that nobody needs any more (specs/lower.md, "in_place").
+
+A step may compute an output in place of an input that it is the last to use, of as many bytes, if its tensor function
+never reads an element of that input after the same element of the output was stored. Here that is read off the affine
+indices; that it is so is proved anew, from the run itself, by `assay.verify.in_place_check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+from assay.lower.loops.dependence import Access, Direction, Nest
+from assay.lower.loops.rewriting import plain
+from assay.semantics.errors import Unsupported
+from assay.semantics.memory import overlap
+from assay.semantics.module import Module, Program, Slot, Step
+from assay.semantics.scalar import Const, Var
+from assay.semantics.tensor import INDEPENDENT, Buffer, For, PrimFunc, Stmt, While, program_order
+
+MOST_STEPS = 1 << 21
+"""Tensors that more statements than this touch keep memory of their own: what is claimed is checked on each of them."""
+
+
+def in_place(module: Module) -> Module:
+    """The module with `Step.in_place` of its program: which outputs take the bytes of which inputs."""
+    program = module.program
+    known: dict[str, set[tuple[int, int]]] = {}
+    steps = []
+    for step, first in zip(program.steps, program.positions, strict=False):
+        if isinstance(step, Step):
+            if step.kernel not in known:
+                known[step.kernel] = safe_pairs(module.kernel(step.kernel))
+            step = replace(step, in_place=_taken(program, step, first, known[step.kernel]))
+        steps.append(step)
+    return module.with_(main=replace(program, steps=tuple(steps)))
+
+
+def _taken(program: Program, step: Step, first: int, safe: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The pairs of a step, by output: each output and each operand in one of them at most."""
+    found: list[tuple[int, int]] = []
+    gone: set[str] = set()
+    for k, made in enumerate(step.writes):
+        for j, name in enumerate(step.reads):
+            places = [n for n, other in enumerate(step.reads) if other == name]
+            if name in gone or not all((k, n) in safe for n in places):
+                continue
+            if _fits(program.slots[made], program.slots[name], first, step.phases):
+                found.append((k, j))
+                gone.add(name)
+                break
+    return tuple(found)
+
+
+def _fits(made: Slot, operand: Slot, first: int, phases: int) -> bool:
+    """Whether both are tensors of the workspace, of as many bytes, and live together, but in this step alone."""
+    return (
+        made.place == operand.place == "workspace"
+        and made.nbytes == operand.nbytes > 0
+        and operand.stop <= first + phases
+        and made.start >= first
+        and overlap(made.live, operand.live)
+    )
+
+
+def safe_pairs(func: PrimFunc) -> set[tuple[int, int]]:
+    """The pairs (number of an output, number of an input) that may share their bytes, element by element.
+
+    They have as many elements of one dtype, and no load of the input may see what a store to the output has left.
+    What cannot be read off affine indices is not among them.
+    """
+    pairs = [
+        (k, j)
+        for k, y in enumerate(func.outputs)
+        for j, x in enumerate(func.inputs)
+        if x.dtype is y.dtype  # what C assumes of pointers to different types would be broken
+        and all(isinstance(d, int) for d in (*x.shape, *y.shape))
+        and x.nbytes == y.nbytes
+        and x.nbytes
+    ]
+    if not pairs or any(isinstance(s, While) for s in program_order(func.body)):
+        return set()
+    try:
+        func = plain(func)
+        nest = Nest(func, func.body, read_only=True)
+    except Unsupported:
+        return set()
+    text = _Text(func)
+    return {(k, j) for k, j in pairs if _is_safe(nest, text, func.outputs[k], func.inputs[j])}
+
+
+def _is_safe(nest: Nest, text: _Text, output: Buffer, operand: Buffer) -> bool:
+    stores = [_flat(a) for a in nest.accesses if a.buffer is output and a.write]
+    reads = [_flat(a) for a in nest.accesses if a.buffer is operand and not a.write]
+    if sum(text.runs({id(a.stmt): a.stmt for a in (*stores, *reads)}.values())) > MOST_STEPS:
+        return False
+    return not any(_may_see(nest, text, s, r) for s in stores for r in reads)
+
+
+def _flat(access: Access) -> Access:
+    """By its place in row-major order alone: the two buffers may differ in shape."""
+    return replace(access, forms=access.forms[-1:])
+
+
+def _may_see(nest: Nest, text: _Text, store: Access, read: Access) -> bool:
+    """Whether the read may come after the store and find the same element."""
+    around = text.common(store.stmt, read.stmt)
+    before: dict[Var, Direction] = {}
+    for loop in around:
+        # iterations side by side: one that comes later may run first
+        if not nest.apart(store, read, {**before, loop.var: "<"}) or (
+            loop.kind in INDEPENDENT and not nest.apart(store, read, {**before, loop.var: ">"})
+        ):
+            return True
+        before[loop.var] = "="
+    # a statement evaluates before it stores
+    return text.place[id(store.stmt)] < text.place[id(read.stmt)] and not nest.apart(store, read, before)
+
+
+class _Text:
+    """Of each statement of a function, where it stands and which loops are around it."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.place: dict[int, int] = {}
+        self.loops: dict[int, tuple[For, ...]] = {}
+        work: list[tuple[Stmt, tuple[For, ...]]] = [(func.body, ())]
+        while work:
+            stmt, around = work.pop()
+            self.place[id(stmt)] = len(self.place)
+            self.loops[id(stmt)] = around
+            inside = (*around, stmt) if isinstance(stmt, For) else around
+            work += [(c, inside) for c in reversed(stmt.children)]
+
+    def runs(self, statements: Iterable[Stmt]) -> Iterator[int]:
+        """How often each of them runs; a loop without a number of iterations counts once."""
+        for s in statements:
+            yield prod(int(f.extent.value) for f in self.loops[id(s)] if isinstance(f.extent, Const))
+
+    def common(self, a: Stmt, b: Stmt) -> tuple[For, ...]:
+        """The loops around both, from the outside."""
+        found = []
+        for x, y in zip(self.loops[id(a)], self.loops[id(b)], strict=False):
+            if x is not y:
+                break
+            found.append(x)
+        return tuple(found)
+
+
+def classes(program: Program) -> Mapping[str, str]:
+    """For each slot that shares its bytes with others, the first of them: what a plan places as one buffer."""
+    leader: dict[str, str] = {}
+    for step in program.calls:
+        for k, j in step.in_place:
+            leader[step.writes[k]] = leader.get(step.reads[j], step.reads[j])
+    return leader

@@ -1,0 +1,80 @@
+"""Outputs that take the bytes of an input (specs/verify.md, "in_place").
+
+The claim is about one tensor function: no load of the input comes after a store to the same element of the output. The
+run itself, every load and store of the two at the given shapes, in order, decides it for all data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from assay.semantics.tensor import Buffer, PrimFunc, Seq, Stmt, Store, loads
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.walk import rewrite
+from assay.verify.equivalence.frames import Array
+from assay.verify.equivalence.order import Undecided
+from assay.verify.equivalence.trace import Event, Trace, trace_of
+from assay.verify.evidence import Evidence, proved, refuted
+
+
+def check_kernel(func: PrimFunc, output: int, operand: int) -> Evidence:
+    """Whether a run is the same when output number `output` lies in the bytes of input number `operand`.
+
+    Refuted, with the element, where a load may find what a store has left; so it is, with the reason, where the order
+    of loads and stores depends on data.
+    """
+    y, x = func.outputs[output], func.inputs[operand]
+    what = f"output {y.name} of {func.name} in place of {x.name}"
+    if x.dtype is not y.dtype or x.static_shape != y.static_shape and x.nbytes != y.nbytes:
+        return refuted("proved", f"{what}: they have other elements")
+    try:
+        trace = trace_of(_about(without_blocks(func), (x, y)), {})
+        trace.clock.run()
+    except Undecided as why:
+        return refuted("proved", f"{what}: not known, {why}")
+    first = np.full(max(1, x.nbytes // max(1, x.dtype.itemsize)), np.iinfo(np.int64).max, np.int64)
+    stores = [(e, e.address - trace.outputs[output].first) for e in trace.events if e.buffer is y and e.address is not None]
+    for e, element in stores:
+        np.minimum.at(first, element, _times(trace, e))
+    reads = [(e, r) for e in trace.events for r in e.reads.values() if r.number == operand]
+    for e, read in reads:
+        if read.places is None:
+            return refuted("proved", f"{what}: which element {e.stmt} loads depends on data")
+        places = np.broadcast_to(read.places, e.count)
+        if (late := _times(trace, e) > first[places]).any():
+            return refuted("proved", f"{what}: element {int(places[late][0])} is loaded after it has been stored to")
+        for number, lanes in e.races:
+            writer = np.full(len(first), -1, np.int64)
+            for s, element in stores:
+                for n, of in s.races:
+                    if n == number:
+                        writer[element] = of
+            if ((writer[places] >= 0) & (writer[places] != lanes)).any():
+                return refuted("proved", f"{what}: an iteration of a parallel loop loads what another one stores")
+    return proved(f"{what}: {sum(e.count for e, _ in reads)} loads, none after a store to its element")
+
+
+def _about(func: PrimFunc, buffers: tuple[Buffer, ...]) -> PrimFunc:
+    """The function without the statements in which these buffers are not touched: nothing that is left needs them."""
+    kept: set[int] = set()
+    built: list[Stmt] = []  # so that no identity is used twice
+
+    def change(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Seq):
+            stmt = stmt.with_children([c for c in stmt.body if id(c) in kept])
+        touched = [n.buffer for e in stmt.expressions for n in loads(e)]
+        touched += [stmt.buffer] if isinstance(stmt, Store) else []
+        if any(b in buffers for b in touched) or any(id(c) in kept for c in stmt.children):
+            kept.add(id(stmt))
+            built.append(stmt)
+        return stmt
+
+    body = rewrite(func.body, change)
+    return replace(func, body=body if id(body) in kept else Seq(()))
+
+
+def _times(trace: Trace, event: Event) -> Array:
+    """When each instance of an event runs."""
+    return np.broadcast_to(np.asarray(trace.clock.groups[event.leaf].start, np.int64), event.count)
