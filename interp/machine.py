@@ -1,9 +1,9 @@
 """The machine that runs a planned program: byte-addressed memory with shadow state (rule M7; specs/interp.md, "Machine").
 
 Every byte carries which logical slot wrote it last. Before a step every byte that it reads must be owned by the slot
-that it reads; what it writes is owned by the slot that it writes; and what it read must still be owned when it has
-written. So a wrong plan is caught on the run, whatever liveness, planner and prover agreed on. With
-`execute="definition"` each single access of each kernel is checked in this way.
+that it reads; what it writes is owned by the slot that it writes; and what it reads must still be owned while it
+writes, but for phases at which it is done with it. So a wrong plan is caught on the run, whatever liveness, planner and
+prover agreed on. With `execute="definition"` each single access of each kernel is checked in this way.
 
     run(module, {"x": x})          # {"y": ...}, or a Trap that names slot, byte, step and who overwrote it
 """
@@ -11,6 +11,7 @@ written. So a wrong plan is caught on the run, whatever liveness, planner and pr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Literal, TypeAlias
@@ -21,12 +22,15 @@ from assay.interp import tensor, vector
 from assay.interp.binding import Array
 from assay.interp.shadow import Region, ShadowMemory, Slots
 from assay.interp.windows import check_alignment
-from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.dtypes import BOOL, dtype
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.memory import Interval, Pool, overlap
 from assay.semantics.module import Branch, Module, Program, Slot, Step
 from assay.semantics.tensor import Buffer, PrimFunc
+from assay.semantics.tensor.phases import phases
 
 Execute: TypeAlias = Callable[..., Sequence[Array]] | Literal["definition"]
+Intervals: TypeAlias = tuple[Interval, ...]
 Observe: TypeAlias = Callable[[int, Step, dict[str, Array]], None]
 GARBAGE = 1 << 16
 """Bytes of garbage, repeated through all memory that is not written yet."""
@@ -45,22 +49,11 @@ def run(
     `execute(func, inputs, outputs=..., scratch=...)` runs a kernel on views of the machine's memory; "definition" runs
     it one element at a time, every access checked. Memory holds garbage from `seed` before it is written. After each
     step `observe` is told its number, the step, and the arrays that it read and wrote by slot name; they are views,
-    good until it returns. Invalid: inputs or slots that do not fit, or no offsets. Trap: "unwritten read", "clobbered",
+    good until it returns. A branch is no step that is observed. Invalid: inputs or slots that do not fit, or no offsets. Trap: "unwritten read", "clobbered",
     "use outside lifetime", "misaligned", "out of bounds", and what kernels trap on.
     """
-    program = module.program
-    machine = _Machine(module, program, inputs, seed)
-    for number, step in enumerate(program.steps):
-        try:
-            if isinstance(step, Branch):
-                raise Unsupported("the machine runs no branches yet", where=step.span, label="machine.C6")
-            arrays = machine.step(number, step, execute)
-        except Trap as trap:
-            where = step.span or trap.where
-            at = f"step {number} ({step.kernel})" if isinstance(step, Step) else f"step {number}"
-            raise Trap(trap.kind, f"{at}: {trap.message}", where=where, label=trap.label) from None
-        if observe is not None:
-            observe(number, step, arrays)
+    machine = _Machine(module, module.program, inputs, seed)
+    machine.run(execute, observe)
     return machine.outputs()
 
 
@@ -71,19 +64,67 @@ class _Machine:
         self.module = module
         self.program = program
         self.slots = Slots(program)
+        self.positions = program.positions
         garbage = np.random.default_rng(seed).integers(0, 256, GARBAGE, dtype=np.uint8)
-        self.pool = Region.make("pool", _size(program, "workspace"), self.slots, garbage)
-        self.table = Region.make("constant table", _size(program, "constant"), self.slots, None)
+        self.pools = {p.name: self.pool(p, garbage) for p in program.pools}
+        table = [s for s in program.placed("constant") if not s.is_pooled]
+        self.table = Region.make("constant table", _end(table), self.slots, None)
         self.own = {
             s.name: Region.make(f"memory of {s.name}", s.nbytes, self.slots, garbage if s.place == "output" else None)
             for s in program.slots.values()
-            if s.place in ("input", "output")
+            if s.place in ("input", "output") and not s.is_pooled
         }
         self.take_constants()
         self.take_inputs(inputs)
 
+    def pool(self, pool: Pool, garbage: Array) -> Region:
+        """The memory of a pool; traps where it is larger than it may be."""
+        program = self.program
+        inside = [s for s in program.pooled if program.pool_of(s) is pool]
+        size = program.sizes.get(pool.name, 0) if program.sizes else _end(inside)
+        name = "pool" if len(program.pools) == 1 else f"pool {pool.name}"
+        if pool.limit is not None and size > pool.limit:
+            raise Trap("out of bounds", f"the {name} has {size} bytes, its limit is {pool.limit}", label="machine.T9")
+        return Region.make(name, size, self.slots, garbage, pool.alignment)
+
+    def run(self, execute: Execute, observe: Observe | None) -> None:
+        """Run the steps on the path that the conditions choose."""
+        steps, number = self.program.steps, 0
+        arms: list[Branch] = []
+        """The branches of which the first arm is running."""
+        while True:
+            while arms and number == arms[-1].then:
+                number = arms.pop().end
+            if number == len(steps):
+                return
+            step = steps[number]
+            try:
+                if isinstance(step, Branch):
+                    taken = self.choose(number, step)
+                else:
+                    arrays = self.step(number, step, execute)
+            except Trap as trap:
+                where = step.span or trap.where
+                raise Trap(trap.kind, f"{self.at(number)}: {trap.message}", where=where, label=trap.label) from None
+            if isinstance(step, Step):
+                if observe is not None:
+                    observe(number, step, arrays)
+                number += 1
+            elif taken:
+                arms.append(step)
+                number += 1
+            else:
+                number = step.then
+
+    def at(self, number: int) -> str:
+        """A step for messages; its position too where that is another number."""
+        step = self.program.steps[number]
+        what = step.kernel if isinstance(step, Step) else f"the choice by {step.condition}"
+        first = self.positions[number]
+        return f"step {number} ({what})" + (f", position {first}" if first != number or step.phases > 1 else "")
+
     def take_constants(self) -> None:
-        """Lay out the table. Traps where two constants share a byte."""
+        """Lay out the tables. Traps where two constants share a byte."""
         placed = self.program.placed("constant")
         for slot in placed:
             self.check_place(slot)
@@ -92,12 +133,11 @@ class _Machine:
                 raise Invalid(f"the module has no constant {slot.name}", label="machine.C1")
             self.fill(slot, contents, "constant")
         self.table.data.flags.writeable = False
-        by_place = sorted((s for s in placed if s.nbytes), key=lambda s: s.offset or 0)
+        by_place = sorted((s for s in placed if s.nbytes), key=lambda s: (self.region(s).name, s.offset or 0))
         for a, b in pairwise(by_place):
-            if (a.offset or 0) + a.nbytes > (b.offset or 0):
-                raise Trap(
-                    "clobbered", f"constants {a.name} and {b.name} share byte {b.offset} of the table", label="machine.T8"
-                )
+            if self.region(a) is self.region(b) and (a.offset or 0) + a.nbytes > (b.offset or 0):
+                what = f"constants {a.name} and {b.name} share byte {b.offset} of the {self.region(a).name}"
+                raise Trap("clobbered", what, label="machine.T8")
 
     def take_inputs(self, inputs: Mapping[str, Array]) -> None:
         names = self.program.inputs
@@ -107,25 +147,28 @@ class _Machine:
         for name in names:
             if name not in inputs:
                 raise Invalid(f"missing input {name!r}: {self.slots[name].type}", label="input.C2")
-            self.fill(self.slots[name], np.asarray(inputs[name]), "input")
-            self.own[name].data.flags.writeable = False
+            slot = self.slots[name]
+            if slot.is_pooled:
+                self.check_place(slot)
+            self.fill(slot, np.asarray(inputs[name]), "input")
+            if not slot.is_pooled:
+                self.own[name].data.flags.writeable = False
 
     def region(self, slot: Slot) -> Region:
         """The memory in which a slot lies."""
-        match slot.place:
-            case "constant":
-                return self.table
-            case "workspace":
-                return self.pool
-            case "input" | "output":
-                return self.own[slot.name]
+        if slot.is_pooled:
+            return self.pools[self.program.pool_of(slot).name]
+        return self.table if slot.place == "constant" else self.own[slot.name]
 
     def fill(self, slot: Slot, contents: Array, what: str) -> None:
         """Contents that are there before the first step."""
         if dtype(contents.dtype) is not slot.type.dtype or tuple(contents.shape) != slot.type.static_shape:
             got = f"Tensor({tuple(contents.shape)}, {contents.dtype})"
             raise Invalid(f"{what} {slot.name!r} is {got}, expected {slot.type}", label="input.C3")
-        np.copyto(self.region(slot).view(slot), contents)
+        region = self.region(slot)
+        np.copyto(region.view(slot), contents)
+        if region.owner is not None:
+            region.write(slot)
 
     def check_place(self, slot: Slot) -> None:
         """Traps where a slot lies outside of its memory or is not aligned as it asks."""
@@ -145,57 +188,144 @@ class _Machine:
                 f"slot {slot.name} at byte {first} of the {region.name} is not aligned to {slot.alignment} bytes",
                 label="machine.T5",
             )
+        if region.alignment % slot.alignment:
+            raise Trap(
+                "misaligned",
+                f"slot {slot.name} asks for {slot.alignment} bytes, the {region.name} is aligned to {region.alignment} only",
+                label="machine.T5",
+            )
+
+    def choose(self, number: int, branch: Branch) -> bool:
+        """Which arm of a branch runs: its condition, read."""
+        slot = self.slots[branch.condition]
+        if slot.type.dtype is not BOOL or slot.type.static_shape:
+            raise Invalid(f"slot {slot.name} is {slot.type}, a condition is one boolean", label="machine.C6")
+        self.check_use(slot, number, ((0, 1),))
+        self.region(slot).check(slot, "read as a condition")
+        return bool(self.region(slot).view(slot))
 
     def step(self, number: int, step: Step, execute: Execute) -> dict[str, Array]:
-        """Run one step; the arrays that it read and wrote, by name."""
+        """Run one step; the arrays that it read, as they were, and wrote, by name."""
         func = self.module.kernel(step.kernel)
         _check_step(func, step)
         reads, writes, scratch = ([self.slots[n] for n in names] for names in (step.reads, step.writes, step.scratch))
-        for slot in (*reads, *writes, *scratch):
-            self.check_use(slot, number)
         for slot in (*writes, *scratch):
-            if slot.place in ("constant", "input"):
-                raise Trap(
-                    "store to constant",
-                    f"slot {slot.name} is written, but it is the program's {slot.place}",
-                    label="machine.T6",
-                )
+            self.check_writable(slot)
         for slot in reads:
             if slot.name in (*step.writes, *step.scratch):
                 raise Trap("clobbered", f"slot {slot.name} is read and written by the same step", label="machine.T7")
-            self.region(slot).check(slot, "read")
         pairs = list(zip((*func.params, *func.allocations), (*reads, *writes, *scratch), strict=True))
+        uses = _uses(func, step)
+        for buffer, slot in pairs:
+            self.check_use(slot, number, uses(buffer).live)
+        for slot in reads:
+            self.region(slot).check(slot, "read")
         arrays = [self.array(slot, buffer) for buffer, slot in pairs]
+        over = self.in_place(step)
+        # where operands share bytes, a kernel that runs as a whole gets memory of its own
+        apart = (step.phases > 1 or bool(over)) and self.share([slot for _, slot in pairs])
         taken, made, own = arrays[: len(reads)], arrays[len(reads) : len(func.params)], arrays[len(func.params) :]
+        if apart:
+            taken = [a.copy() for a in taken]
         for array in taken:
             array.flags.writeable = False
         if execute == "definition":
-            tensor.run(func, taken, memory=ShadowMemory(func, {b: (s, self.region(s)) for b, s in pairs}))
+            homes = {b: (s, self.region(s)) for b, s in pairs}
+            tensor.run(func, arrays[: len(reads)], memory=ShadowMemory(func, homes))
         else:
-            # the kernel may write any of these bytes at any time
-            for slot in (*scratch, *writes):
-                self.region(slot).write(slot)
-            self.still_owned(reads, (*writes, *scratch))
+            self.claim(number, [(slot, uses(buffer)) for buffer, slot in pairs], len(reads), over)
             for slot in scratch:
                 self.region(slot).spoil(slot)
-            execute(func, taken, outputs=made, scratch=own)
-        self.still_owned(reads, writes)
-        return {s.name: self.region(s).view(s) for s in (*reads, *writes)}
+            if apart:
+                results = [a.copy() for a in made]
+                execute(func, taken, outputs=results, scratch=[a.copy() for a in own])
+                for slot, result in zip(writes, results, strict=True):
+                    self.region(slot).fill(slot, result)
+            else:
+                execute(func, taken, outputs=made, scratch=own)
+        if step.phases == 1:
+            self.still_owned([s for s in reads if s.name not in over], writes)
+        after = {s.name: a.reshape(s.type.static_shape) for s, a in zip(reads, taken, strict=True)}
+        return {**after, **{s.name: self.region(s).view(s) for s in writes}}
 
-    def check_use(self, slot: Slot, number: int) -> None:
-        """Traps where a slot is used in a step outside of its life, or lies where it must not."""
-        if slot.place != "constant" and not slot.start <= number < slot.stop:
-            raise Trap(
-                "use outside lifetime",
-                f"slot {slot.name} is used here, but lives from step {slot.start} until before step {slot.stop}",
-                label="machine.T3",
-            )
-        if slot.place == "workspace":
+    def in_place(self, step: Step) -> dict[str, str]:
+        """The slots that a step reads whose bytes one that it writes takes, by permission; and which one that is.
+
+        The kernel has read what it needs of an element when it writes there: `assay.verify` proves it, and so does the
+        run of the definition.
+        """
+        found = {}
+        for k, j in step.in_place:
+            made, read = self.slots[step.writes[k]], self.slots[step.reads[j]]
+            if self.region(made) is self.region(read) and self.region(made).span(made) == self.region(read).span(read):
+                found[read.name] = made.name
+        return found
+
+    def claim(self, number: int, uses: Sequence[tuple[Slot, Use]], reads: int, over: Mapping[str, str]) -> None:
+        """What is written takes its bytes; no two slots that share one, of which one is written, are in use at one phase.
+
+        The kernel may write any byte of what it writes at any time in a phase. The first `reads` slots are read only;
+        those in `over` lose their bytes, by permission, where the slot that takes them begins.
+        """
+        begins = {slot.name: use.live[0][0] for slot, use in uses[reads:] if use.live}
+        lives = [
+            [(i, min(j, begins[over[s.name]])) for i, j in use.live if i < begins[over[s.name]]] if s.name in over else use.live
+            for s, use in uses
+        ]
+        written = range(reads, len(uses))
+        for k in written:
+            for j in range(k):
+                one, other = uses[j][0], uses[k][0]
+                both = [max(a[0], b[0]) for a in lives[j] for b in lives[k] if max(a[0], b[0]) < min(a[1], b[1])]
+                if both and self.share([one, other]):
+                    self.clash(number, min(both), one, other, j < reads)
+        for k in written:
+            self.region(uses[k][0]).write(uses[k][0])
+        for k in written:
+            for j in written:  # what is not live any more when this one has been written is not whole behind the step
+                if j != k and overlap(tuple(uses[k][1].live), uses[j][1].after) and self.share([uses[j][0], uses[k][0]]):
+                    self.region(uses[k][0]).write(uses[k][0])
+
+    def clash(self, number: int, phase: int, one: Slot, other: Slot, read: bool) -> None:
+        """The trap for two slots that share a byte at one phase."""
+        count = self.program.steps[number].phases
+        try:
+            if not read:
+                self.region(one).write(one)
+            self.region(other).write(other)
+            self.region(one).check(one, "read while the step writes" if read else "written")
+        except Trap as trap:
+            at = f"phase {phase} of {count}, position {self.positions[number] + phase}: " if count > 1 else ""
+            raise Trap(trap.kind, at + trap.message, label=trap.label) from None
+
+    def share(self, slots: Sequence[Slot]) -> bool:
+        """Whether two of the slots share a byte."""
+        places = sorted((self.region(s).name, self.region(s).span(s).start, s.nbytes) for s in slots if s.nbytes)
+        return any(a[0] == b[0] and a[1] + a[2] > b[1] for a, b in pairwise(places))
+
+    def check_writable(self, slot: Slot) -> None:
+        """Traps where a step writes what is not its own."""
+        what = f"the program's {slot.place}" if slot.place in ("constant", "input") else ""
+        if slot.is_pooled and self.program.pool_of(slot).read_only:
+            what = what or f"in the read-only {self.region(slot).name}"
+        if what:
+            raise Trap("store to constant", f"slot {slot.name} is written, but it is {what}", label="machine.T6")
+
+    def check_use(self, slot: Slot, number: int, uses: Intervals) -> None:
+        """Traps where a step uses a slot outside of its life, or where the slot lies where it must not."""
+        first = self.positions[number]
+        for start, stop in uses if slot.place != "constant" else ():
+            outside = next((p for p in range(first + start, first + stop) if not slot.is_live(p)), None)
+            if outside is not None:
+                life = ", ".join(f"[{a}, {b})" for a, b in slot.live) or "never"
+                what = f"slot {slot.name} is used here, at position {outside}, but is live only at {life}"
+                raise Trap("use outside lifetime", what, label="machine.T3")
+        if slot.is_pooled:
             self.check_place(slot)
 
     def array(self, slot: Slot, buffer: Buffer) -> Array:
         """The slot as the kernel sees it: its bytes under the shape of the parameter. A view in the graph is no code."""
-        if slot.place in ("workspace", "constant"):
+        if slot.is_pooled or slot.place == "constant":
             check_alignment(buffer, self.region(slot).span(slot).start)
         flat = self.region(slot).view(slot).reshape(-1)
         shape = tuple(d for d in buffer.shape if isinstance(d, int))
@@ -226,11 +356,34 @@ class _Machine:
         return found
 
 
-def _size(program: Program, place: str) -> int:
-    """Bytes of the pool or of the constant table."""
-    if place == "workspace" and program.sizes:
-        return program.workspace_bytes
-    return max((s.offset + s.nbytes for s in program.placed(place) if s.offset is not None), default=0)
+def _end(slots: Sequence[Slot]) -> int:
+    """Bytes up to the end of the last of them."""
+    return max((s.offset + s.nbytes for s in slots if s.offset is not None), default=0)
+
+
+@dataclass(frozen=True)
+class Use:
+    """The phases of a step at which a slot must own its bytes, and those at which something may be in it."""
+
+    live: Intervals
+    after: Intervals
+
+
+def _uses(func: PrimFunc, step: Step) -> Callable[[Buffer], Use]:
+    """How the step uses each buffer of its kernel. An input has to be whole wherever it may be read yet."""
+    if step.phases == 1:
+        return lambda buffer: Use(((0, 1),), ((0, 1),))
+    found = phases(func)
+    if found.count != step.phases:
+        raise Invalid(f"the step has {step.phases} phases, {func.name} has {found.count}", label="machine.C8")
+    inputs = set(func.inputs)
+
+    def use(buffer: Buffer) -> Use:
+        inside = found.uses.get(buffer, ())
+        live = found.before.get(buffer, inside) if buffer in inputs else inside
+        return Use(live, found.after.get(buffer, inside))
+
+    return use
 
 
 def _check_step(func: PrimFunc, step: Step) -> None:

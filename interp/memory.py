@@ -7,13 +7,22 @@ checked; then it ends. `assay.interp.machine` puts byte-addressed memory with ow
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from assay.interp.binding import Array
-from assay.semantics.errors import Trap
+from assay.interp.reports import (
+    absent,
+    element as element,
+    no_bool,
+    outside,
+    read_only as read_only,
+    unwritten,
+    unwritten_output,
+)
+from assay.semantics.dtypes import BOOL
 from assay.semantics.tensor import Buffer
 
 
@@ -23,6 +32,8 @@ class Cell:
 
     data: Array
     written: Array | None
+    parts: dict[tuple[int, ...], set[int]] = field(default_factory=dict)
+    """The bytes that were written of elements of which not all were."""
 
 
 class Memory:
@@ -46,9 +57,7 @@ class Memory:
         try:
             return self.cells[buffer]
         except KeyError:
-            raise Trap(
-                "use outside lifetime", f"buffer {buffer.name} does not exist here", label="tensor.T1"
-            ) from None
+            raise absent(buffer) from None
 
     def shape(self, buffer: Buffer) -> tuple[int, ...]:
         """The shape of a buffer that exists."""
@@ -67,14 +76,39 @@ class Memory:
         written = self.cell(buffer).written
         return written is None or bool(written[tuple(index)])
 
+    def is_byte_written(self, buffer: Buffer, index: Sequence[Any], byte: int) -> bool:
+        """Whether a byte of the element at `index`, which is inside, was written."""
+        return self.is_written(buffer, index) or byte in self.cell(buffer).parts.get(tuple(map(int, index)), ())
+
+    def load_byte(self, buffer: Buffer, index: Sequence[Any], byte: int) -> int:
+        """A byte of the element at `index`, the lowest first; traps as `load` does."""
+        cell = self.cell(buffer)
+        at = check_bounds(buffer, cell.data.shape, index)
+        if not self.is_byte_written(buffer, at, byte):
+            raise unwritten(buffer, at, byte)
+        return to_bytes(cell.data[at])[byte]
+
+    def store_byte(self, buffer: Buffer, index: Sequence[Any], byte: int, value: int) -> None:
+        """A byte of the element at `index` becomes `value`; traps as `store` does."""
+        cell = self.cell(buffer)
+        at = check_bounds(buffer, cell.data.shape, index)
+        if cell.written is None:
+            raise read_only(buffer, at)
+        cell.data[at] = with_byte(cell.data[at], byte, value, buffer, at)
+        if not cell.written[at]:
+            key = tuple(map(int, at))
+            done = cell.parts.setdefault(key, set())
+            done.add(byte)
+            if len(done) == buffer.dtype.itemsize:
+                cell.written[at] = True
+                del cell.parts[key]
+
     def load(self, buffer: Buffer, index: Sequence[Any]) -> Any:
         """The element at `index`; traps out of bounds and where nothing was written."""
         cell = self.cell(buffer)
         at = check_bounds(buffer, cell.data.shape, index)
         if cell.written is not None and not cell.written[at]:
-            raise Trap(
-                "unwritten read", f"{element(buffer, at)} is read before it is written", label="tensor.T3"
-            )
+            raise unwritten(buffer, at)
         return cell.data[at]
 
     def store(self, buffer: Buffer, index: Sequence[Any], value: Any) -> None:
@@ -94,38 +128,29 @@ class Memory:
         return cell.data
 
 
+def to_bytes(value: Any) -> bytes:
+    """The bytes of a number, the lowest first."""
+    bits = np.asarray(value)
+    return int(bits.view(f"u{bits.dtype.itemsize}")).to_bytes(bits.dtype.itemsize, "little")
+
+
+def from_bytes(given: bytes, buffer: Buffer, index: Sequence[Any]) -> Any:
+    """The number that an element is by its bytes, the lowest first; traps where it is none: a bool is 0 or 1."""
+    of = buffer.dtype
+    if of is BOOL and given[0] > 1:
+        raise no_bool(buffer, index, given[0])
+    return np.asarray(int.from_bytes(given, "little"), f"u{len(given)}").view(of.numpy)[()]
+
+
+def with_byte(number: Any, byte: int, value: int, buffer: Buffer, index: Sequence[Any]) -> Any:
+    """An element with one of its bytes replaced."""
+    given = to_bytes(number)
+    return from_bytes(given[:byte] + bytes([value]) + given[byte + 1 :], buffer, index)
+
+
 def check_bounds(buffer: Buffer, shape: Sequence[int], index: Sequence[Any]) -> tuple[int, ...]:
     """`index` as numbers; traps unless each lies within its own dimension."""
     for axis, (i, n) in enumerate(zip(index, shape, strict=True)):
         if not 0 <= i < n:
-            raise Trap(
-                "out of bounds",
-                f"{element(buffer, index)}: index {i} is outside [0, {n}) in dimension {axis}",
-                label="tensor.T2",
-            )
-    return tuple(index)
-
-
-def element(buffer: Buffer, index: Sequence[Any]) -> str:
-    """An element as messages name it."""
-    return f"{buffer.name}[{', '.join(str(int(i)) for i in index)}]"
-
-
-def read_only(buffer: Buffer, index: Sequence[Any]) -> Trap:
-    return Trap(
-        "store to constant",
-        f"store to {element(buffer, index)}: {buffer.name} is read-only (an input or a constant)",
-        label="tensor.T4",
-    )
-
-
-def unwritten_output(buffer: Buffer, written: Array) -> Trap:
-    """The trap for an output of which not every element was written."""
-    first = np.unravel_index(int(np.argmin(written)), written.shape)
-    missing = int(written.size - np.count_nonzero(written))
-    return Trap(
-        "unwritten output",
-        f"{missing} of {written.size} elements of output {buffer.name} were never written;"
-        f" the first is {element(buffer, first)}",
-        label="tensor.T5",
-    )
+            raise outside(buffer, index, axis, n)
+    return tuple(int(i) for i in index)  # NumPy takes no 4-bit integer as an index

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp.binding import Array
-from assay.interp.memory import Memory, check_bounds, element, read_only
+from assay.interp.memory import Memory, check_bounds, element, read_only, to_bytes, with_byte
 from assay.semantics.dtypes import size_in_bytes
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Program, Slot
@@ -52,17 +52,20 @@ class Region:
     data: Array
     owner: Array | None
     slots: Slots
+    alignment: int
 
     @staticmethod
-    def make(name: str, size: int, slots: Slots, garbage: Array | None) -> Region:
-        """Memory of `size` bytes, aligned as any slot asks; with `garbage` in it, written by nobody."""
+    def make(name: str, size: int, slots: Slots, garbage: Array | None, alignment: int | None = None) -> Region:
+        """Memory of `size` bytes, of which is said that it is aligned to `alignment`, or else as any slot asks; with
+        `garbage` in it, written by nobody."""
         whole = np.zeros(size + slots.alignment, np.uint8) if garbage is None else np.resize(garbage, size + slots.alignment)
         first = -whole.ctypes.data % slots.alignment
         number = np.min_scalar_type(len(slots))
-        return Region(name, whole[first : first + size], None if garbage is None else np.zeros(size, number), slots)
+        owner = None if garbage is None else np.zeros(size, number)
+        return Region(name, whole[first : first + size], owner, slots, alignment or slots.alignment)
 
     def span(self, slot: Slot) -> slice:
-        first = (slot.offset or 0) if slot.place in ("workspace", "constant") else 0
+        first = slot.offset or 0
         return slice(first, first + slot.nbytes)
 
     def view(self, slot: Slot) -> Array:
@@ -84,6 +87,11 @@ class Region:
         owners = self.owners(slot)
         owners[owners == self.slots.numbers[slot.name]] = NOBODY
 
+    def fill(self, slot: Slot, contents: Array) -> None:
+        """Contents for the bytes of the slot that are its own."""
+        new = np.ascontiguousarray(contents).reshape(-1).view(np.uint8)
+        np.copyto(self.data[self.span(slot)], new, where=self.owners(slot) == self.slots.numbers[slot.name])
+
     def spoil(self, slot: Slot) -> None:
         """Garbage in every byte of a slot that is workspace of a kernel: nothing may be left over for it to read."""
         self.data[self.span(slot)] = SPOILED
@@ -101,7 +109,16 @@ class Region:
         place = f"byte {byte} of slot {slot.name}{by}, {self.span(slot).start + byte} of the {self.name}"
         if owner == "nobody":
             return Trap("unwritten read", f"{place}, is {what} but was never written", label="machine.T1")
-        return Trap("clobbered", f"{place}, is {what} but slot {owner} has overwritten it", label="machine.T2")
+        why = _advice(slot, self.slots[owner])
+        return Trap("clobbered", f"{place}, is {what} but slot {owner} has overwritten it ({why})", label="machine.T2")
+
+
+def _advice(slot: Slot, other: Slot) -> str:
+    """What would have kept the bytes of a slot from another that has overwritten them."""
+    both = [max(a[0], b[0]) for a in slot.live for b in other.live if max(a[0], b[0]) < min(a[1], b[1])]
+    if both:
+        return f"both are live at position {min(both)}: they need bytes of their own"
+    return f"they are never live together: the life of {slot.name} should reach from what fills it to here"
 
 
 class ShadowMemory(Memory):
@@ -178,6 +195,34 @@ class ShadowMemory(Memory):
         slot, region = self.homes[buffer]
         region.data[region.span(slot)][place].view(buffer.dtype.numpy)[0] = value
         region.owners(slot)[place] = region.slots.numbers[slot.name]
+
+    def is_byte_written(self, buffer: Buffer, index: Sequence[Any], byte: int) -> bool:
+        if buffer not in self.homes:
+            return super().is_byte_written(buffer, index, byte)
+        _, place = self.locate(buffer, index)
+        slot, region = self.homes[buffer]
+        return bool(region.owners(slot)[place.start + byte] == region.slots.numbers[slot.name])
+
+    def load_byte(self, buffer: Buffer, index: Sequence[Any], byte: int) -> int:
+        if buffer not in self.homes:
+            return super().load_byte(buffer, index, byte)
+        at, place = self.locate(buffer, index)
+        slot, region = self.homes[buffer]
+        if not self.is_byte_written(buffer, at, byte):
+            raise region.trap(slot, place.start + byte, f"read as byte {byte} of {element(buffer, at)}")
+        return to_bytes(region.data[region.span(slot)][place].view(buffer.dtype.numpy)[0])[byte]
+
+    def store_byte(self, buffer: Buffer, index: Sequence[Any], byte: int, value: int) -> None:
+        if buffer not in self.homes:
+            super().store_byte(buffer, index, byte, value)
+            return
+        at, place = self.locate(buffer, index)
+        if buffer in self.inputs:
+            raise read_only(buffer, at)
+        slot, region = self.homes[buffer]
+        memory = region.data[region.span(slot)][place].view(buffer.dtype.numpy)
+        memory[0] = with_byte(memory[0], byte, value, buffer, at)
+        region.owners(slot)[place.start + byte] = region.slots.numbers[slot.name]
 
     def result(self, buffer: Buffer) -> Array:
         slot, region = self.homes[buffer]

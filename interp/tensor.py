@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from assay.interp import reports
 from assay.interp.binding import Array, bind_dims, bind_scalars, shape_at
-from assay.interp.memory import Memory, read_only
+from assay.interp.memory import Memory, from_bytes, to_bytes
 from assay.interp.values import Event, Externs, render
 from assay.interp.watching import Box, Boxes, Declared, Lanes, Race
-from assay.interp.windows import Window, as_bits, check_alignment, check_scope, wrong_thread
+from assay.interp.windows import Element, Window, as_bits, check_alignment, check_scope, names_of, names_of_byte
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, convert, evaluate, operation
@@ -46,7 +47,8 @@ from assay.semantics.tensor import (
     While,
 )
 from assay.semantics.tensor.calls import DEEPEST, activation, callee
-from assay.semantics.tensor.places import first_place, is_placed, is_private
+from assay.semantics.tensor.places import first_byte, is_placed, is_private
+from assay.semantics.tensor.recast import is_bytewise
 from assay.semantics.tensor.regions import concerned, is_checked, matching
 from assay.semantics.walk import post_order
 
@@ -124,8 +126,10 @@ class _Run:
         self.born: dict[Buffer, tuple[int, int]] = {}
         """How many races and blocks were watched when a buffer began: younger ones do not concern it, for it is private there."""
         self.movable: set[Buffer] = set()
-        """Buffers that blocks allocate: the lowering puts them where they are used, maybe inside a loop."""
+        """Buffers that blocks allocate, or did: the lowering puts them where they are used, maybe inside a loop."""
         self.views: dict[Buffer, Window] = {}
+        self.bytewise = is_bytewise(func, functions)
+        """Whether some memory is seen in elements of several sizes: then all of it is looked at byte by byte."""
         self.depth = 0
         self.activations: dict[tuple[int, int], tuple[Call, Stmt]] = {}
         """What calls mean, by the call and how deep it is: those that are active at once have names of their own."""
@@ -155,9 +159,8 @@ class _Run:
                     stack.pop()
                     self.positions.pop()
         except Trap as trap:  # E26
-            where = ", ".join(f"{v.name}={int(self.env[v])}" for v in self.loops)
-            what = trap.message + (f", in iteration {where}" if where else "")
-            raise Trap(trap.kind, what, where=at.span or self.func.name, label=trap.label) from None
+            iteration = tuple((v.name, int(self.env[v])) for v in self.loops)
+            raise trap.but(iteration=iteration, where=at.span or self.func.name) from None
 
     def parts(self, node: Stmt) -> Iterator[Stmt]:
         """The statements that `node` runs, in order; the environment is set as each of them is asked for."""
@@ -182,6 +185,8 @@ class _Run:
                 self.env.pop(node.var, None)  # gone already if a let inside names the same variable
             case Allocate():  # E9
                 self.allocate(node.buffer)
+                if node.movable:
+                    self.movable.add(node.buffer)
                 yield node.body
                 self.memory.end(node.buffer)
             case AllocateConst():  # E10
@@ -233,8 +238,7 @@ class _Run:
             values.append(self.value(i.value))
         for i, value, domain in zip(node.iterators, values, domains, strict=True):
             if int(value) not in domain:
-                where = f"[{domain.start}, {domain.stop})"
-                raise Trap("assertion", f"block {node.name}: {i.var.name} = {value} is outside {where}", label="tensor.T8")
+                raise reports.outside_domain(node, i, value, domain)
             self.env[i.var] = value
         if checked := is_checked(node, outermost=not self.declared):  # E14
             self.declared.append(Declared(node, self.boxes(node.reads), self.boxes(node.writes)))
@@ -273,7 +277,7 @@ class _Run:
         """The body of a function, its parameters views of the arguments."""
         self.depth += 1
         if self.depth > DEEPEST:
-            raise Trap("recursion", f"{node.function} is called {DEEPEST} activations deep", label="tensor.T13")
+            raise reports.too_deep(node)
         key = id(node), self.depth
         if key not in self.activations:
             self.activations[key] = node, activation(node, callee(node, self.functions))
@@ -296,19 +300,23 @@ class _Run:
         if node.result is not None and at is not None:
             number = np.asarray(given)
             if number.shape or number.dtype.kind not in "biuf" and number.dtype not in NUMBERS:
-                raise Trap("shape", f"{node.function} returns no {node.result.dtype}", where=node.span, label="call.T1")
+                raise reports.no_number(node)
             self.store(node.result.buffer, at, convert(number[()], node.result.dtype))
 
     def handed(self, buffer: Buffer) -> Array:
         """A buffer as an extern sees it: a copy, in which what was not written is 0."""
         shape = self.views[buffer].shape if buffer in self.views else self.memory.shape(buffer)
         array = np.zeros(shape, buffer.dtype.numpy)
-        places = {index: self.place(buffer, index)[-1] for index in np.ndindex(shape)}
-        for index, place in places.items():
-            if self.memory.is_written(*place):
+        places = {index: self.places(buffer, index) for index in np.ndindex(shape)}
+        for index, parts in places.items():
+            if all(self.is_written(*names[-1], byte) for names, byte in parts):
                 array[index] = self.load(buffer, index)
         array.flags.writeable = not self.is_constant(buffer)
         return array
+
+    def is_written(self, buffer: Buffer, index: tuple[Any, ...], byte: int | None) -> bool:
+        """Whether an element of memory, or a byte of it, was written."""
+        return self.memory.is_written(buffer, index) if byte is None else self.memory.is_byte_written(buffer, index, byte)
 
     def is_constant(self, buffer: Buffer) -> bool:
         while buffer in self.views:
@@ -335,7 +343,7 @@ class _Run:
         for claim in matching(view):
             low, high = int(self.value(claim.low)), int(self.value(claim.high))
             if low > high:
-                raise Trap(claim.kind, f"{claim.message}: {low} is more than {high}", label="tensor.T14")
+                raise reports.unmatched(view, claim.kind, claim.message, low, high)
         outer = self.views.get(view.source)
         shape = outer.shape if outer is not None else self.memory.shape(view.source)
         strides = tuple(int(self.value(s)) for s in view.strides)
@@ -345,19 +353,18 @@ class _Run:
             root = view.source
             while root in self.views:
                 w = self.views[root]
-                between.append((w.shape, w.offset, w.strides))
+                between.append((w.shape, w.offset, w.strides, w.buffer.dtype.itemsize))
                 root = w.view.source
-            first = first_place(window.offset, between)
-            check_alignment(view.buffer, self.memory.address(root) + first * root.dtype.itemsize, first)
+            width = view.buffer.dtype.itemsize
+            first = first_byte(window.offset * width, between)
+            check_alignment(view.buffer, self.memory.address(root) + first, first // width)
         self.views[view.buffer] = window
 
-    def place(self, buffer: Buffer, index: tuple[Any, ...]) -> list[tuple[Buffer, tuple[Any, ...]]]:
-        """An element under each of its names: as it is written, then in the source of each view, the memory's last."""
-        names = [(buffer, index)]
-        while buffer in self.views:
-            buffer, index = self.views[buffer].element(index)
-            names.append((buffer, index))
-        return names
+    def places(self, buffer: Buffer, index: tuple[Any, ...]) -> list[tuple[list[Element], int | None]]:
+        """The element that is touched, under each of its names; where bytes count, that for each byte, lowest first."""
+        if self.bytewise:
+            return [names_of_byte(self.views, buffer, index, k) for k in range(buffer.dtype.itemsize)]
+        return [(names_of(self.views, buffer, index), None)]
 
     def perform(self, node: Store | Assert | Evaluate) -> None:
         """A statement without parts."""
@@ -367,12 +374,18 @@ class _Run:
                 raise Unfinished
         match node:
             case Store():  # E2
-                index = tuple(self.value(i) for i in node.indices)
-                self.store(node.buffer, index, self.value(node.value))
+                index = None
+                try:
+                    index = tuple(self.value(i) for i in node.indices)
+                    value = self.value(node.value)
+                except Trap as trap:
+                    raise reports.for_element(trap, node.buffer, index) from None
+                self.store(node.buffer, index, value)
             case Assert():  # E17
                 if not self.value(node.condition):
                     values = [self.value(v) for v in node.values]
-                    raise Trap(node.kind, render(node.message, values) if values else node.message, label="tensor.T7")
+                    message = render(node.message, values) if values else node.message
+                    raise reports.failed(node.kind, message, node.condition)
             case Evaluate():  # E18
                 self.value(node.value)
 
@@ -385,25 +398,33 @@ class _Run:
         if self.is_plain:
             self.memory.store(buffer, index, value)
             return
-        names = self.place(buffer, index)
-        root, at = names[-1]
-        for name, place in names[:-1]:
+        parts = self.places(buffer, index)
+        for name, place in parts[0][0][:-1]:
             if self.views[name].view.constant:
-                raise read_only(name, place)
-        self.memory.store(root, at, value if len(names) == 1 else as_bits(value, root.dtype))
-        self.touch(names, write=True)
+                raise reports.read_only(name, place)
+        given = to_bytes(value) if self.bytewise else b""
+        for k, (names, byte) in enumerate(parts):
+            root, at = names[-1]
+            if byte is None:
+                self.memory.store(root, at, value if len(names) == 1 else as_bits(value, root.dtype))
+            else:
+                self.memory.store_byte(root, at, byte, given[k])
+            self.touch(names, byte, write=True)
 
     def load(self, buffer: Buffer, index: tuple[Any, ...]) -> Any:
         if self.is_plain:
             return self.memory.load(buffer, index)
-        names = self.place(buffer, index)
-        value = self.memory.load(*names[-1])
-        self.touch(names, write=False)
-        return value if len(names) == 1 else as_bits(value, buffer.dtype)
+        found = []
+        for names, byte in self.places(buffer, index):
+            found.append(self.memory.load(*names[-1]) if byte is None else self.memory.load_byte(*names[-1], byte))
+            self.touch(names, byte, write=False)
+        if self.bytewise:
+            return from_bytes(bytes(found), buffer, index)
+        return as_bits(found[0], buffer.dtype)
 
-    def touch(self, names: Sequence[tuple[Buffer, tuple[Any, ...]]], write: bool) -> None:
+    def touch(self, names: Sequence[Element], byte: int | None, write: bool) -> None:
         """Tell an access to all that watch."""
-        place = names[-1]
+        place = (*names[-1], byte)
         root = place[0]
         races, blocks = self.born.get(root, (0, 0))
         for declared in self.declared[blocks:]:
@@ -413,7 +434,7 @@ class _Run:
                 watch.touch(place, write, tuple(self.positions[around:]))
                 continue
             if write and root.scope != "global" and is_private(root) and root not in self.movable:
-                raise wrong_thread(names, watch.var)
+                raise reports.wrong_thread(names, watch.var)
             watch.touch(place, write)
 
     def value(self, expr: Expr) -> Any:

@@ -11,14 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from assay.interp.memory import element
-from assay.semantics.errors import Trap
+from assay.interp.reports import carried, race, undeclared
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import Block, Buffer
 
 Index: TypeAlias = tuple[Any, ...]
 Place: TypeAlias = tuple[Buffer, Index]
 """An element: a buffer, and numbers."""
+Spot: TypeAlias = tuple[Buffer, Index, int | None]
+"""An element, or one byte of it, in memory."""
 Position: TypeAlias = tuple[int, ...]
 """Where in an iteration a step is: which part of which part, outermost first. Later steps are greater."""
 
@@ -29,21 +30,16 @@ class Race:
     def __init__(self, var: Var) -> None:
         self.var = var
         self.now = 0
-        self.writer: dict[Place, int] = {}
-        self.reader: dict[Place, int] = {}
+        self.writer: dict[Spot, int] = {}
+        self.reader: dict[Spot, int] = {}
         """The first iteration that read an element: if any other than the present one did, it is not the present one."""
 
-    def touch(self, place: Place, write: bool) -> None:
+    def touch(self, place: Spot, write: bool) -> None:
         other = self.writer.get(place, self.now)
         if write and other == self.now:
             other = self.reader.get(place, self.now)
         if other != self.now:
-            raise Trap(
-                "race",
-                f"each element belongs to one iteration of a parallel loop, but iterations {other} and {self.now} of the loop"
-                f" over {self.var.name} both touch {element(*place)}, and one writes it",
-                label="tensor.T6",
-            )
+            raise race(self.var, other, self.now, *place)
         if write:
             self.writer[place] = self.now
         else:
@@ -83,34 +79,26 @@ class Lanes:
     def __init__(self, var: Var) -> None:
         self.var = var
         self.now = 0
-        self.writes: dict[Place, Latest] = {}
-        self.reads: dict[Place, Latest] = {}
+        self.writes: dict[Spot, Latest] = {}
+        self.reads: dict[Spot, Latest] = {}
 
-    def touch(self, place: Place, write: bool, position: Position) -> None:
+    def touch(self, place: Spot, write: bool, position: Position) -> None:
         wrote = self.writes.get(place)
         if wrote is not None:
             other, lane = wrote.others(self.now)
             if other is not None and other >= position:
                 what = "both write" if write else f"{self.now} reads what {lane} wrote, in"
-                raise self.trap(place, lane, what)
+                raise carried(self.var, lane, self.now, what, *place)
         read = self.reads.get(place)
         if write and read is not None:
             other, lane = read.others(self.now)
             if other is not None and other > position:
-                raise self.trap(place, lane, f"{self.now} writes what {lane} reads later, in")
+                raise carried(self.var, lane, self.now, f"{self.now} writes what {lane} reads later, in", *place)
         table = self.writes if write else self.reads
         if place in table:
             table[place].step(self.now, position)
         else:
             table[place] = Latest(self.now, position)
-
-    def trap(self, place: Place, lane: int, what: str) -> Trap:
-        return Trap(
-            "carried dependence",
-            f"lanes {lane} and {self.now} of the vectorized loop over {self.var.name}: {what} {element(*place)};"
-            " at once that is not what it is one after another, so the loop must be serial",
-            label="tensor.T9",
-        )
 
 
 @dataclass(frozen=True)
@@ -145,11 +133,4 @@ class Declared:
         if not write and self.writes is not None:  # what a reduction reads to add to it, it declares as written
             if any(box.holds(index) for buffer, index in names for box in self.writes.get(buffer, ())):
                 return
-        what = "writes" if write else "reads"
-        boxes = [f"{b.name}[{box}]" for b, _ in names for box in said.get(b, ())]
-        of = ", ".join(boxes) or f"nothing of {names[-1][0].name}"
-        raise Trap(
-            "undeclared access",
-            f"block {self.block.name} {what} {element(*names[0])}; it declares that it {what} {of}",
-            label="tensor.T10",
-        )
+        raise undeclared(self.block, names, write, said)

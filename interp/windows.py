@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.interp.memory import check_bounds, element
+from assay.interp.memory import check_bounds
+from assay.interp.reports import misaligned, other_scope, outside_source
 from assay.semantics.dtypes import DType
-from assay.semantics.errors import Trap
-from assay.semantics.scalar import Var
 from assay.semantics.tensor import Buffer, View
 from assay.semantics.tensor.places import declared_number
+
+Element: TypeAlias = tuple[Buffer, tuple[Any, ...]]
+"""A buffer, and numbers."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """A view: its element `i` is element `offset + sum(i * strides)` of its source, in row-major order."""
+    """A view: its element `i` is element `offset + sum(i * strides)` of its source, in row-major order.
+
+    Where the two have dtypes of different widths, elements of the view are counted.
+    """
 
     view: View
     shape: tuple[int, ...]
@@ -33,34 +38,49 @@ class Window:
 
     def element(self, index: tuple[Any, ...]) -> tuple[Buffer, tuple[Any, ...]]:
         """The element of the source that an element is; traps where either has no such element."""
+        source, at, _ = self.byte(index, 0)
+        return source, at
+
+    def byte(self, index: tuple[Any, ...], byte: int) -> tuple[Buffer, tuple[Any, ...], int]:
+        """The element of the source, and which byte of it, that a byte of an element is; traps as `element` does."""
         at = check_bounds(self.buffer, self.shape, index)
-        flat = self.offset + sum(int(i) * s for i, s in zip(at, self.strides, strict=True))
+        own, other = self.buffer.dtype.itemsize, self.view.source.dtype.itemsize
+        place = self.offset + sum(int(i) * s for i, s in zip(at, self.strides, strict=True))
+        flat, rest = divmod(place * own + byte, other)
         size = prod(self.source_shape)
         if not 0 <= flat < size:
-            raise Trap(
-                "out of bounds",
-                f"{element(self.buffer, at)} is element {flat} of {self.view.source.name}, which has {size}",
-                label="tensor.T2",
-            )
-        return self.view.source, tuple(np.unravel_index(flat, self.source_shape)) if self.source_shape else ()
+            raise outside_source(self.view, at, flat, self.source_shape)
+        return self.view.source, tuple(np.unravel_index(flat, self.source_shape)) if self.source_shape else (), rest
+
+
+def names_of(views: Mapping[Buffer, Window], buffer: Buffer, index: tuple[Any, ...]) -> list[Element]:
+    """An element under each of its names: as it is written, then in the source of each view, the memory's last."""
+    names = [(buffer, index)]
+    while buffer in views:
+        buffer, index = views[buffer].element(index)
+        names.append((buffer, index))
+    return names
+
+
+def names_of_byte(
+    views: Mapping[Buffer, Window], buffer: Buffer, index: tuple[Any, ...], byte: int
+) -> tuple[list[Element], int]:
+    """The elements that a byte of an element lies in, and which byte of the memory's it is."""
+    names = [(buffer, index)]
+    while buffer in views:
+        buffer, index, byte = views[buffer].byte(index, byte)
+        names.append((buffer, index))
+    return names, byte
 
 
 def check_alignment(buffer: Buffer, address: int, offset: int | None = None) -> None:
     """Traps where `buffer`, at byte `address` and at element `offset` of its memory, is not aligned as it declares."""
     factor = declared_number(buffer, "offset_factor")
     if offset is not None and factor and offset % factor:
-        raise Trap(
-            "misaligned",
-            f"{buffer.name} begins at element {offset} of its memory; offset_factor={factor} asks for a multiple of {factor}",
-            label="tensor.T11",
-        )
+        raise misaligned(buffer, "element", offset, "offset_factor", factor)
     align = declared_number(buffer, "align")
     if align and address % align:
-        raise Trap(
-            "misaligned",
-            f"{buffer.name} begins at byte {address} of its memory; align={align} asks for a multiple of {align}",
-            label="tensor.T11",
-        )
+        raise misaligned(buffer, "byte", address, "align", align)
 
 
 def as_bits(value: Any, of: DType) -> Any:
@@ -71,19 +91,4 @@ def as_bits(value: Any, of: DType) -> Any:
 def check_scope(view: View) -> None:
     """Traps where a view says that its memory is of another kind than that of its source."""
     if view.buffer.scope != view.source.scope:
-        raise Trap(
-            "wrong scope",
-            f"{view.buffer.name} is declared in scope {view.buffer.scope}; the memory of {view.source.name} is in scope"
-            f" {view.source.scope}",
-            label="tensor.T12",
-        )
-
-
-def wrong_thread(names: Sequence[tuple[Buffer, tuple[Any, ...]]], var: Var) -> Trap:
-    root = names[-1][0]
-    return Trap(
-        "wrong scope",
-        f"an iteration of the parallel loop over {var.name} stores to {element(*names[0])}; scope {root.scope} is each"
-        " thread's own, so the buffer must begin inside the loop, or be in scope global",
-        label="tensor.T12",
-    )
+        raise other_scope(view)

@@ -33,6 +33,7 @@ from assay.semantics.graph import (
 from assay.semantics.module import Definition, Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.calls import calls_extern
 from assay.semantics.types import TensorType, flatten
 from assay.semantics.walk import post_order, rewrite
 
@@ -152,7 +153,7 @@ def _value(bound: Expr, known: Mapping[Expr, Any], module: Module, evaluate: Eva
             return args[0][bound.index]
         case Call() if isinstance(bound.op, Operator):
             return bound.op.value(bound.attrs, *args)
-        case CallTIR():
+        case CallTIR() if not calls_extern(module.kernel(bound.func)):
             try:
                 out = tuple(evaluate(module.kernel(bound.func), args))
             except Trap:

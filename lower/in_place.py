@@ -7,7 +7,7 @@ indices; that it is so is proved anew, from the run itself, by `assay.verify.in_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
@@ -18,6 +18,7 @@ from assay.semantics.memory import overlap
 from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.scalar import Const, Var
 from assay.semantics.tensor import INDEPENDENT, Buffer, For, PrimFunc, Stmt, While, program_order
+from assay.semantics.tensor.recast import is_bytewise
 
 MOST_STEPS = 1 << 21
 """Tensors that more statements than this touch keep memory of their own: what is claimed is checked on each of them."""
@@ -57,6 +58,8 @@ def _fits(made: Slot, operand: Slot, first: int, phases: int) -> bool:
     """Whether both are tensors of the workspace, of as many bytes, and live together, but in this step alone."""
     return (
         made.place == operand.place == "workspace"
+        and made.type.is_static
+        and operand.type.is_static
         and made.nbytes == operand.nbytes > 0
         and operand.stop <= first + phases
         and made.start >= first
@@ -80,6 +83,8 @@ def safe_pairs(func: PrimFunc) -> set[tuple[int, int]]:
         and x.nbytes
     ]
     if not pairs or any(isinstance(s, While) for s in program_order(func.body)):
+        return set()
+    if is_bytewise(func, {}):  # the plain nodes looked at below read copies, C reads the memory itself
         return set()
     try:
         func = plain(func)
@@ -145,12 +150,3 @@ class _Text:
                 break
             found.append(x)
         return tuple(found)
-
-
-def classes(program: Program) -> Mapping[str, str]:
-    """For each slot that shares its bytes with others, the first of them: what a plan places as one buffer."""
-    leader: dict[str, str] = {}
-    for step in program.calls:
-        for k, j in step.in_place:
-            leader[step.writes[k]] = leader.get(step.reads[j], step.reads[j])
-    return leader

@@ -5,7 +5,8 @@ are names for bytes, not work. Where sizes may be symbolic, a kernel takes them 
 operand tells as scalars.
 
 A tensor function that graph functions call has no calls afterwards: what it calls is written out where it is called, so
-that every stage from here on sees all memory that a step needs. One that calls an extern, or itself, is Unsupported.
+that every stage from here on sees all memory that a step needs. Calls of externs stay; one that calls itself is
+Unsupported.
 """
 
 from __future__ import annotations

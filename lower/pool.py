@@ -1,103 +1,122 @@
-"""Offsets for the slots of a program in one pool (specs/lower.md, "pool").
+"""Offsets for the slots of a program, in one pool or several (specs/lower.md, "pool").
 
-Buffers whose lives overlap get disjoint bytes. The planner places buffers one by one, each at the lowest offset where
-it fits between those it conflicts with, in several orders, keeps the smallest pool, and improves on it by local
-search. Nothing here is trusted: the
-plan is proved afterwards (`assay.verify.plan`).
+    module = plan(module)                                             # one pool without a limit
+    module = plan(module, Memory((Pool("sram", limit=1 << 18), Pool("dram"))))
+    module = plan(module, Memory(io=True, planner="greedy-size"))     # inputs and outputs in the pools as well
+
+The program is a planning problem (`assay.lower.liveness.problem`); slots in the same bytes (`Step.in_place`) are one
+buffer of it. A planner answers it (`assay.lower.memory`). Nothing here is trusted: the plan is proved afterwards.
 """
 
 from __future__ import annotations
 
-import random
-from bisect import insort
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
-from assay.semantics.module import Module, Slot
-
-
-def plan(module: Module) -> Module:
-    """The module with an offset for every workspace slot of `main`, and the size of the pool."""
-    program = module.program
-    work = [s for s in program.placed("workspace")]
-    offsets, size = place(work)
-    slots = {n: replace(s, offset=offsets.get(n, s.offset)) for n, s in program.slots.items()}
-    return module.with_(main=replace(program, slots=slots, sizes={program.pools[0].name: size}))
+from assay.lower.in_place import in_place
+from assay.lower.liveness import problem
+from assay.lower.memory import plan as place
+from assay.lower.memory.symbolic import plan_symbolic
+from assay.semantics.errors import Invalid
+from assay.semantics.memory import BufferInfo, Plan, Pool, Problem
+from assay.semantics.module import Module, Program
+from assay.semantics.paths import join
+from assay.semantics.scalar import Expr
+from assay.semantics.types import ANYWHERE, VirtualDevice
 
 
-def lower_bound(slots: Iterable[Slot]) -> int:
-    """The most bytes live at once: no pool can be smaller."""
-    change: dict[int, int] = {}
-    for s in slots:
-        change[s.start] = change.get(s.start, 0) + s.nbytes
-        change[s.stop] = change.get(s.stop, 0) - s.nbytes
-    live = most = 0
-    for _, delta in sorted(change.items()):
-        live += delta
-        most = max(most, live)
-    return most
+@dataclass(frozen=True)
+class Memory:
+    """What there is to plan with: pools in order of priority, and a planner by name or as a function. With `io`, inputs
+    and outputs lie in the pools too; with `in_place`, outputs may take the bytes of operands. `time_limit` in seconds;
+    without one the planner's effort is the same everywhere.
+    """
+
+    pools: tuple[Pool, ...] = (Pool("workspace"),)
+    planner: str | Callable[[Problem], Plan] = "exact"
+    io: bool = False
+    in_place: bool = True
+    time_limit: float | None = None
 
 
-def place(slots: Sequence[Slot]) -> tuple[dict[str, int], int]:
-    """Offsets by name, and the size of the pool: the best of several orders of placement, then made better."""
-    bound = lower_bound(slots)
-    best: tuple[dict[str, int], int] = {}, -1
-    order = list(slots)
-    for key in ORDERS:
-        tried = sorted(slots, key=key)
-        found = first_fit(tried)
-        if best[1] < 0 or found[1] < best[1]:
-            best, order = found, tried
-        if best[1] <= bound:
-            return best
-    return climb(order, best, bound)
+def plan(module: Module, memory: Memory | None = None) -> Module:
+    """The module with a pool and an offset for every slot of the workspace of `main`, and the size of each pool.
+
+    Invalid: a slot's device has no pool (pool.C1), or nothing fits (memory.C7, which names the limit that would do).
+    Sizes that are expressions stay so: the program then carries the plan as a whole (`Program.plan`).
+    """
+    memory = memory or Memory()
+    program = replace((in_place(module) if memory.in_place else module).program, pools=memory.pools)
+    asked = wanted(program, memory.io)
+
+    def planner(of: Problem) -> Plan:
+        return place(of, memory.planner, time_limit=memory.time_limit)
+
+    if any(isinstance(b.nbytes, Expr) for b in asked.buffers):
+        return module.with_(main=replace(program, plan=plan_symbolic(asked, planner)))
+    made = planner(asked)
+    first = leaders(program)
+    slots = dict(program.slots)
+    for name, slot in slots.items():
+        found = made.places.get(first.get(name, name))
+        if found is not None:
+            assert isinstance(found.offset, int)
+            slots[name] = replace(slot, offset=found.offset, pool=found.pool)
+    sizes = {name: size for name, size in made.sizes.items() if isinstance(size, int)}
+    return module.with_(main=replace(program, slots=slots, sizes=sizes))
 
 
-WORK = 20_000_000
-"""How many pairs of slots `climb` may look at, so that a plan takes seconds at most."""
+def wanted(program: Program, io: bool = False) -> Problem:
+    """The planning problem of a program with pools: each slot in those of its device, slots in the same bytes as one."""
+    whole = problem(program, (*program.inputs, *program.outputs) if io else (), program.bounds)
+    devices = _devices(program)
+    first = leaders(program)
+    joined: dict[str, BufferInfo] = {}
+    for b in whole.buffers:
+        b = replace(b, pools=b.pools or _pools(program.pools, b, devices.get(b.name, ANYWHERE)))
+        head = first.get(b.name, b.name)
+        if head in joined:
+            one = joined[head]
+            b = replace(one, live=join((*one.live, *b.live)), alignment=max(one.alignment, b.alignment))
+        joined[head] = replace(b, name=head)
+    return replace(whole, buffers=tuple(joined.values()))
 
 
-def climb(order: list[Slot], best: tuple[dict[str, int], int], bound: int) -> tuple[dict[str, int], int]:
-    """Better offsets by local search: a slot at the top of the pool is placed earlier. The same on every run."""
-    rng = random.Random(0)
-    for _ in range(min(500, WORK // max(1, len(order)) ** 2)):
-        if best[1] <= bound:
-            break
-        top = [i for i, s in enumerate(order) if best[0][s.name] + s.nbytes == best[1]]
-        moved = order.copy()
-        slot = moved.pop(rng.choice(top))
-        moved.insert(rng.randrange(len(order)), slot)
-        found = first_fit(moved)
-        if found[1] <= best[1]:
-            best, order = found, moved
-    return best
+def leaders(program: Program) -> Mapping[str, str]:
+    """For each slot that lies in the bytes of another: the one whose bytes they were first."""
+    found: dict[str, str] = {}
+    for step in program.calls:
+        for k, j in step.in_place:
+            found[step.writes[k]] = found.get(step.reads[j], step.reads[j])
+    return found
 
 
-ORDERS: tuple[Callable[[Slot], tuple[float, ...]], ...] = (
-    lambda s: (-s.nbytes, s.start, s.stop),
-    lambda s: (-s.nbytes * (s.stop - s.start), s.start),
-    lambda s: (s.start, -s.nbytes),
-    lambda s: (s.start - s.stop, -s.nbytes, s.start),
-    lambda s: (-s.stop, -s.nbytes),
-)
-"""Largest first, largest area first, by time, longest first, last to die first."""
+def _devices(program: Program) -> dict[str, VirtualDevice]:
+    """Where each slot is made."""
+    return {name: s.device for s in program.calls for name in (*s.writes, *s.scratch)}
 
 
-def first_fit(slots: Iterable[Slot]) -> tuple[dict[str, int], int]:
-    """Each slot at the lowest aligned offset that is free throughout its life, in the order given."""
-    offsets: dict[str, int] = {}
-    placed: list[tuple[int, int, int, int]] = []  # offset, end, start, stop; by offset
-    size = 0
-    for s in slots:
-        at = 0
-        for low, high, start, stop in placed:
-            if start >= s.stop or s.start >= stop:
-                continue
-            if at + s.nbytes <= low:
-                break
-            at = max(at, -(-high // s.alignment) * s.alignment)
-        offsets[s.name] = at
-        if s.nbytes:
-            insort(placed, (at, at + s.nbytes, s.start, s.stop))
-        size = max(size, at + s.nbytes)
-    return offsets, size
+def _pools(pools: tuple[Pool, ...], buffer: BufferInfo, device: VirtualDevice) -> tuple[str, ...]:
+    """The pools of a device; empty if all are."""
+    usable = [p for p in pools if p.kind == "workspace" and not p.read_only]
+    found = [p for p in usable if _agree(p.device, device)]
+    if not found:
+        raise Invalid(
+            f"no pool is on {device}, where buffer {buffer.name} ({buffer.producer}) is made; there are"
+            f" {', '.join(f'{p.name} on {p.device}' for p in usable) or 'none that can be written'}",
+            label="pool.C1",
+        )
+    return () if len(found) == len(usable) else tuple(p.name for p in found)
+
+
+def _agree(pool: VirtualDevice, device: VirtualDevice) -> bool:
+    """Whether two devices may be one: what either leaves open agrees with anything."""
+    return all(
+        a == b or a == unset or b == unset
+        for a, b, unset in (
+            (pool.type, device.type, ""),
+            (pool.id, device.id, -1),
+            (pool.target, device.target, ""),
+            (pool.scope, device.scope, ""),
+        )
+    )

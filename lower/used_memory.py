@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from assay.semantics.module import Program, Step
+from assay.semantics.paths import meet
 
 
 @dataclass(frozen=True)
 class UsedMemory:
-    """Bytes of the program's inputs and outputs, and the bytes in use at each step, the step's own scratch included."""
+    """Bytes of the program's inputs and outputs, and the most bytes in use at once during each step, the step's own
+    scratch included."""
 
     io: int
     steps: tuple[int, ...]
@@ -18,27 +21,24 @@ class UsedMemory:
 
 
 def used_memory(program: Program) -> UsedMemory:
-    """Count every tensor from the step that makes it (inputs: from the first) to the last that uses it (outputs: to the
-    end). Constants are not counted: they are in nobody's workspace."""
-    first: dict[str, int] = dict.fromkeys(program.inputs, 0)
+    """Count every tensor where it is live, but an input only up to the last step that uses it. Constants are not counted:
+    they are in nobody's workspace."""
+    positions = program.positions
     last: dict[str, int] = {}
     for i, step in enumerate(program.steps):
-        for name in (*step.reads, *step.writes, *step.scratch):
-            first.setdefault(name, i)
-            last[name] = i
-    last.update(dict.fromkeys(program.outputs, len(program.steps) - 1))
-    change = [0] * (len(program.steps) + 1)
-    for name, start in first.items():
-        slot = program.slots[name]
-        if slot.place != "constant" and name in last:
-            change[start] += slot.nbytes
-            change[last[name] + 1] -= slot.nbytes
-    live, steps = 0, []
+        last.update((name, positions[i + 1]) for name in step.reads)
+    change = [0] * (positions[-1] + 1)
+    for s in program.slots.values():
+        if s.place == "constant":
+            continue
+        for start, stop in s.live if s.place != "input" else meet(s.live, ((0, last.get(s.name, 0)),)):
+            change[start] += s.nbytes
+            change[stop] -= s.nbytes
+    live = list(accumulate(change))
+    steps = tuple(max(live[positions[i] : positions[i + 1]]) for i in range(len(program.steps)))
     calls: dict[str, list[int]] = {}
-    for step, delta in zip(program.steps, change, strict=False):
-        live += delta
-        steps.append(live)
+    for step, used in zip(program.steps, steps, strict=True):
         if isinstance(step, Step):
-            calls.setdefault(step.kernel, []).append(live)
+            calls.setdefault(step.kernel, []).append(used)
     io = sum(program.slots[n].nbytes for n in (*program.inputs, *program.outputs))
-    return UsedMemory(io, tuple(steps), {k: tuple(v) for k, v in calls.items()})
+    return UsedMemory(io, steps, {k: tuple(v) for k, v in calls.items()})

@@ -1,19 +1,34 @@
 """Aliasing: which bytes a variable names (design, section 2; specs/semantics.md, "Aliasing").
 
 The one relation that every client of liveness uses. A variable of an ANF function names a list of *origins*, one for
-each tensor inside its value, left to right. An origin is what made the bytes: a parameter, a constant, or one result
-of a call. Let, tuples, projections and views pass origins on; nothing else does.
+each tensor inside its value, left to right. An origin is what made the bytes: a parameter, a constant, one result of a
+call, or one result of a choice whose branches give different ones. Let, tuples, projections, views and match-casts pass
+origins on, and so does a choice whose branches give the same; a call of a function gives those that the function gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from assay.semantics.errors import Unsupported
-from assay.semantics.graph import Call, CallTIR, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem, Var
+from assay.semantics.graph import (
+    Call,
+    CallTIR,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    Let,
+    MatchCast,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
 from assay.semantics.operator import Operator
-from assay.semantics.types import TensorType, TupleType, flatten
+from assay.semantics.types import TensorType, TupleType, flatten, same_type
+
+Look = Callable[[Expr], "tuple[Origin, ...]"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +39,7 @@ class Origin:
     index: int
     type: TensorType
     kind: str
-    """One of "parameter", "constant", "call"."""
+    """One of "parameter", "constant", "call", "choice"."""
 
 
 def bindings(function: Function) -> Iterator[tuple[Var, Expr]]:
@@ -43,39 +58,72 @@ def result(function: Function) -> Expr:
     return body
 
 
-def origins(function: Function) -> Callable[[Expr], tuple[Origin, ...]]:
+def passed(value: Expr, look: Look) -> tuple[Origin, ...] | None:
+    """The origins of a value that makes no bytes; None where something has to be run to make it.
+
+    `look` gives those of operands. Unsupported: a constant that is not in the table, a match-cast that may fail.
+    """
+    match value:
+        case Var() | GlobalVar():
+            return look(value)
+        case Tuple():
+            return tuple(o for f in value.fields for o in look(f))
+        case TupleGetItem():
+            assert isinstance(value.value.type, TupleType)
+            before = sum(len(flatten(t)) for t in value.value.type.fields[: value.index])
+            return look(value.value)[before : before + len(flatten(value.type))]
+        case Call() if isinstance(value.op, Operator) and value.op.view:
+            return look(value.args[0])
+        case MatchCast():
+            if not same_type(value.type, value.value.type):
+                raise Unsupported(
+                    f"a match-cast from {value.value.type} to {value.type}, which may fail on the run: only one to the type"
+                    " that the value has, with sizes that are known, can be planned",
+                    where=value.span,
+                    label="alias.C3",
+                )
+            return look(value.value)
+        case Constant():
+            raise Unsupported("a constant that is not in the module's table", where=value.span, label="alias.C1")
+        case _:
+            return None
+
+
+def made(name: str, call: CallTIR) -> tuple[Origin, ...]:
+    """The origins that a call makes."""
+    return tuple(Origin(name, i, t, "call") for i, t in enumerate(flatten(call.type)))
+
+
+def chosen(name: str, then: Sequence[Origin], otherwise: Sequence[Origin]) -> tuple[Origin, ...]:
+    """The origins of a choice, given those of its branches: new ones where the branches differ."""
+    return tuple(
+        a if a == b else Origin(name, i, a.type, "choice") for i, (a, b) in enumerate(zip(then, otherwise, strict=True))
+    )
+
+
+def from_outside(expr: Expr) -> tuple[Origin, ...]:
+    """The origins of a name of the module: a constant of its table."""
+    assert isinstance(expr, GlobalVar)
+    return tuple(Origin(expr.name, i, t, "constant") for i, t in enumerate(flatten(expr.type)))
+
+
+def origins(function: Function) -> Look:
     """For each operand of an ANF function of calls: its origins. Unsupported for branches and inner functions."""
     of: dict[Expr, tuple[Origin, ...]] = {
         p: tuple(Origin(p.name, i, t, "parameter") for i, t in enumerate(flatten(p.type))) for p in function.params
     }
 
     def look(expr: Expr) -> tuple[Origin, ...]:
-        if isinstance(expr, GlobalVar):
-            return tuple(Origin(expr.name, i, t, "constant") for i, t in enumerate(flatten(expr.type)))
-        return of[expr]
+        return from_outside(expr) if isinstance(expr, GlobalVar) else of[expr]
 
     for var, value in bindings(function):
-        match value:
-            case Var() | GlobalVar():
-                found = look(value)
-            case Tuple():
-                found = tuple(o for f in value.fields for o in look(f))
-            case TupleGetItem():
-                assert isinstance(value.value.type, TupleType)
-                before = sum(len(flatten(t)) for t in value.value.type.fields[: value.index])
-                found = look(value.value)[before : before + len(flatten(value.type))]
-            case Call() if isinstance(value.op, Operator) and value.op.view:
-                found = look(value.args[0])
-            case CallTIR():
-                found = tuple(Origin(var.name, i, t, "call") for i, t in enumerate(flatten(value.type)))
-            case Constant():
-                raise Unsupported("a constant that is not in the module's table", where=value.span, label="alias.C1")
-            case _:
-                raise Unsupported(
-                    f"{type(value).__name__.lower()} in {var.name}: only straight-line calls of tensor functions can be"
-                    " planned",
-                    where=value.span,
-                    label="alias.C2",
-                )
+        found = made(var.name, value) if isinstance(value, CallTIR) else passed(value, look)
+        if found is None:
+            raise Unsupported(
+                f"{type(value).__name__.lower()} in {var.name}: only straight-line calls of tensor functions can be"
+                " reordered",
+                where=value.span,
+                label="alias.C2",
+            )
         of[var] = found
     return look

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,34 @@ class Unpredictable(AssayError):
 
 
 class Trap(AssayError):
-    """The run failed as the rules say. `kind` is one of the names listed in specs/semantics.md, "Traps"."""
+    """The run failed as the rules say. `kind` is one of the names listed in specs/semantics.md, "Traps".
+
+    The message is made of parts, which are kept: `what` is wrong, the `iteration` (each loop variable around with its
+    value, outermost first), and what would have been `right`. `buffer` and `index` are those that it is about, "" and
+    None where there are none.
+    """
 
     def __init__(
-        self, kind: str, message: str, *, where: Span | str | None = None, label: str = ""
+        self,
+        kind: str,
+        what: str,
+        *,
+        right: str = "",
+        buffer: str = "",
+        index: tuple[int, ...] | None = None,
+        iteration: tuple[tuple[str, int], ...] = (),
+        where: Span | str | None = None,
+        label: str = "",
     ) -> None:
-        super().__init__(message, where=where, label=label)
-        self.kind = kind
+        loops = f", in iteration {', '.join(f'{v}={n}' for v, n in iteration)}" if iteration else ""
+        super().__init__(f"{what}{loops}{f'; {right}' if right else ''}", where=where, label=label)
+        self.kind, self.what, self.right = kind, what, right
+        self.buffer, self.index, self.iteration = buffer, index, iteration
+
+    def but(self, **parts: Any) -> Trap:
+        """The same trap with other parts: `what`, `iteration`, `where` and so on, by name."""
+        names = ("kind", "what", "right", "buffer", "index", "iteration", "where", "label")
+        return Trap(**{n: getattr(self, n) for n in names} | parts)
 
     def __str__(self) -> str:
         return f"trap ({self.kind}): {super().__str__()}"

@@ -94,8 +94,8 @@ class Place:
 class Plan:
     """The place of every buffer, the size of every pool in bytes, and what the planner says of it.
 
-    `optimal` is a claim that no plan needs less in the first pool that holds anything; `bound` a size that its planner
-    says no plan can go below there. Neither is trusted by anybody.
+    `bound` is a size of the first pool that holds anything: its planner says that no plan with the same buffers there
+    needs less. `optimal` says that this plan needs no more. Neither is trusted by anybody.
     """
 
     places: Mapping[str, Place]

@@ -6,7 +6,7 @@ that they share. Modules are values: a pass returns a new one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
@@ -15,7 +15,8 @@ import numpy as np
 
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Function
-from assay.semantics.memory import Interval, Pool
+from assay.semantics.memory import Bounds, Interval, Plan, Pool
+from assay.semantics.scalar import Dim, Var
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ANYWHERE, DataDef, TensorType, VirtualDevice
 
@@ -56,13 +57,30 @@ class Slot:
     def nbytes(self) -> int:
         return self.type.nbytes
 
+    @property
+    def is_pooled(self) -> bool:
+        """Whether it lies in a pool of the program: neither in memory of the caller nor in the constant table."""
+        match self.place:
+            case "workspace":
+                return True
+            case "constant":
+                return bool(self.pool)
+            case "input" | "output":
+                return self.offset is not None
+
+    def is_live(self, position: int) -> bool:
+        return any(start <= position < stop for start, stop in self.live)
+
 
 @dataclass(frozen=True)
 class Step:
     """A call of a tensor function on slots, in the order of its parameters; `scratch` backs its allocations.
 
     `device` is where the call runs, as far as somebody has said (rule M8). `phases` is the number of positions that it
-    takes: those of the tensor function (`assay.semantics.tensor.phases`), or 1 where nothing needs them.
+    takes: those of the tensor function (`assay.semantics.tensor.phases`), or 1 where nothing needs them. `in_place` are
+    pairs (number of a written slot, number of a read one): the two lie in the same bytes. `scalars` are its scalar
+    arguments, `dims` what the symbols in the shapes of its parameters are here, both over the symbols in the program's
+    types.
     """
 
     kernel: str
@@ -72,6 +90,9 @@ class Step:
     span: Span | None = None
     device: VirtualDevice = ANYWHERE
     phases: int = 1
+    in_place: tuple[tuple[int, int], ...] = ()
+    scalars: tuple[Dim, ...] = ()
+    dims: tuple[tuple[Var, Dim], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,11 +123,47 @@ class Branch:
         return 1
 
 
+Event: TypeAlias = tuple[Literal["step", "if", "else", "end"], int]
+
+
+def flow(steps: Sequence[Step | Branch]) -> Iterator[Event]:
+    """The text of a program with its nesting: each step, and of each branch where its arms begin and where they end,
+    with its index. Branches must be nested."""
+    inner: list[tuple[int, int, bool]] = []
+    for i in range(len(steps) + 1):
+        while inner:
+            branch, until, taken = inner[-1]
+            if until != i:
+                break
+            inner.pop()
+            if taken:
+                yield "else", branch
+                inner.append((branch, _branch(steps, branch).end, False))
+            else:
+                yield "end", branch
+        if i == len(steps):
+            break
+        step = steps[i]
+        if isinstance(step, Branch):
+            yield "if", i
+            inner.append((i, step.then, True))
+        else:
+            yield "step", i
+
+
+def _branch(steps: Sequence[Step | Branch], index: int) -> Branch:
+    found = steps[index]
+    assert isinstance(found, Branch)
+    return found
+
+
 @dataclass(frozen=True)
 class Program:
     """Steps over slots: what runs, in which order, in which memory. Interpreted by `assay.interp.machine`.
 
-    `pools` are the memories in which slots are placed, `sizes` their bytes once that is decided.
+    `pools` are the memories in which slots are placed, `sizes` their bytes once that is decided. Where sizes are
+    expressions over symbols, so are the places: `plan` has them all, `limits` the least and greatest values of symbols.
+    `assay.semantics.instance` gives the program in numbers.
     """
 
     slots: Mapping[str, Slot]
@@ -115,6 +172,13 @@ class Program:
     outputs: tuple[str, ...]
     pools: tuple[Pool, ...] = (Pool("workspace"),)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    plan: Plan | None = None
+    limits: tuple[tuple[Var, int, int | None], ...] = ()
+
+    @property
+    def bounds(self) -> Bounds:
+        """What is known of symbols in sizes: the least and the greatest value."""
+        return {v: (low, high) for v, low, high in self.limits}
 
     @property
     def calls(self) -> list[Step]:
@@ -148,6 +212,12 @@ class Program:
     def placed(self, place: str) -> list[Slot]:
         """The slots of one place, in the order of the table."""
         return [s for s in self.slots.values() if s.place == place]
+
+    @property
+    def pooled(self) -> list[Slot]:
+        """The slots that lie in its pools, in the order of the table."""
+        planned = self.plan.places if self.plan is not None else {}
+        return [s for s in self.slots.values() if s.is_pooled or s.name in planned]
 
 
 Definition: TypeAlias = Function | PrimFunc | Program | DataDef

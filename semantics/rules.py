@@ -7,15 +7,17 @@ every type anew and compares: an annotation is checked, never believed (rule M4)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
 from assay.semantics.graph.rules import broken_rules, check_data
+from assay.semantics.instance import shape_in
 from assay.semantics.module import Branch, Module, Program
+from assay.semantics.ops.sizes import same_size
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import activation, called, callee
+from assay.semantics.tensor.phases import phases
 from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.types import DataDef
 
@@ -53,6 +55,7 @@ def broken(module: Module) -> Iterator[Invalid]:
 def check_program(program: Program, module: Module) -> None:
     """Every step calls a known tensor function on known slots of the right dtype and size; choices are nested."""
     _check_choices(program)
+    _check_pools(program)
     for name in (*program.inputs, *program.outputs):
         if name not in program.slots:
             raise Invalid(f"no slot {name}", label="program.C1")
@@ -60,6 +63,14 @@ def check_program(program: Program, module: Module) -> None:
         if isinstance(step, Branch):
             continue
         kernel = module.kernel(step.kernel)
+        if step.phases not in (1, phases(kernel).count):
+            count = phases(kernel).count
+            raise Invalid(
+                f"step {i} ({step.kernel}) has {step.phases} phases, its kernel {count}", where=step.span, label="program.C9"
+            )
+        for k, j in step.in_place:
+            if not (0 <= k < len(step.writes) and 0 <= j < len(step.reads)):
+                raise Invalid(f"step {i} ({step.kernel}) has no output {k} or no input {j}", where=step.span, label="program.C10")
         allocated = kernel.allocations
         wanted = [*kernel.params, *allocated]
         given = [*step.reads, *step.writes, *step.scratch]
@@ -74,13 +85,25 @@ def check_program(program: Program, module: Module) -> None:
             slot = program.slots.get(name)
             if slot is None:
                 raise Invalid(f"step {i} uses an unknown slot {name}", where=step.span, label="program.C1")
-            same_size = prod(slot.type.static_shape) == prod(buffer.static_shape)
-            if slot.type.dtype is not buffer.dtype or not same_size:
+            if slot.type.dtype is not buffer.dtype or not same_size(slot.type.shape, shape_in(step, kernel, buffer)):
                 raise Invalid(f"step {i}: {buffer} is given slot {name}: {slot.type}", where=step.span, label="program.C3")
             if name in step.writes and slot.place in ("input", "constant"):
                 raise Invalid(f"step {i} writes {slot.place} {name}", where=step.span, label="program.C4")
             if name in step.scratch and slot.place != "workspace":
                 raise Invalid(f"step {i} uses {slot.place} {name} as scratch", where=step.span, label="program.C4")
+
+
+def _check_pools(program: Program) -> None:
+    """Pools have names of their own, and one is for the workspace; every slot lies in one that is there."""
+    names = [p.name for p in program.pools]
+    if len(set(names)) < len(names) or all(p.kind == "constant" for p in program.pools):
+        what = f"the pools are {', '.join(names) or 'none'}: there must be one for the workspace, and no two of a name"
+        raise Invalid(what, label="program.C8")
+    for slot in program.slots.values():
+        program.pool_of(slot)
+    for name in program.sizes:
+        if name not in names:
+            raise Invalid(f"a size is given to {name}, which is no pool of the program", label="program.C8")
 
 
 def _check_choices(program: Program) -> None:

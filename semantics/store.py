@@ -52,7 +52,7 @@ _CLASSES: dict[str, type] = {
     )},
     **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step, module.Branch)},
     "errors.Span": Span,
-    "memory.Pool": memory.Pool,
+    **{f"memory.{c.__name__}": c for c in (memory.Pool, memory.Place, memory.Plan)},
 }  # fmt: skip
 _NAMES = {c: n for n, c in _CLASSES.items()}
 

@@ -11,7 +11,6 @@ import pytest
 from assay.interp import graph, machine, tensor, vector
 from assay.lower.anf import to_anf
 from assay.lower.pipeline import passes
-from assay.lower.pool import lower_bound
 from assay.semantics.alias import origins
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT64, size_in_bytes
 from assay.semantics.errors import Invalid, Trap, Unsupported
@@ -32,16 +31,18 @@ from assay.semantics.graph import (
     get,
     if_,
     let,
+    print_,
     tuple_of,
     var,
 )
+from assay.semantics.memory import conflicts, lower_bound, overlap
 from assay.semantics.module import Module, Program
 from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, loops, store
-from assay.semantics.types import FuncType, TensorType, VirtualDevice
+from assay.semantics.types import FuncType, TensorType, TupleType, VirtualDevice
 from assay.verify.anf import check_anf
-from assay.verify.plan import check_pool, neighbours
+from assay.verify.plan import as_problem, check_pool
 
 F = TensorType((2, 3), FLOAT32)
 B = TensorType((), BOOL)
@@ -185,11 +186,11 @@ def test_reshapes_are_no_steps() -> None:
 
 @pytest.mark.row("A23")
 def test_what_a_stage_cannot_handle_is_refused_by_name() -> None:
-    x, c = var("x", F), var("c", B)
-    module = main(x, c, body=if_(c, call("exp", x), x))
-    with pytest.raises(Unsupported, match="if in") as refused:
+    x = var("x", F)
+    module = main(x, body=let(var("p", TupleType(())), print_(x), call("exp", x)))
+    with pytest.raises(Unsupported, match="print.* in p: a plan has") as refused:
         lowered(module)
-    assert refused.value.label == "alias.C2"
+    assert refused.value.label == "liveness.C2"
     symbolic = var("x", TensorType((Symbol("n"), 3), FLOAT32))
     with pytest.raises(Unsupported, match="sizes must be known") as refused:
         lowered(main(symbolic, body=call("exp", symbolic)))
@@ -215,12 +216,17 @@ def test_lives_are_per_call_and_by_use_and_include_the_kernels_buffers() -> None
     calls = [s for s in program.steps if s.kernel == "negative"]
     assert len(calls) == 4 and len({s.writes for s in calls}) == 4
     work = {s.name: s for s in program.placed("workspace")}
-    for a, b in pairwise(program.steps):
+    at = program.positions
+    for i, (a, b) in enumerate(pairwise(program.steps)):
         for name in set(a.writes) & work.keys():
-            assert (work[name].start, work[name].stop) == (program.steps.index(a), program.steps.index(b) + 1)
-    (conv,) = [s for s in program.steps if s.scratch]
-    for name in conv.scratch:
-        assert work[name].stop - work[name].start == 1 and work[name].offset is not None
+            # from the phase that first writes it until after the next step has read it
+            assert work[name].live == ((at[i + 1] - 1, at[i + 1] + b.phases),) or b.phases > 1
+    (conv,) = [i for i, s in enumerate(program.steps) if s.scratch]
+    for name in program.steps[conv].scratch:
+        assert at[conv] <= work[name].start < work[name].stop <= at[conv + 1] and work[name].offset is not None
+    # the kernel has padded what it reads before it writes anything
+    (padded,) = program.steps[conv].scratch
+    assert work[program.steps[conv].reads[0]].stop == work[padded].stop - 1 == at[conv] + 1
 
 
 @pytest.mark.row("U10", "U22")
@@ -231,8 +237,9 @@ def test_pressure_conflicts_and_savings_can_be_read_out() -> None:
     assert lower_bound(work) == max(at)
     apart = sum(s.nbytes for s in work)
     assert max(at) <= (planned.program.workspace_bytes or 0) < apart
-    for a, b in neighbours(work):
-        assert a.start < b.stop and b.start < a.stop, "a pair of neighbours is live at one time"
+    buffers = as_problem(planned.program)[0].buffers
+    assert {b.name for pair in conflicts(buffers) for b in pair} <= {s.name for s in work}
+    assert all(overlap(a.live, b.live) for a, b in conflicts(buffers))
     assert check_pool(planned)[0].holds
 
 

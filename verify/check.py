@@ -20,6 +20,7 @@ from assay.interp.graph import evaluate
 from assay.lower.c import CSource, emit
 from assay.lower.onnx_import import import_onnx
 from assay.lower.pipeline import Pass, passes
+from assay.lower.pool import Memory
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.verify.compare import Comparison, check_c
@@ -76,6 +77,7 @@ class Lowering:
     changed: Mapping[str, Pass] = field(default_factory=dict)
     emitter: Callable[..., CSource] = emit
     source: str = ""
+    memory: Memory | None = None
     tensors: dict[str, Expr] = field(default_factory=dict)
 
     def module(self, stage: str, before: Module | None) -> Module:
@@ -85,7 +87,7 @@ class Lowering:
                 self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
             )
             return self.changed["import"](imported) if "import" in self.changed else imported
-        return {**passes(vector.run), **self.changed}[stage](before)
+        return {**passes(vector.run, self.memory), **self.changed}[stage](before)
 
     def c_source(self, module: Module) -> CSource:
         return self.emitter(module, self.name)

@@ -1,4 +1,4 @@
-"""The command line: `assay check`, `run`, `build`, `verify`, `prove` (specs/verify.md, "Command line").
+"""The command line: `assay check`, `run`, `build`, `verify`, `prove`, `plan` (specs/verify.md, "Command line").
 
 Exit codes: 0 holds, 1 something does not hold (the line says what), 2 the input cannot be used, 3 a fault in Assay;
 `prove` adds 4, something is unknown.
@@ -24,14 +24,21 @@ from rich.text import Text
 
 from assay.interp import graph
 from assay.interp.graph import evaluate
+from assay.lower.anf import to_anf
 from assay.lower.c import Interface, emit
+from assay.lower.legalize import legalize
+from assay.lower.memory import PLANNERS
 from assay.lower.onnx_import import import_onnx, load_model
+from assay.lower.pool import Memory
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap
 from assay.semantics.text.module_text import show as show_module
 from assay.verify import certificate
 from assay.verify.backends import backend as find_backend
 from assay.verify.check import Check, Judged, Line, Lowering
 from assay.verify.inputs import complete, load, save
+from assay.verify.plan_command import Request, parse_pools, plan_file
+from assay.verify.report.collect import collect
+from assay.verify.report.write import require_place, write as write_report
 from assay.verify.symbolic.command import prove_module
 from assay.verify.text_run import TextRun, is_text, lines, load_externs, load_text, run_text
 
@@ -47,6 +54,9 @@ Dims = Annotated[list[str], typer.Option("--dim", metavar="NAME=N", help="the va
 Inputs = Annotated[Path | None, typer.Option("--inputs", metavar="IN.npz", help="inputs by name; the others are random")]
 Seed = Annotated[int, typer.Option("--seed", help="fixes the inputs that are not given, and the checks' random data", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
+Pools = Annotated[str, typer.Option("--pools", metavar="NAME[=LIMIT],...", help="the pools, the most wanted first; by default one without a limit", show_default=False)]
+Planner = Annotated[str, typer.Option("--planner", help="greedy-size, greedy-conflicts, first-fit, hill-climb or exact")]
+InPools = Annotated[bool, typer.Option("--io-in-pools", help="inputs and outputs lie in the pools too")]
 
 
 @app.command()
@@ -56,18 +66,26 @@ def check(
     expected: Annotated[Path | None, typer.Option("--expected", metavar="OUT.npz", help="also judge these outputs")] = None,
     inputs: Inputs = None,
     dim: Dims = [],
+    pools: Pools = "",
+    planner: Planner = "exact",
+    io_in_pools: InPools = False,
     seed: Seed = 0,
+    report: Annotated[Path | None, typer.Option("--report", metavar="DIR", help="write a page with the stages and the memory map, DIR/index.html")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Lower MODEL to C stage by stage, check every stage, prove the memory plan, run and compare."""
+    if report is not None:
+        require_place(report)
     for name in backend:
         find_backend(name)
     proto = load_model(model)
     judged = [Judged("expected", outputs=load(expected))] if expected else []
     judged += [Judged(name, model=proto) for name in backend]
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name)
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name, memory=memory_of(pools, planner, io_in_pools))
     run = Check(lowering, load(inputs) if inputs else {}, seed, judged)
-    _, holds = show(run.lines(), run, as_json, str(model), seed)
+    lines, holds = show(run.lines(), run, as_json, str(model), seed)
+    if report is not None:
+        write_report(report, collect(model.name, seed, lines, run.modules))
     raise typer.Exit(0 if holds else 1)
 
 
@@ -112,6 +130,9 @@ def build(
     dim: Dims = [],
     interface: Annotated[Interface, typer.Option("--interface", help="how the C entry and its kernels are called")] = Interface.UNPACKED,
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="where steps run that name no device; its hooks are called", show_default=False)] = "",
+    pools: Pools = "",
+    planner: Planner = "exact",
+    io_in_pools: InPools = False,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -119,7 +140,7 @@ def build(
     certificate.require_writable(output)
     proto = load_model(model)
     emitter = partial(emit, interface=interface, device=device)
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name)
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools))
     run = Check(lowering, load(inputs) if inputs else {}, seed)
     lines, holds = show(run.lines(), run, as_json, str(model), seed)
     if holds:
@@ -141,13 +162,38 @@ def verify(
 
 @app.command()
 def prove(
-    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="a module as text", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a module as text, FILE.py, or MODEL.onnx: its kernels", show_default=False)],
     function: Annotated[str | None, typer.Option("--function", help="the tensor function; else all of them")] = None,
     bound: Annotated[list[str], typer.Option("--bound", metavar="NAME=LEAST..MOST", help="the values of a size, such as n=1..")] = [],
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="where the queries are kept", show_default=False)] = None,
+    dim: Dims = [],
 ) -> None:
-    """Prove tensor functions of FILE.py for all sizes: bounds, races, initialisation. Exit code 4: something is unknown."""
-    raise typer.Exit(prove_module(load_text(file), function, bound, out, Console()))
+    """Prove tensor functions of FILE for all sizes: bounds, races, initialisation. Exit code 4: something is unknown."""
+    if is_text(file):
+        if dim:
+            raise Invalid("--dim is for MODEL.onnx; what is known of the sizes of a text is said by --bound", label="cli.C3")
+        module = load_text(file)
+    else:
+        module = legalize(to_anf(import_onnx(load_model(file), evaluate=evaluate, dims=parse_dims(dim), source=file.name)))
+    raise typer.Exit(prove_module(module, function, bound, out, Console()))
+
+
+@app.command("plan")
+def plan_buffers(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="buffers: id, lower, upper, size; and alignment, gaps, offset, pool", show_default=False)],
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT.csv", help="where the offsets go", show_default=False)] = None,
+    capacity: Annotated[int | None, typer.Option("--capacity", metavar="N", help="the bytes that the first pool may need; exit code 1 if it needs more", show_default=False)] = None,
+    pools: Pools = "",
+    planner: Planner = "exact",
+    alignment: Annotated[int, typer.Option("--alignment", metavar="N", help="every offset is a multiple of it")] = 1,
+    time_limit: Annotated[float, typer.Option("--time-limit", metavar="S", help="seconds after which the best plan so far is taken")] = 60.0,
+    seed: Annotated[int, typer.Option("--seed", help="fixes what is random", min=0)] = 0,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="MAP.svg", help="where a picture of the plan goes", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Place the buffers of FILE.csv in memory, and prove the plan."""
+    request = Request(file, output, capacity, pools, planner, alignment, time_limit, seed, plot)
+    raise typer.Exit(plan_file(request, Console(), as_json))
 
 
 def show_text_run(done: TextRun, output: Path | None) -> None:
@@ -169,6 +215,13 @@ def parse_dims(given: Iterable[str]) -> dict[str, int]:
             raise Invalid(f"--dim takes NAME=N, such as N=4, not {text!r}", label="cli.C1")
         dims[name] = int(number)
     return dims
+
+
+def memory_of(pools: str, planner: str, io: bool) -> Memory:
+    """What there is to plan with."""
+    if planner not in PLANNERS:
+        raise Invalid(f"there is no planner {planner!r}; there are {', '.join(PLANNERS)}", label="memory.C8")
+    return Memory(parse_pools(pools) if pools else Memory().pools, planner, io)
 
 
 def c_name(model: Path) -> str:

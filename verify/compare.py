@@ -87,14 +87,14 @@ class Comparison:
     def run(self) -> tuple[str, Evidence]:
         """Machine against C, bit for bit after every step; both against the bounds."""
         program = self.planned.program
-        digests: list[list[bytes]] = []
+        digests: dict[int, list[bytes]] = {}
 
         wrong: str | None = None
 
         def record(index: int, step: Step, arrays: Mapping[str, Array]) -> None:
             nonlocal wrong
             self.progress(index + 1, len(program.steps))
-            digests.append([_digest(arrays[n], program.slots[n].type.dtype) for n in step.writes])
+            digests[index] = [_digest(arrays[n], program.slots[n].type.dtype) for n in step.writes]
             if wrong is None:
                 kernel = self.planned.kernel(step.kernel)
                 reads, writes = [arrays[n] for n in step.reads], [arrays[n] for n in step.writes]
@@ -120,7 +120,7 @@ class Comparison:
         wrong = self.first_outside(self.outputs)
         if wrong is not None:
             return "", refuted("tested", f"planned program: {wrong}")
-        said = f"C bit for bit the machine's after each of {plural(len(program.steps), 'step')}, each within its operator's bounds"
+        said = f"C bit for bit the machine's after each of {plural(len(digests), 'step')}, each within its operator's bounds"
         native = self.native.run(self.inputs)
         if is_transcendental(self.planned):
             wrong = self.first_outside({self.names[s]: native[s] for s in program.outputs})
@@ -141,15 +141,21 @@ class Comparison:
             if own.kind == found.kind:
                 raise Invalid(f"the model traps on these inputs, give others with --inputs: {own}", label="input.C7") from None
 
-    def compare_c(self, digests: list[list[bytes]], by_slot: Mapping[str, Array]) -> str | None:
-        """Where the C program first differs from the machine, if it does."""
+    def compare_c(self, digests: Mapping[int, list[bytes]], by_slot: Mapping[str, Array]) -> str | None:
+        """Where the C program first differs from the machine, if it does: in the steps that it takes, or in the bytes
+        that one has left. `digests` are of what each step has written, in the order in which the machine took them."""
         program = self.planned.program
         compiled = compile_c(self.c, reproducible=True, trace=True)
         first: list[str] = []
+        path = iter(digests)
 
         def compare(index: int, look: Look) -> None:
             step = program.steps[index]
-            for name, digest in zip(step.writes, digests[index], strict=True):
+            assert isinstance(step, Step)
+            if index != (expected := next(path, None)) and not first:
+                there = "has ended" if expected is None else f"takes {describe(program.steps[expected], expected)}"
+                first.append(f"C takes {describe(step, index)} where the machine {there}")
+            for name, digest in zip(step.writes, () if first else digests[index], strict=not first):
                 if not first and _digest(look(program.slots[name]), program.slots[name].type.dtype) != digest:
                     first.append(f"C differs from the machine in buffer {name}, written by {describe(step, index)}")
 
@@ -157,6 +163,8 @@ class Comparison:
             got = compiled.run(self.inputs, on_step=compare)
         except Trap as trap:
             return f"the C program does not run: {trap}"
+        if (left := next(path, None)) is not None and not first:
+            first.append(f"C has ended where the machine takes {describe(program.steps[left], left)}")
         if first:
             return first[0]
         for slot in program.outputs:

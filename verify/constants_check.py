@@ -15,12 +15,13 @@ from assay.interp import vector
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, Let, show_head
+from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
 from assay.semantics.module import Module, Slot
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
 from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.memory import prove_plan
 from assay.verify.numbering import Numbered, Table, failures, number_function
-from assay.verify.plan import prove
 
 Array = np.ndarray[Any, Any]
 
@@ -54,9 +55,13 @@ def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
         if failures(one, source, table) != failures(two, target, table):
             return refuted("proved", "a call that can trap is dropped, added or moved"), ""
     slots, size = table_slots(target)
-    placed, text = prove(slots, size, "constants")
-    if not placed.holds:
-        return placed, text
+    table_pool = Pool("constants", "constant", alignment=ALIGNMENT, read_only=True)
+    buffers = tuple(BufferInfo(s.name, s.nbytes, s.live, s.alignment, "constant", producer=s.producer) for s in slots)
+    places = {s.name: Place(table_pool.name, s.offset) for s in slots if s.offset is not None}
+    proof = prove_plan(Problem(buffers, (table_pool,)), Plan(places, {table_pool.name: size}))
+    text = proof.queries.get("pool0", "")
+    if not proof.evidence.holds:
+        return proof.evidence, text
     return proved(f"same value for every input; z3: no two of {len(slots)} constants share a byte"), text
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp import tensor, vector
+from assay.interp.values import Event
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.dtypes import dtype
@@ -38,7 +39,7 @@ Progress = Callable[[int, int], None]
 
 def check_legalize(source: Module, target: Module, seed: int = 0, progress: Progress = lambda i, n: None) -> Evidence:
     """Both halves, for every graph function of the module."""
-    calling = [n for n, d in source.kernels.items() if called(d) and n in target.kernels and not called(target.kernel(n))]
+    calling = [n for n, d in source.kernels.items() if _calls(d) and n in target.kernels and not _calls(target.kernel(n))]
     changed = changed_beside(source.with_(**{n: target.kernel(n) for n in calling}), target)
     if changed:
         return refuted("checked", changed)
@@ -76,8 +77,24 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
     return tested(f"{len(samples)} kernels within their operator's bounds, {exact} of them bit for bit")
 
 
+def _calls(func: PrimFunc) -> bool:
+    """Whether a function calls a tensor function; calls of externs stay."""
+    return any(not c.extern for c in called(func))
+
+
+def _turned(*args: Any) -> int:
+    """Stands in for an extern: what it may change becomes the same in the opposite order."""
+    for a in args:
+        if isinstance(a, np.ndarray) and a.flags.writeable:
+            a[...] = a.reshape(-1)[::-1].reshape(a.shape).copy()
+    return 1
+
+
 def _written_out(before: PrimFunc, after: PrimFunc, module: Module, seed: int) -> str | None:
-    """Why a tensor function differs from itself with calls, if it does: both are run on random operands."""
+    """Why a tensor function differs from itself with calls, if it does: both are run on random operands.
+
+    Each extern is some function here; both must call the same ones on the same values in the same order.
+    """
     if [repr(b) for b in before.params] != [repr(b) for b in after.params] or len(before.outputs) != len(after.outputs):
         return "takes other buffers"
     rng = np.random.default_rng(seed)
@@ -85,13 +102,20 @@ def _written_out(before: PrimFunc, after: PrimFunc, module: Module, seed: int) -
     operands = [(4 * rng.random([evaluate_dim(d, dims) for d in b.shape])).astype(b.dtype.numpy) for b in before.inputs]
     scalars = [v.dtype.numpy.type(dims.get(v, int(rng.integers(1, 6)))) for v in before.scalars]
 
+    externs = {c.function: _turned for f in (*module.kernels.values(), after) for c in called(f) if c.extern}
+
     def outcome(func: PrimFunc) -> Any:
+        trace: list[Event] = []
+        known: dict[str, Any] = {"scalars": scalars, "functions": module.kernels, "externs": externs, "trace": trace}
         try:
-            return [a.tobytes() for a in tensor.run(func, operands, scalars=scalars, functions=module.kernels, limit=LONGEST)]
+            made = tensor.run(func, operands, limit=LONGEST, **known)
         except Trap as trap:
             return trap.kind
         except tensor.Unfinished:
-            return [a.tobytes() for a in vector.run(func, operands, scalars=scalars, functions=module.kernels)]
+            trace.clear()
+            made = vector.run(func, operands, **known)
+        events = [(e.name, [v if isinstance(v, str) else np.asarray(v).tobytes() for v in e.values]) for e in trace]
+        return [a.tobytes() for a in made], events
 
     return None if outcome(before) == outcome(after) else "gives something else"
 

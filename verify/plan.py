@@ -1,210 +1,269 @@
-"""Memory plans: the sweep that defines a good one, and the z3 proof (specs/verify.md, "pool").
+"""Memory plans of programs: the sweep that defines a good one, and the proof (specs/verify.md, "pool").
 
-A plan is good if, at every step, no two live slots share a byte, each is aligned, and each lies inside the pool.
-`sweep` checks it over the executed steps, byte by byte, with the last writer of every byte. `query` states it as one
-SMT-LIB text over neighbours: slots live at one time, sorted by offset, can only overlap if two adjacent ones do, so
-only adjacent pairs need a goal. z3 (5 or newer) decides it; the text is kept so that another solver can.
+A plan is good if every byte that is read, on every path and at every phase, was last written by the buffer that is read.
+`sweep` runs the steps on bytes that know this, and looks at nothing else. `check_pool` has z3 prove the same in another
+way (`assay.verify.memory`): no two buffers that are live at one position share a byte, and lives are long enough.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import z3
 
-from assay.semantics.errors import Crash
-from assay.semantics.module import Module, Program, Slot
-from assay.verify.evidence import Evidence, checked, proved, refuted
+from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Problem, overlap
+from assay.semantics.module import Branch, Module, Program, Step, flow
+from assay.semantics.paths import Intervals, join
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.phases import phases
+from assay.verify.evidence import Evidence, checked, refuted
+from assay.verify.in_place_check import check_kernel
+from assay.verify.lives_check import check_lives
+from assay.verify.memory import prove_plan
 from assay.verify.program_check import describe
 
-RLIMIT = 2_000_000_000
-"""z3's resource limit for one query: deterministic, unlike a time limit. Reaching it is "unknown", never a pass."""
+Array: TypeAlias = np.ndarray[Any, Any]
+
+Memory: TypeAlias = tuple[str, str]
+Left: TypeAlias = Mapping[Memory, tuple[int, Array]]
+"""For each memory that an arm has changed, a range around all that it changed: where it begins, and its owners."""
+
+NOBODY, DIFFERS = -1, -2
+"""Owners of bytes that nothing has written, and of those that depend on the path."""
 
 
-def lives(program: Program) -> dict[str, tuple[int, int]]:
-    """First and last use of each slot, recomputed from the steps; inputs from entry, outputs to exit."""
-    found: dict[str, tuple[int, int]] = {}
-    for i, step in enumerate(program.steps):
-        for name in (*step.reads, *step.writes, *step.scratch):
-            first, _ = found.get(name, (i, i))
-            found[name] = first, i + 1
-    end = len(program.steps)
-    for name in program.inputs:
-        found[name] = 0, end
-    for name in program.outputs:
-        found[name] = found.get(name, (0, 0))[0], end
+@dataclass
+class _Owners:
+    """Who wrote each byte of each pool last; what an arm has changed can be taken back."""
+
+    owner: Mapping[Memory, Array]
+    changes: list[list[tuple[Memory, slice, Array]]] = field(default_factory=list)
+
+    def set(self, memory: Memory, where: slice, owners: int | Array) -> None:
+        if self.changes:
+            self.changes[-1].append((memory, where, self.owner[memory][where].copy()))
+        self.owner[memory][where] = owners
+
+    def leave(self) -> Left:
+        """Back to where the arm began; what it has left."""
+        changed = self.changes.pop()
+        left = {}
+        for memory in dict.fromkeys(m for m, _, _ in changed):
+            ranges = [w for m, w, _ in changed if m == memory]
+            first, last = min(w.start for w in ranges), max(w.stop for w in ranges)
+            left[memory] = first, self.owner[memory][first:last].copy()
+        for memory, where, before in reversed(changed):
+            self.owner[memory][where] = before
+        return left
+
+    def join(self, then: Left, otherwise: Left) -> None:
+        """Both arms have been left: where their owners differ, nobody can rely on one."""
+        for memory in {**then, **otherwise}:
+            arms = [arm[memory] for arm in (then, otherwise) if memory in arm]
+            first, last = min(at for at, _ in arms), max(at + len(owners) for at, owners in arms)
+            ends = []
+            for arm in (then, otherwise):
+                end = self.owner[memory][first:last].copy()
+                if memory in arm:
+                    at, owners = arm[memory]
+                    end[at - first : at - first + len(owners)] = owners
+                ends.append(end)
+            self.set(memory, slice(first, last), np.where(ends[0] == ends[1], ends[0], DIFFERS))
+
+
+class _Sweep:
+    def __init__(self, program: Program, kernels: Mapping[str, PrimFunc]) -> None:
+        self.program, self.kernels = program, kernels
+        # an output of the caller has memory of its own, of which one byte stands for all
+        sizes = {("pool", p.name): program.sizes.get(p.name, 0) for p in program.pools}
+        self.places: dict[str, tuple[int, Memory, slice]] = {}
+        for i, s in enumerate((*program.pooled, *program.placed("output"))):
+            if s.is_pooled:
+                assert s.offset is not None
+                self.places[s.name] = i, ("pool", program.pool_of(s).name), slice(s.offset, s.offset + s.nbytes)
+            else:
+                sizes["own", s.name] = min(s.nbytes, 1)
+                self.places[s.name] = i, ("own", s.name), slice(0, sizes["own", s.name])
+        self.names = {number: name for name, (number, _, _) in self.places.items()}
+        self.owners = _Owners({memory: np.full(size, NOBODY, np.int32) for memory, size in sizes.items()})
+        self.arms: list[Left] = []
+
+    def run(self) -> str | None:
+        """What is wrong, if anything."""
+        program = self.program
+        for name in (*(s.name for s in program.placed("constant")), *program.inputs):
+            self.write(name)
+        for what, i in flow(program.steps):
+            step = program.steps[i]
+            wrong = self.step(step, i) if isinstance(step, Step) else self.branch(what, step, i)
+            if wrong is not None:
+                return wrong
+        for name in program.outputs:
+            if (wrong := self.wrong(name)) is not None:
+                return f"{wrong} at the exit, where it is an output"
+        return None
+
+    def branch(self, what: str, step: Branch, index: int) -> str | None:
+        if what == "if":
+            if (wrong := self.wrong(step.condition)) is not None:
+                return f"{wrong} when {describe(step, index)} reads it"
+            self.owners.changes.append([])
+        elif what == "else":
+            self.arms.append(self.owners.leave())
+            self.owners.changes.append([])
+        else:
+            self.owners.join(self.arms.pop(), self.owners.leave())
+        return None
+
+    def step(self, step: Step, index: int) -> str | None:
+        """A step writes all that it writes in a phase while it reads; what it uses there must be whole then."""
+        for name in step.reads:
+            if (wrong := self.wrong(name)) is not None:
+                return f"{wrong} when {describe(step, index)} reads it"
+        live, after = self.uses(step)
+        for read, by in in_place(self.program, step).items():  # from where it is written, its bytes are that one's
+            begin = min(start for start, _ in live[by])
+            live[read] = tuple((start, min(stop, begin)) for start, stop in live[read] if start < begin)
+        made = (*step.scratch, *step.writes)
+        for name in made:
+            for other in live:
+                byte = self.shared(other, name) if name != other and overlap(live[name], live[other]) else None
+                if byte is not None:
+                    return f"byte {byte} of buffer {other} is overwritten by {name} while {describe(step, index)} uses it"
+        for name in made:
+            self.write(name)
+        for name in made:  # a slot is not whole behind the step if another was written over it after it was
+            if any(overlap(live[name], after[other]) for other in step.writes if other != name):
+                self.write(name)
+        return None
+
+    def uses(self, step: Step) -> tuple[dict[str, Intervals], dict[str, Intervals]]:
+        """The phases of a step at which each of its slots must be whole, and those at which something may be in it.
+
+        What is read has to be whole wherever it may be read yet.
+        """
+        names = (*step.reads, *step.writes, *step.scratch)
+        if step.phases == 1:
+            return dict.fromkeys(names, ((0, 1),)), dict.fromkeys(names, ((0, 1),))
+        kernel = self.kernels[step.kernel]
+        inside = phases(kernel)
+        live: dict[str, Intervals] = {}
+        after: dict[str, Intervals] = {}
+        for k, (buffer, name) in enumerate(zip((*kernel.params, *kernel.allocations), names, strict=True)):
+            own = inside.uses.get(buffer, ())
+            live[name] = join([*live.get(name, ()), *(inside.before.get(buffer, own) if k < len(step.reads) else own)])
+            after[name] = inside.after.get(buffer, own)
+        return live, after
+
+    def shared(self, one: str, other: str) -> int | None:
+        """The first byte of a slot that another has too."""
+        if one not in self.places or other not in self.places:
+            return None
+        (_, memory, a), (_, beside, b) = self.places[one], self.places[other]
+        first = max(a.start, b.start)
+        return first - a.start if memory == beside and first < min(a.stop, b.stop) else None
+
+    def write(self, name: str) -> None:
+        if name in self.places:
+            number, memory, where = self.places[name]
+            self.owners.set(memory, where, number)
+
+    def wrong(self, name: str) -> str | None:
+        """The first byte of a slot that is not its own, in words."""
+        if name not in self.places:
+            return None
+        number, memory, where = self.places[name]
+        owners = self.owners.owner[memory][where]
+        odd = np.flatnonzero(owners != number)
+        if not odd.size:
+            return None
+        by = int(owners[odd[0]])
+        what = {NOBODY: "unwritten", DIFFERS: "not written by it on every path"}.get(by) or f"overwritten by {self.names[by]}"
+        return f"byte {odd[0]} of buffer {name} is {what}"
+
+
+def sweep(program: Program, kernels: Mapping[str, PrimFunc] | None = None) -> Evidence:
+    """Run the steps, on all paths at once, on bytes that know who wrote them last: every read finds its own bytes.
+
+    Bytes of which the last writer depends on the path are nobody's. `kernels` are asked for steps that have phases.
+    """
+    for slot in program.pooled:
+        pool = program.pool_of(slot)
+        size = program.sizes.get(pool.name, 0)
+        if slot.offset is None or slot.offset < 0 or slot.offset + slot.nbytes > size:
+            what = f"does not lie within the {size} bytes of the pool {pool.name}"
+            return refuted("checked", f"buffer {slot.name} ({slot.producer}) {what}")
+        if slot.alignment <= 0 or slot.alignment % slot.type.dtype.itemsize:
+            return refuted("checked", f"buffer {slot.name} has the alignment {slot.alignment}, which its elements do not fit")
+        if slot.offset % slot.alignment:
+            return refuted("checked", f"buffer {slot.name} at offset {slot.offset} is not aligned to {slot.alignment}")
+    wrong = _Sweep(program, kernels or {}).run()
+    return checked("every byte read was last written by its own buffer") if wrong is None else refuted("checked", wrong)
+
+
+def in_place(program: Program, step: Step) -> dict[str, str]:
+    """The slots that a step reads whose bytes one that it writes takes, by permission; and which one that is."""
+    found = {}
+    for k, j in step.in_place:
+        made, read = program.slots[step.writes[k]], program.slots[step.reads[j]]
+        if made.is_pooled and read.is_pooled and program.pool_of(made) is program.pool_of(read):
+            if (made.offset, made.nbytes) == (read.offset, read.nbytes):
+                found[read.name] = made.name
     return found
 
 
-def check_lives(program: Program) -> Evidence:
-    """Whether each slot's declared life is around every step that touches it."""
-    for name, (first, last) in lives(program).items():
-        slot = program.slots[name]
-        if slot.start > first or slot.stop < last:
-            return refuted(
-                "checked",
-                f"buffer {name} ({slot.producer}) is live in [{slot.start}, {slot.stop}),"
-                f" but used in [{first}, {last})",
-            )
-    return checked("every use lies within its buffer's life")
-
-
-def sweep(program: Program) -> Evidence:
-    """Run the steps on bytes that know who wrote them last: every read finds its own bytes, during and after the step.
-
-    A step writes while it reads, so a slot that it reads must still be whole when it has written all it writes.
-    """
-    size = program.workspace_bytes
-    owner = np.full(size, -1, np.int32)
-    work = {s.name: (i, s) for i, s in enumerate(program.placed("workspace"))}
-    names = list(work)
-
-    def check_bytes(name: str, index: int, when: str) -> str | None:
-        if name not in work:
-            return None
-        i, slot = work[name]
-        bytes_ = owner[_range(slot)]
-        wrong = np.flatnonzero(bytes_ != i)
-        if not wrong.size:
-            return None
-        by = int(bytes_[wrong[0]])
-        what = f"overwritten by {names[by]}" if by >= 0 else "unwritten"
-        step = program.steps[index]
-        return f"byte {wrong[0]} of buffer {name} is {what} {when} {describe(step, index)} reads it"
-
-    for name, (_, slot) in work.items():
-        if slot.offset is None or slot.offset < 0 or slot.offset + slot.nbytes > size:
-            return refuted("checked", f"buffer {name} ({slot.producer}) does not lie within the pool of {size} bytes")
-        if slot.alignment <= 0 or slot.alignment % slot.type.dtype.itemsize:
-            return refuted("checked", f"buffer {name} has the alignment {slot.alignment}, which its elements do not fit")
-        if slot.offset % slot.alignment:
-            return refuted("checked", f"buffer {name} at offset {slot.offset} is not aligned to {slot.alignment}")
-    for index, step in enumerate(program.steps):
-        for name in step.reads:
-            if wrong := check_bytes(name, index, "when"):
-                return refuted("checked", wrong)
-        for name in (*step.scratch, *step.writes):
-            if name in work:
-                owner[_range(work[name][1])] = work[name][0]
-        for name in (*step.reads, *step.scratch, *step.writes):
-            if wrong := check_bytes(name, index, "while"):
-                return refuted("checked", wrong)
-    return checked("every byte read was last written by its own buffer")
-
-
-def _range(slot: Slot) -> slice:
-    assert slot.offset is not None
-    return slice(slot.offset, slot.offset + slot.nbytes)
-
-
-def neighbours(slots: Iterable[Slot]) -> Iterator[tuple[Slot, Slot]]:
-    """Pairs of slots that are adjacent by offset at some time when both are live. Slots without bytes have none.
-
-    If two live slots share a byte then, at that time, two adjacent ones do: any slot whose offset lies between theirs
-    shares a byte with the first.
-    """
-    events: list[tuple[int, bool, int, Slot]] = []
-    for i, s in enumerate(slots):
-        if s.nbytes and s.start < s.stop:
-            events += [(s.start, True, i, s), (s.stop, False, i, s)]
-    events.sort(key=lambda e: e[:3])  # a slot that ends at a step makes room for one that starts there
-    live: list[tuple[int, int]] = []
-    by_index: dict[int, Slot] = {}
-    seen: set[tuple[int, int]] = set()
-    for _, starts, i, s in events:
-        key = (s.offset if s.offset is not None else -1, i)
-        if not starts:
-            at = bisect_left(live, key)
-            del live[at]
-            adjacent = [live[at - 1 : at + 1]] if 0 < at < len(live) else []
-        else:
-            at = bisect_left(live, key)
-            live.insert(at, key)
-            by_index[i] = s
-            adjacent = [live[max(at - 1, 0) : at + 1], live[at : at + 2]]
-        for pair in adjacent:
-            if len(pair) == 2 and (ids := (pair[0][1], pair[1][1])) not in seen:
-                seen.add(ids)
-                yield by_index[ids[0]], by_index[ids[1]]
-
-
-def query(slots: Sequence[Slot], size: int, about: str) -> str:
-    """SMT-LIB text that is satisfiable exactly if some slot is misplaced or two neighbours share a byte.
-
-    Constants: `o<i>` is slot i's offset, `n<i>` its bytes; `bad` numbers the broken claim, `byte` is a shared byte.
-    """
-    index = {s.name: i for i, s in enumerate(slots)}
-    lines = [f"; {about}: {len(slots)} buffers in {size} bytes; unsat means that the plan is good", "(set-logic QF_LIA)"]
-    for name, i in index.items():
-        s = slots[i]
-        lines.append(f"; {i}: {_comment(name)}, {s.nbytes} bytes, live in [{s.start}, {s.stop})")
-        lines.append(f"(define-fun o{i} () Int {_int(s.offset if s.offset is not None else -1)})")
-        lines.append(f"(define-fun n{i} () Int {s.nbytes})")
-    lines += [f"(define-fun size () Int {size})", "(declare-const bad Int)", "(declare-const byte Int)", "(assert (or"]
-    claims = 0
-    for s in slots:
-        i = index[s.name]
-        lines.append(
-            f"  (and (= bad {claims}) (= byte o{i})"
-            f" (or (< o{i} 0) (> (+ o{i} n{i}) size) (not (= (mod o{i} {s.alignment}) 0))))"
-        )
-        claims += 1
-    for a, b in neighbours(slots):
-        i, j = index[a.name], index[b.name]
-        lines.append(
-            f"  (and (= bad {claims}) (= byte (ite (< o{i} o{j}) o{j} o{i})) (< o{j} (+ o{i} n{i})) (< o{i} (+ o{j} n{j})))"
-        )
-        claims += 1
-    lines += ["  false))", "(check-sat)", ""]
-    return "\n".join(lines)
-
-
-def _comment(name: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in name)
-
-
-def _int(value: int) -> str:
-    return str(value) if value >= 0 else f"(- {-value})"
-
-
-def prove(slots: Sequence[Slot], size: int, about: str) -> tuple[Evidence, str]:
-    """z3's verdict on a plan, and the text it was asked. A refutation names the buffers and a byte they share."""
-    text = query(slots, size, about)
-    solver = z3.Solver()
-    solver.set("rlimit", RLIMIT)
-    solver.from_string(text)
-    answer = solver.check()
-    if answer == z3.unsat:
-        pairs = sum(1 for _ in neighbours(slots))
-        return proved(f"z3: no two of {len(slots)} live buffers share a byte; {pairs} goals", goals=pairs), text
-    if answer == z3.unknown:
-        return refuted("proved", f"z3 does not know: {solver.reason_unknown()}"), text
-    model = solver.model()
-    bad = model.eval(z3.Int("bad"), model_completion=True).as_long()
-    byte = model.eval(z3.Int("byte"), model_completion=True).as_long()
-    if bad < len(slots):
-        s = slots[bad]
-        return refuted(
-            "proved",
-            f"buffer {s.name} ({s.producer}) at offset {s.offset} is misaligned or outside the {size} bytes",
-        ), text
-    found = list(neighbours(slots))
-    if not 0 <= bad - len(slots) < len(found):
-        raise Crash(f"z3's model names claim {bad}, which is not in the query")
-    a, b = found[bad - len(slots)]
-    return refuted(
-        "proved",
-        f"buffers {a.name} ({a.producer}) and {b.name} ({b.producer}) share byte {byte} while both are live,"
-        f" in steps [{max(a.start, b.start)}, {min(a.stop, b.stop)})",
-    ), text
-
-
-def check_pool(module: Module) -> tuple[Evidence, str]:
-    """The whole verdict on the workspace plan of `main`: lives, sweep, z3. The first that does not hold is given."""
+def check_in_place(module: Module) -> Evidence:
+    """Whether every kernel that computes an output in the bytes of an input may do that."""
     program = module.program
-    for evidence in (check_lives(program), sweep(program)):
+    seen: set[tuple[str, int, int]] = set()
+    for i, step in enumerate(program.steps):
+        for k, j in step.in_place if isinstance(step, Step) and in_place(program, step) else ():
+            assert isinstance(step, Step)
+            for n in (n for n, name in enumerate(step.reads) if name == step.reads[j]):
+                if (step.kernel, k, n) not in seen:
+                    seen.add((step.kernel, k, n))
+                    evidence = check_kernel(module.kernel(step.kernel), k, n)
+                    if not evidence.holds:
+                        return refuted("proved", f"{describe(step, i)}: {evidence.detail}")
+    return checked(f"{len(seen)} outputs in place")
+
+
+def _without_last_step(program: Program) -> dict[str, tuple[Interval, ...]]:
+    """The lives of slots whose bytes are taken in place, up to where that happens: from there on the bytes are those of
+    the slot that takes them, which is live there, and which lies in exactly the same."""
+    found: dict[str, tuple[Interval, ...]] = {}
+    for step, first in zip(program.steps, program.positions, strict=False):
+        for read, by in in_place(program, step).items() if isinstance(step, Step) else ():
+            here = (first, first + step.phases)
+            begin = min((max(i, here[0]) for i, j in program.slots[by].live if i < here[1] and j > here[0]), default=here[1])
+            life = found.get(read, program.slots[read].live)
+            cut = [(i, min(j, begin)) for i, j in life if i < begin] + [(max(i, here[1]), j) for i, j in life if j > here[1]]
+            found[read] = tuple((i, j) for i, j in cut if i < j)
+    return found
+
+
+def as_problem(program: Program) -> tuple[Problem, Plan]:
+    """The buffers in the pools of a program, and where they lie."""
+    buffers, places = [], {}
+    lives = _without_last_step(program)
+    for s in program.pooled:
+        kind: Literal["workspace", "constant"] = "constant" if s.place == "constant" else "workspace"
+        pool = program.pool_of(s).name
+        buffers.append(BufferInfo(s.name, s.nbytes, lives.get(s.name, s.live), s.alignment, kind, (pool,), producer=s.producer))
+        if s.offset is not None:
+            places[s.name] = Place(pool, s.offset)
+    sizes = {p.name: program.sizes.get(p.name, 0) for p in program.pools}
+    return Problem(tuple(buffers), program.pools), Plan(places, sizes)
+
+
+def check_pool(module: Module) -> tuple[Evidence, dict[str, str]]:
+    """The whole verdict on the plan of `main`: lives, sweep, z3. The first that does not hold is given; and the texts
+    that z3 was asked, `pool` about the first pool, `pool1` about the next, ..."""
+    program = module.program
+    for evidence in (check_lives(program, module.kernels), sweep(program, module.kernels), check_in_place(module)):
         if not evidence.holds:
-            return evidence, ""
-    return prove(program.placed("workspace"), program.workspace_bytes, "workspace")
+            return evidence, {}
+    proof = prove_plan(*as_problem(program))
+    return proof.evidence, {"pool" if name == "pool0" else name: text for name, text in proof.queries.items()}

@@ -1,18 +1,19 @@
 """Programs of steps against the graph function they come from (specs/verify.md, "liveness").
 
-Values are numbered slot by slot, from the steps alone: what the planner thought is not read.
+Values are numbered slot by slot, from the steps alone: what the planner thought is not read. Behind a branch a slot
+holds a choice between what its arms have left in it; what only one arm has written is nobody's to read.
 """
 
 from __future__ import annotations
 
 from math import prod
 
-from assay.semantics.alias import bindings
-from assay.semantics.graph import CallTIR, show_head
-from assay.semantics.module import Branch, Module, Step
-from assay.semantics.types import ANYWHERE, VirtualDevice, flatten
+from assay.semantics.graph import show_head
+from assay.semantics.module import Branch, Module, Program, Step, flow
+from assay.semantics.types import flatten
 from assay.verify.evidence import Evidence, proved, refuted
-from assay.verify.numbering import Table, can_trap, failures, number_function, step_results, tensors
+from assay.verify.numbering import Table, Undecided, can_trap, step_results
+from assay.verify.source_values import Computed, Events, Numbers, choice, computed
 
 
 def describe(step: Step | Branch, index: int) -> str:
@@ -25,48 +26,36 @@ def describe(step: Step | Branch, index: int) -> str:
 def check_program(source: Module, target: Module) -> Evidence:
     """Whether the program computes what the graph function does, slot by slot: a proof by numbering."""
     table = Table()
-    graph = number_function(source.main, source, table)
+    try:
+        graph = computed(source.main, source, table)
+    except Undecided as reason:
+        return refuted("proved", str(reason))
     program = target.program
-    holds: dict[str, int] = {name: table.number("parameter", i) for i, name in enumerate(program.inputs)}
-    for name in target.constants:
-        holds[name] = table.constant(target.constants[name])
-    trapping: list[int] = []
-    devices: dict[int, set[VirtualDevice]] = {}
-    for var, value in bindings(source.main):
-        if isinstance(value, CallTIR):
-            on = var.device if value.device == ANYWHERE else value.device
-            devices.setdefault(tensors(graph.of[id(value)], value.type, table)[0], set()).add(on)
-    for i, step in enumerate(program.steps):
-        for name in step.reads:
-            if name not in holds:
-                return refuted("proved", f"{describe(step, i)} reads {name}, which nothing has written")
-        if isinstance(step, Branch):
-            return refuted("proved", f"{describe(step, i)}: choices are not numbered yet")
-        kernel = target.kernel(step.kernel)
-        wanted = [(b.static_shape, b.dtype) for b in kernel.params]
-        given = [program.slots[n].type for n in (*step.reads, *step.writes)]
-        for (shape, dtype), t, name in zip(wanted, given, (*step.reads, *step.writes), strict=True):
-            if t.dtype is not dtype or prod(t.static_shape) != prod(shape):
-                return refuted("proved", f"{describe(step, i)} takes {shape} {dtype} where slot {name} is {t}")
-        results = step_results(kernel, [holds[n] for n in step.reads], table, target)
-        if can_trap(kernel):
-            trapping.append(results[0])
-        if step.kernel in source.definitions and step.device not in devices.get(results[0], {step.device}):
-            return refuted("proved", f"{describe(step, i)} runs on {step.device}, which no call of that value names")
-        for name, number in zip(step.writes, results, strict=True):
-            holds[name] = number
-        for name in step.scratch:
-            holds.pop(name, None)
-    results = tensors(graph.result, source.main.result_type, table)
-    for name, number in zip(program.outputs, results, strict=True):
-        if holds.get(name) != number:
-            computed = set(holds.values())
-            calls = [n for n in graph.order if isinstance(n, CallTIR)]
-            lost = next((n for n in calls if not computed & set(tensors(graph.of[id(n)], n.type, table))), None)
+    steps = _Steps(source, target, graph, table)
+    for what, i in flow(program.steps):
+        step = program.steps[i]
+        wrong = steps.branch(what, i, step) if isinstance(step, Branch) else steps.step(i, step)
+        if wrong is not None:
+            return refuted("proved", wrong)
+    for name, number in zip(program.outputs, graph.result, strict=True):
+        if steps.holds.get(name) != number:
+            lost = next((n for n, made in graph.calls if not steps.made & set(made)), None)
             why = f": {show_head(lost)} at {lost.span} is never computed" if lost is not None else ""
             return refuted("proved", f"output {name} does not get its value{why}")
-    if trapping != failures(graph, source, table):
+    if steps.events.leave() != graph.events:
         return refuted("proved", "a step that can trap is dropped, added or moved")
+    return _interface(source, program) or proved(
+        f"every output gets its value for every input; {len(program.calls)} steps{_choices(program)}"
+    )
+
+
+def _choices(program: Program) -> str:
+    count = len(program.steps) - len(program.calls)
+    return f", {count} choice{'s' if count > 1 else ''}" if count else ""
+
+
+def _interface(source: Module, program: Program) -> Evidence | None:
+    """What is wrong with the inputs and outputs, if anything."""
     params = [(p.name, str(p.type)) for p in source.main.params]
     if params != [(n, str(program.slots[n].type)) for n in program.inputs]:
         return refuted("proved", "the program's inputs are not the function's parameters")
@@ -76,4 +65,91 @@ def check_program(source: Module, target: Module) -> Evidence:
     for name, slot in zip(source.main.attrs.get("outputs", ()), program.outputs, strict=False):
         if slot != name and not slot.startswith(f"{name}_"):
             return refuted("proved", f"output {name} is written to {slot}")
-    return proved(f"every output gets its value for every input; {len(program.steps)} steps")
+    return None
+
+
+class _Steps:
+    """What every slot holds, step after step. Each method says what is wrong, or None."""
+
+    def __init__(self, source: Module, target: Module, graph: Computed, table: Table) -> None:
+        self.source, self.target, self.graph, self.table = source, target, graph, table
+        self.events = Events(table)
+        self.made: set[int] = set()
+        program = target.program
+        self.holds: dict[str, int] = {name: table.number("parameter", i) for i, name in enumerate(program.inputs)}
+        for name in target.constants:
+            self.holds[name] = table.constant(target.constants[name])
+        self.before: list[dict[str, int | None]] = []
+        """For each arm around here what slots held where it began, of those that it has changed."""
+        self.arms: list[tuple[int, dict[str, int | None], Numbers]] = []
+        """For each branch of which the second arm is being read: the condition, and what the first has left."""
+
+    def put(self, name: str, number: int | None) -> None:
+        """A slot holds something else from now on; None: nothing that could be read."""
+        if self.before:
+            self.before[-1].setdefault(name, self.holds.get(name))
+        if number is None:
+            self.holds.pop(name, None)
+        else:
+            self.holds[name] = number
+
+    def step(self, i: int, step: Step) -> str | None:
+        program, table = self.target.program, self.table
+        kernel = self.target.kernel(step.kernel)
+        for name in step.reads:
+            if name not in self.holds:
+                return f"{describe(step, i)} reads {name}, which nothing has written"
+        wanted = [(b.static_shape, b.dtype) for b in kernel.params]
+        given = [program.slots[n].type for n in (*step.reads, *step.writes)]
+        for (shape, dtype), t, name in zip(wanted, given, (*step.reads, *step.writes), strict=True):
+            if t.dtype is not dtype or prod(t.static_shape) != prod(shape):
+                return f"{describe(step, i)} takes {shape} {dtype} where slot {name} is {t}"
+        results = step_results(kernel, [self.holds[n] for n in step.reads], table, self.target)
+        if can_trap(kernel):
+            self.events.add(results[0])
+        if step.kernel in self.source.definitions and step.device not in self.graph.devices.get(results[0], {step.device}):
+            return f"{describe(step, i)} runs on {step.device}, which no call of that value names"
+        self.made.update(results)
+        for name, number in zip(step.writes, results, strict=True):
+            self.put(name, number)
+        for name in step.scratch:
+            self.put(name, None)
+        return None
+
+    def branch(self, what: str, i: int, step: Branch) -> str | None:
+        """A branch is entered, its second arm begins, or it ends."""
+        match what:
+            case "if":
+                if step.condition not in self.holds:
+                    return f"{describe(step, i)} reads {step.condition}, which nothing has written"
+                self.arms.append((self.holds[step.condition], {}, ()))
+                self.enter()
+            case "else":
+                self.arms[-1] = (self.arms[-1][0], *self.leave())
+                self.enter()
+            case _:
+                other, events = self.leave()
+                condition, first, before = self.arms.pop()
+                self.events.choose(condition, before, events)
+                for name in {**first, **other}:
+                    here = self.holds.get(name)
+                    a, b = first.get(name, here), other.get(name, here)
+                    both = None if a is None or b is None else choice(self.table, condition, a, b)
+                    if both != here:
+                        self.put(name, both)
+        return None
+
+    def enter(self) -> None:
+        self.before.append({})
+        self.events.enter()
+
+    def leave(self) -> tuple[dict[str, int | None], Numbers]:
+        """Back to where the arm began; what it has left in the slots that it has changed, and its events."""
+        changed = self.before.pop()
+        left = {name: self.holds.get(name) for name in changed}
+        for name, number in changed.items():
+            if number is None:
+                self.holds.pop(name, None)
+            else:
+                self.holds[name] = number
+        return left, self.events.leave()

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
-from assay.lower.pool import lower_bound
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Function, Let
-from assay.semantics.module import GROUP, Definition, Module, Program, Slot
+from assay.semantics.memory import lower_bound
+from assay.semantics.module import GROUP, Definition, Module, Program, Slot, Step
 from assay.semantics.operator import Operator
+from assay.semantics.paths import join
 from assay.semantics.rules import check as check_rules
 from assay.semantics.store import ArrayWriter, encode
 from assay.semantics.tensor import PrimFunc
@@ -23,8 +25,9 @@ from assay.verify.constants_check import check_constants, table_slots
 from assay.verify.evidence import Evidence, checked, plural, refuted, size
 from assay.verify.fuse import check_fuse
 from assay.verify.legalize_check import check_claim, check_legalize
+from assay.verify.lives_check import check_lives
 from assay.verify.numbering import attrs_key, constant_key
-from assay.verify.plan import check_lives, check_pool
+from assay.verify.plan import as_problem, check_pool
 from assay.verify.program_check import check_program
 from assay.verify.schedule_check import ATTRIBUTE, check_schedule, claim_of
 
@@ -100,10 +103,15 @@ def _liveness(before: Module, after: Module) -> Did:
 
 
 def _pool(before: Module, after: Module) -> Did:
-    work = after.program.placed("workspace")
-    total, pool, bound = sum(s.nbytes for s in work), after.program.workspace_bytes, lower_bound(work)
+    program = after.program
+    work = [b for b in as_problem(program)[0].buffers if b.kind == "workspace"]
+    pool = sum(program.sizes.get(p.name, 0) for p in program.pools if p.kind == "workspace")
+    total, bound = sum(program.slots[b.name].nbytes for b in work), lower_bound(work)
     ratio = pool / bound if bound else 1.0
     data = {"buffer_bytes": total, "pool_bytes": pool, "lower_bound": bound}
+    if len(program.sizes) > 1:
+        each = ", ".join(f"{name} {n}" for name, n in program.sizes.items())
+        return f"{total} to {pool} bytes: {each}; at most {bound} are live at once", {**data, **program.sizes}
     return f"{total} to {pool} bytes; bound {bound}, ratio {ratio:.3f}", data
 
 
@@ -208,15 +216,31 @@ def _check_schedule(before: Module, after: Module, context: Context) -> Evidence
 
 def _check_liveness(before: Module, after: Module, context: Context) -> Evidence:
     same = check_program(before, after)
-    claim, needed = claim_of(before.main), lower_bound(after.program.placed("workspace"))
-    if same.holds and claim is not None and claim.after != needed:
+    if not same.holds:
+        return same
+    lives = check_lives(after.program, after.kernels)
+    if not lives.holds:
+        return lives
+    claim = claim_of(before.main)
+    if claim is not None and claim.after != (needed := _peak_of_steps(after.program)):
         return refuted("checked", f"the schedule claims a peak of {claim.after} bytes, the lives have one of {needed}")
-    lives = check_lives(after.program)
-    return same if lives.holds or not same.holds else lives
+    return same
+
+
+def _peak_of_steps(program: Program) -> int:
+    """The most bytes that are live at any time of one step: the schedule does not look into steps."""
+    positions = program.positions
+    step_at = [i for i, s in enumerate(program.steps) for _ in range(s.phases)]
+    change = [0] * (len(positions) + 1)
+    for s in program.placed("workspace"):
+        for i, j in join((step_at[start], step_at[stop - 1] + 1) for start, stop in s.live):
+            change[i] += s.nbytes
+            change[j] -= s.nbytes
+    return max(accumulate(change))
 
 
 def _but_place(slot: Slot) -> tuple[object, ...]:
-    """All that a slot is, but for its offset; types are compared as text."""
+    """All that a slot is, but for its pool and offset there; types are compared as text."""
     return (slot.name, str(slot.type), slot.place, slot.live, slot.alignment, slot.producer)
 
 
@@ -224,9 +248,11 @@ def _check_pool(before: Module, after: Module, context: Context) -> Evidence:
     old, new = before.program, after.program
     if {n: _but_place(s) for n, s in old.slots.items()} != {n: _but_place(s) for n, s in new.slots.items()}:
         return refuted("checked", "the plan changes more of a buffer than its offset")
-    if (old.steps, old.inputs, old.outputs) != (new.steps, new.inputs, new.outputs):
+    steps = tuple(replace(s, in_place=()) if isinstance(s, Step) else s for s in new.steps)
+    if (old.steps, old.inputs, old.outputs) != (steps, new.inputs, new.outputs):
         return refuted("checked", "the plan has other steps than the program")
-    evidence, context.queries["pool"] = check_pool(after)
+    evidence, queries = check_pool(after)
+    context.queries.update(queries)
     return evidence
 
 

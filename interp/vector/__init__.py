@@ -32,7 +32,7 @@ from assay.semantics.errors import Crash, Invalid, Trap, Unsupported
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.tensor.calls import called, without_calls
+from assay.semantics.tensor.calls import called, calls_extern, without_calls
 
 RETRACE = 200_000
 """A run that traps is repeated by the definition for this many statements, so that it names the first trap."""
@@ -161,7 +161,8 @@ def _without_calls(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> PrimFun
     found = _flat.get(func)
     if found is None or any(functions.get(n) is not f for n, f in found[0].items()):
         try:
-            found = dict(functions), without_calls(func, functions)
+            plain = without_calls(func, functions)
+            found = dict(functions), None if calls_extern(plain) else plain
         except Unsupported:
             found = dict(functions), None
         _flat[func] = found

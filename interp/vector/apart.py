@@ -24,7 +24,8 @@ RLIMIT = 200_000
 MOST_KEPT = 4_096
 """So many answers are remembered."""
 
-_answers: dict[str, bool] = {}
+_answers: dict[tuple[int, ...], tuple[bool, Sequence[Term]]] = {}
+"""By the numbers that z3 gives to facts, which are theirs as long as they are kept: equal facts have one number."""
 
 
 def never_meet(blocks: Blocks, a: Place, b: Place, loop: Loop) -> bool:
@@ -52,15 +53,15 @@ def never_meet(blocks: Blocks, a: Place, b: Place, loop: Loop) -> bool:
 
 
 def _unsatisfiable(facts: Sequence[Term]) -> bool:
-    solver = z3.Solver()
-    solver.add(*facts)
-    text = solver.sexpr()
-    if text not in _answers:
+    key = tuple(f.get_id() for f in facts)
+    if key not in _answers:
         if len(_answers) >= MOST_KEPT:
             _answers.clear()
+        solver = z3.Solver()
         solver.set("rlimit", RLIMIT)
-        _answers[text] = solver.check() == z3.unsat
-    return _answers[text]
+        solver.add(*facts)
+        _answers[key] = solver.check() == z3.unsat, facts
+    return _answers[key][0]
 
 
 @dataclass(eq=False)

@@ -33,6 +33,7 @@ class Loop:
     body: Block
     independent: bool = False
     """Whether it was shown that no two iterations touch a common element that one writes."""
+    span: Span | None = None
 
 
 @dataclass(eq=False)
@@ -40,6 +41,7 @@ class Branch:
     condition: Expr
     then: Block
     otherwise: Block
+    span: Span | None = None
 
 
 @dataclass(eq=False)
@@ -48,6 +50,7 @@ class Repeat:
 
     condition: Expr
     body: Block
+    span: Span | None = None
 
 
 @dataclass(eq=False)
@@ -56,6 +59,7 @@ class Bind:
 
     var: Var
     value: Expr
+    span: Span | None = None
 
 
 @dataclass(eq=False)
@@ -92,6 +96,7 @@ class Drop:
     """`value` is computed and dropped."""
 
     value: Expr
+    span: Span | None = None
 
 
 Item: TypeAlias = Loop | Branch | Repeat | Bind | Fresh | Write | Check | Drop

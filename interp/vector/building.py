@@ -25,8 +25,9 @@ from assay.interp.vector.blocks import (
     depth_of,
 )
 from assay.interp.vector.splitting import split_loops
+from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Invalid
-from assay.semantics.scalar import Const, Expr, Load, Var, const
+from assay.semantics.scalar import Const, Expr, Load, Var, cast, const
 from assay.semantics.scalar.affine import affine, decide
 from assay.semantics.tensor import (
     Allocate,
@@ -137,7 +138,7 @@ class _Builder:
                 self.loop(node, out)
             case While():
                 body: Block = []
-                out.append(Repeat(self.expr(node.condition), body))
+                out.append(Repeat(self.expr(node.condition), body, node.span))
                 self.work.append(("run", node.body, body))
             case If():
                 self.branch(node, out)
@@ -147,7 +148,7 @@ class _Builder:
                     self.bind(self.vars, node.var, value)
                 else:
                     var = Var(node.var.name, node.var.dtype)
-                    out.append(Bind(var, value))
+                    out.append(Bind(var, value, node.span))
                     self.bind(self.vars, node.var, var)
                 self.work.append(("run", node.body, out))
             case Allocate() | AllocateConst():
@@ -165,7 +166,7 @@ class _Builder:
                 if decide(condition, self.blocks.ranges) is not True:
                     out.append(Check(condition, node.message, node.kind, node.span))
             case Evaluate():
-                out.append(Drop(self.expr(node.value)))
+                out.append(Drop(self.expr(node.value), node.span))
             case _:
                 raise Crash(f"no such statement: {type(node).__name__}")
 
@@ -181,14 +182,13 @@ class _Builder:
             self.bind(self.vars, node.var, const(0, node.var.dtype))
             self.work.append(("run", node.body, out))
         else:
-            var = Var(node.var.name, node.var.dtype)
+            fits = (extent.dtype.max if most is None else most - 1) <= node.var.dtype.max
+            var = Var(node.var.name, node.var.dtype if fits else INT64)
             if most is not None:
-                if most - 1 > var.dtype.max:
-                    raise Unplanned(f"the loop over {var.name} does not fit {var.dtype}")
                 self.blocks.ranges[var] = (0, most - 1)
             body: Block = []
-            out.append(Loop(var, extent, form, trip, most, node.kind, body))
-            self.bind(self.vars, node.var, var)
+            out.append(Loop(var, extent, form, trip, most, node.kind, body, span=node.span))
+            self.bind(self.vars, node.var, cast(var, node.var.dtype))  # where it does not fit it wraps
             self.work.append(("run", node.body, body))
 
     def branch(self, node: If, out: Block) -> None:
@@ -197,7 +197,7 @@ class _Builder:
         then: Block = out if holds is not None else []
         otherwise: Block = out if holds is not None else []
         if holds is None:
-            out.append(Branch(condition, then, otherwise))
+            out.append(Branch(condition, then, otherwise, node.span))
         if node.otherwise is not None:
             if holds is not True:
                 self.work.append(("run", node.otherwise, otherwise))

@@ -16,13 +16,13 @@ from math import prod
 import numpy as np
 
 from assay.interp.binding import Array
-from assay.interp.memory import unwritten_output
+from assay.interp.reports import unwritten_output
 from assay.interp.vector import runtime
 from assay.interp.vector.blocks import Bind, Block, Branch, Check, Drop, Fresh, Item, Loop, Repeat, Write
 from assay.interp.vector.emit_value import Lane, Value, Values
 from assay.interp.vector.lanes import Scattered
 from assay.interp.vector.plan import Plan, View
-from assay.semantics.errors import Crash
+from assay.semantics.errors import Crash, Span
 from assay.semantics.scalar import Expr, Load, Var
 from assay.semantics.scalar.affine import Affine
 from assay.semantics.tensor import Buffer
@@ -54,6 +54,8 @@ class Emitter(Values):
         self.records: dict[Buffer, str] = {}
         self.current: dict[View, str] = {}
         self.serial: list[Var] = []
+        self.span: Span | None = None
+        """The place in the source of what is being emitted."""
 
     def function_body(self) -> None:
         blocks = self.plan.blocks
@@ -133,7 +135,7 @@ class Emitter(Values):
         return f"(({loops}), ({starts}))"
 
     def site(self, buffer: Buffer | None, indices: Iterable[Expr]) -> str:
-        site = runtime.Site(buffer, tuple(indices), tuple(self.serial), tuple(lane.var for lane in self.lanes))
+        site = runtime.Site(buffer, tuple(indices), tuple(self.serial), tuple(lane.var for lane in self.lanes), self.span)
         return self.known(site, "s")
 
     def load(self, node: Load, index: list[Value]) -> Value:
@@ -142,7 +144,7 @@ class Emitter(Values):
             return self.irregular(node, index)
         shadow = self.plan.shadows.get(id(node))
         if shadow is not None:
-            trap = f"{self.function(runtime.unwritten, 'unwritten')}({self.site(node.buffer, node.indices)}"
+            trap = f"{self.function(runtime.unready, 'unready')}({self.site(node.buffer, node.indices)}"
             mask = self.current[shadow]
             self.text.add(f"if not {mask}.all(): raise {trap}, {mask}, {self.at()})")
         return Value(self.current[view], view.axes, self.rank, view=view)
@@ -179,6 +181,8 @@ class Emitter(Values):
         if item in self.plan.scattered:
             self.scattered(item)
             return
+        if not isinstance(item, Fresh):
+            self.span = item.span
         match item:
             case Write():
                 self.write(item)
@@ -191,7 +195,8 @@ class Emitter(Values):
                 held.append(value)
             case Check():
                 holds = self.value(item.condition)
-                trap = f"{self.function(runtime.failed, 'failed')}({self.site(None, ())}, {item.kind!r}, {item.message!r}"
+                told = f"{item.kind!r}, {item.message!r}, {self.known(item.condition, 'e')}"
+                trap = f"{self.function(runtime.failing, 'failing')}({self.site(None, ())}, {told}"
                 text = self.aligned(holds)
                 self.text.add(f"if not {text}.all(): raise {trap}, {text}, {self.at()})")
                 self.release(holds.temp)

@@ -16,7 +16,7 @@ import numpy as np
 
 from assay.interp.binding import Array
 from assay.interp.vector.blocks import Bind, Block, Branch, Check, Drop, Fresh, Item, Loop, Repeat, Write
-from assay.interp.vector.runtime import At, Site, failed, gather, scatter
+from assay.interp.vector.runtime import At, Site, failing, gather, scatter
 from assay.semantics.scalar import Expr, Load, Var, evaluate
 from assay.semantics.tensor import Buffer
 from assay.semantics.walk import post_order
@@ -25,6 +25,7 @@ MOST_LANES = 1 << 18
 """Lanes multiplied by an inner loop, or by the elements of a buffer of their own, run this many at a time."""
 
 NOWHERE: At = ((), ())
+Located: TypeAlias = Write | Loop | Branch | Repeat | Bind | Drop | Check
 Env: TypeAlias = dict[Var, Any]
 """Values of variables: a vector over the lanes, or a number that all lanes share."""
 
@@ -105,17 +106,18 @@ def run_lanes(block: Block, lanes: Lanes, storages: dict[Buffer, Storage]) -> No
             case Repeat():
                 going = lanes
                 while going.count:
-                    going = _choose(going, _value(item.condition, going, storages), True)
+                    going = _choose(going, _value(item, item.condition, going, storages), True)
                     if going.count:
                         run_lanes(item.body, going, storages)
             case Bind():
-                lanes = lanes.bind(item.var, _value(item.value, lanes, storages))
+                lanes = lanes.bind(item.var, _value(item, item.value, lanes, storages))
             case Drop():
-                _value(item.value, lanes, storages)
+                _value(item, item.value, lanes, storages)
             case Check():
-                holds = _value(item.condition, lanes, storages)
+                holds = _value(item, item.condition, lanes, storages)
                 if not np.all(holds):
-                    raise failed(LaneSite(None, (), (), (), lanes), item.kind, item.message, holds, NOWHERE)
+                    site = LaneSite(None, (), (), (), item.span, lanes)
+                    raise failing(site, item.kind, item.message, item.condition, holds, NOWHERE)
             case Fresh():
                 storages = dict(storages)
                 if item.data is not None:
@@ -143,20 +145,19 @@ class LaneSite(Site):
 
     where: Lanes
 
-    def iteration(self, bad: Array, at: At) -> str:
+    def iteration(self, bad: Array, at: At) -> dict[Var, int]:
         lane = int(np.argmax(bad)) if bad.ndim else 0
         values = ((v, self.where.env[v]) for v in self.where.loops)
-        parts = [f"{v.name}={int(x[lane] if isinstance(x, np.ndarray) else x)}" for v, x in values]
-        return f", in iteration {', '.join(parts)}" if parts else ""
+        return {v: int(x[lane] if isinstance(x, np.ndarray) else x) for v, x in values}
 
 
-def _value(expr: Expr, lanes: Lanes, storages: Mapping[Buffer, Storage]) -> Any:
+def _value(item: Located, expr: Expr, lanes: Lanes, storages: Mapping[Buffer, Storage]) -> Any:
     """An expression's value: a vector, or a number that all lanes share. What it means stands in the scalar table."""
     indices = {n.buffer: n.indices for n in post_order(expr) if isinstance(n, Load)}
 
     def load(buffer: Buffer, index: tuple[Any, ...]) -> Any:
         s = storages[buffer]
-        site = LaneSite(buffer, indices[buffer], (), (), lanes)
+        site = LaneSite(buffer, indices[buffer], (), (), item.span, lanes)
         return gather(site, s.array, s.written, NOWHERE, *(lanes.env[v] for v in s.lead), *index)
 
     return evaluate(expr, lanes.env, load)
@@ -164,9 +165,9 @@ def _value(expr: Expr, lanes: Lanes, storages: Mapping[Buffer, Storage]) -> Any:
 
 def _write(item: Write, lanes: Lanes, storages: Mapping[Buffer, Storage]) -> None:
     s = storages[item.buffer]
-    index = [_value(i, lanes, storages) for i in item.indices]
-    value = _value(item.value, lanes, storages)
-    site = LaneSite(item.buffer, item.indices, (), (), lanes)
+    index = [_value(item, i, lanes, storages) for i in item.indices]
+    value = _value(item, item.value, lanes, storages)
+    site = LaneSite(item.buffer, item.indices, (), (), item.span, lanes)
     scatter(site, s.array, s.written, NOWHERE, value, *(lanes.env[v] for v in s.lead), *index)
 
 
@@ -180,7 +181,7 @@ def _choose(lanes: Lanes, condition: Any, holds: bool) -> Lanes:
 
 
 def _branch(item: Branch, lanes: Lanes, storages: dict[Buffer, Storage]) -> None:
-    condition = _value(item.condition, lanes, storages)
+    condition = _value(item, item.condition, lanes, storages)
     for part, holds in ((item.then, True), (item.otherwise, False)):
         some = _choose(lanes, condition, holds)
         if part and some.count:
@@ -189,7 +190,7 @@ def _branch(item: Branch, lanes: Lanes, storages: dict[Buffer, Storage]) -> None
 
 def _extents(item: Loop, lanes: Lanes, storages: Mapping[Buffer, Storage]) -> Array:
     """Each lane's trip count."""
-    extent = np.maximum(_value(item.extent, lanes, storages), 0)
+    extent = np.maximum(_value(item, item.extent, lanes, storages), 0)
     return np.broadcast_to(extent, (lanes.count,)).astype(np.int64)
 
 

@@ -209,7 +209,8 @@ class _Planner:
             case Write():
                 self.access(item, serial, lanes)
             case Loop():
-                self.enter_python_loop(plan.lane.get(item) != item.most)
+                really = item not in plan.lane or plan.lane[item] != item.most  # lanes in parts need a loop over the parts
+                self.enter_python_loop(really)
                 plan.within[item] = []
                 self.loops.append(item)
                 if item in plan.lane:
@@ -219,7 +220,7 @@ class _Planner:
                     more = () if item.most is None else ((item.var, item.most),)
                     self.block(item.body, (*serial, *more), lanes)
                 self.loops.pop()
-                self.python_loops -= plan.lane.get(item) != item.most
+                self.python_loops -= really
             case Repeat():
                 self.enter_python_loop(True)
                 self.block(item.body, serial, lanes)

@@ -39,7 +39,7 @@ def split_loops(blocks: Blocks) -> None:
         blocks.ranges[low] = (0, divisor - 1)
         _replace(loop.body, {loop.var: outer * divisor + low}, blocks.ranges)
         count = const(divisor)
-        inside = Loop(low, count, Affine({}, divisor), divisor, divisor, loop.kind, loop.body)
+        inside = Loop(low, count, Affine({}, divisor), divisor, divisor, loop.kind, loop.body, span=loop.span)
         loop.var, loop.trip, loop.most = outer, loop.trip // divisor, loop.trip // divisor
         loop.extent, loop.form, loop.body = const(loop.trip), Affine({}, loop.trip), [inside]
         loops += [loop, inside]

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp.binding import Array
-from assay.interp.memory import element, unwritten_output
+from assay.interp.reports import failed, outside, unwritten, unwritten_output
 from assay.interp.vector.blocks import (
     Bind,
     Block,
@@ -40,11 +40,11 @@ from assay.interp.vector.blocks import (
     Write,
 )
 from assay.interp.vector.regions import Access, Regions
-from assay.interp.vector.straight_value import StraightValues
+from assay.interp.vector.straight_value import StraightValues, located
 from assay.interp.vector.text import Text
 from assay.interp.watching import Lanes, Race
 from assay.semantics.dtypes import DType, dtype
-from assay.semantics.errors import Crash, Trap
+from assay.semantics.errors import Crash, Span, Trap
 from assay.semantics.scalar import Load, Var
 from assay.semantics.scalar.affine import Affine
 from assay.semantics.tensor import INDEPENDENT, Buffer
@@ -93,6 +93,8 @@ class _Emitter(StraightValues):
         self.watches: list[Watch] = []
         self.born: dict[Buffer, int] = {}
         """How many loops were watched when a buffer began: those do not concern it."""
+        self.span: Span | None = None
+        """The place in the source of what is being emitted."""
         self.path: list[str] = []
         """Where in the iteration we are: which item of each block, and which iteration of each loop."""
 
@@ -153,7 +155,7 @@ class _Emitter(StraightValues):
         return value
 
     def check_written(self, value: str, access: Access, index: Sequence[str]) -> None:
-        stop = self.shared(unwritten, "unwritten")
+        stop = self.shared(unread, "unread")
         self.text.add(f"if {value} is None: raise {stop}({self.site(access.buffer, index)})")
 
     def place(self, access: Access, indices: Sequence[str | None]) -> tuple[str, list[str]]:
@@ -181,18 +183,16 @@ class _Emitter(StraightValues):
         for axis, (form, text, n) in enumerate(zip(access.forms, index, access.buffer.static_shape, strict=True)):
             within = None if form is None else form.interval(self.ranges)
             if within is None or within[0] < 0 or within[1] >= n:
-                stop = self.shared(outside, "outside")
+                stop = self.shared(beyond, "beyond")
                 self.text.add(f"if not 0 <= {text} < {n}: raise {stop}({axis}, {n}, {self.site(access.buffer, index)})")
 
     def site(self, buffer: Buffer, index: Sequence[str]) -> str:
         return f"{self.buffer(buffer)}, ({''.join(f'{i}, ' for i in index)}){self.failure()}"
 
     def failure(self) -> str:
-        """The iteration, for messages."""
-        if not self.loops:
-            return ""
-        names = self.known(tuple(v.name for v, _ in self.loops), "l")
-        return f", {self.shared(iteration, 'iteration')}({names}, ({''.join(f'{i}, ' for _, i in self.loops)}))"
+        names = tuple(v.name for v, _ in self.loops)
+        span = "" if self.span is None else f", {self.known(self.span, 'at')}"
+        return f", {names}, ({''.join(f'{i}, ' for _, i in self.loops)}){span}"
 
     def watched(self, buffer: Buffer) -> bool:
         return len(self.watches) > self.born[buffer]
@@ -202,7 +202,8 @@ class _Emitter(StraightValues):
         for w in self.watches[self.born[buffer] :]:
             place = f"({self.buffer(buffer)}, ({''.join(f'{i}, ' for i in index)}))"
             position = f", ({''.join(f'{p}, ' for p in self.path[w.around :])})" if w.lanes else ""
-            self.text.add(f"{w.name}.touch({place}, {write}{position})")
+            with self.watched_over():
+                self.text.add(f"{w.name}.touch({place}, {write}{position})")
 
     # --- statements ----------------------------------------------------------------------------------------------
 
@@ -220,6 +221,8 @@ class _Emitter(StraightValues):
         self.forget(frames)
 
     def item(self, item: Item) -> None:
+        if not isinstance(item, Fresh):
+            self.span = item.span
         match item:
             case Loop():
                 self.loop(item)
@@ -236,9 +239,8 @@ class _Emitter(StraightValues):
             case Write():
                 self.write(item)
             case Check():
-                stop = self.shared(failed, "failed")
                 condition = self.value(item.condition)
-                self.text.add(f"if not {condition}: raise {stop}({item.kind!r}, {item.message!r}{self.failure()})")
+                self.text.add(f"if not {condition}: raise {self.stop(failed(item.kind, item.message, item.condition))}")
             case Drop():
                 self.value(item.value)
             case _:
@@ -336,18 +338,9 @@ def fill(found: list[Any], to: Array) -> Array | None:
     return missing
 
 
-def iteration(names: Sequence[str], values: Sequence[int]) -> str:
-    return f", in iteration {', '.join(f'{v}={i}' for v, i in zip(names, values, strict=True))}"
+def unread(buffer: Buffer, index: Sequence[int], *here: Any) -> Trap:
+    return located(unwritten(buffer, index), *here)
 
 
-def unwritten(buffer: Buffer, index: Sequence[int], where: str = "") -> Trap:
-    return Trap("unwritten read", f"{element(buffer, index)} is read before it is written{where}", label="tensor.T3")
-
-
-def outside(axis: int, size: int, buffer: Buffer, index: Sequence[int], where: str = "") -> Trap:
-    what = f"{element(buffer, index)}: index {index[axis]} is outside [0, {size}) in dimension {axis}{where}"
-    return Trap("out of bounds", what, label="tensor.T2")
-
-
-def failed(kind: str, message: str, where: str = "") -> Trap:
-    return Trap(kind, message + where, label="tensor.T7")
+def beyond(axis: int, size: int, buffer: Buffer, index: Sequence[int], *here: Any) -> Trap:
+    return located(outside(buffer, index, axis, size), *here)

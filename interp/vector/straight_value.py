@@ -7,16 +7,18 @@ A bool is whatever has that truth. What has no operator here calls the table's o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.interp.vector.blocks import Unplanned
 from assay.interp.vector.text import Spot, Text
 from assay.semantics.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
-from assay.semantics.errors import Crash, Trap
+from assay.semantics.errors import Crash, Span, Trap
 from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const, Expr, Load, Var, convert, operation
 from assay.semantics.scalar.affine import Affine, Interval, Quotient, affine_forms
+from assay.semantics.scalar.arithmetic import divided_by_zero, shifted_too_far
 from assay.semantics.scalar.transcendental import ROUTINES
 from assay.semantics.walk import post_order
 
@@ -57,8 +59,19 @@ class StraightValues:
         raise Crash(f"{node} has no meaning without memory")
 
     def failure(self) -> str:
-        """What a failing operation adds to its call: where it stands."""
+        """What a failing operation adds to its call: where it stands, as `located` takes it."""
         return ""
+
+    def stop(self, trap: Trap) -> str:
+        """A report of which everything is known but the iteration."""
+        return f"{self.shared(located, 'located')}({self.known(trap, 't')}{self.failure()})"
+
+    @contextmanager
+    def watched_over(self) -> Iterator[None]:
+        """What is added within may trap, and does not say where."""
+        with self.text.inside("try:"):
+            yield
+        self.text.add(f"except {self.shared(Trap, 'Trap')} as t: raise {self.shared(located, 'located')}(t{self.failure()}) from None")
 
     # --- names ---------------------------------------------------------------------------------------------------
 
@@ -262,8 +275,8 @@ class StraightValues:
             case "shl" | "shr":
                 by = node.args[1]
                 if not (isinstance(by, Const) and 0 <= int(by.value) < of.bits):
-                    stop = self.shared(shifted_too_far, "shifted_too_far")
-                    self.text.add(f"if not 0 <= {args[1]} < {of.bits}: raise {stop}({of.bits}{self.failure()})")
+                    stop = self.stop(shifted_too_far(of.bits))
+                    self.text.add(f"if not 0 <= {args[1]} < {of.bits}: raise {stop}")
                 result = self.step(f"{args[0]} {INFIX[op]} {args[1]}")
             case _ if op in INFIX:
                 result = self.step(f"{args[0]} {INFIX[op]} {args[1]}")
@@ -273,8 +286,7 @@ class StraightValues:
 
     def check_divisor(self, node: Apply, divisor: str) -> None:
         if not (isinstance(node.args[1], Const) and node.args[1].value != 0):
-            stop = self.shared(divided_by_zero, "divided_by_zero")
-            self.text.add(f"if {divisor} == 0: raise {stop}({self.failure()[2:]})")
+            self.text.add(f"if {divisor} == 0: raise {self.stop(divided_by_zero())}")
 
     def divided(self, op: str, a: str, b: str) -> str:
         if op in INFIX:
@@ -304,18 +316,18 @@ class StraightValues:
         if to.name == "float32" and not exact and (of is FLOAT64 or of.kind in ("int", "uint")) and of.bits >= 8:
             return self.step(self.packed_as(value, to))
         call = f"{self.shared(convert, 'convert')}({self.packed(value, of)}, {self.shared(to, f'to_{to.name}')})"
-        return self.step(self.unpacked(call, to))
+        if not (of.is_float and to.is_integer):
+            return self.step(self.unpacked(call, to))
+        with self.watched_over():
+            return self.step(self.unpacked(call, to))
 
     def packed_as(self, value: str, to: DType) -> str:
         return f"{self.shared(to.numpy.type, f'as_{to.name}')}({value})"
 
 
-def divided_by_zero(where: str = "") -> Trap:
-    return Trap("division by zero", f"integer division by zero{where}", label="scalar.T1")
-
-
-def shifted_too_far(width: int, where: str = "") -> Trap:
-    return Trap("shift", f"shift by less than 0 or by {width} or more bits{where}", label="scalar.T2")
+def located(trap: Trap, loops: Sequence[str] = (), values: Sequence[int] = (), span: Span | None = None) -> Trap:
+    """A report with the iteration, as names and values, and the place in the source."""
+    return trap.but(iteration=tuple(zip(loops, map(int, values), strict=True)), where=span)
 
 
 _routines: dict[str, Callable[..., Any]] = {}

@@ -11,20 +11,21 @@ C does not: reads of unwritten bytes and races. The plan is taken as it is; `ass
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from assay.lower.c.convention import Interface, find_devices
 from assay.lower.c.entry import definitions, entry
-from assay.lower.c.header import Argument, Layout, header, prologue
+from assay.lower.c.header import header, prologue
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import CKernel, KernelStyle, write_kernel
+from assay.lower.c.layout import Argument, Layout, Workspace, workspace_names
 from assay.lower.c.names import Names, identifier
 from assay.lower.c.packed import runtime, wrappers
 from assay.lower.c.packed_abi import SpecNames
 from assay.lower.c.source import CSource
 from assay.lower.c.tables import Array, blob, needs_math, static_table, storage
 from assay.semantics.errors import Invalid
-from assay.semantics.module import Module, Program, Slot
+from assay.semantics.module import Branch, Module, Program, Slot
 from assay.semantics.rules import check_program
 
 __all__ = ["CSource", "Interface", "emit"]
@@ -42,27 +43,36 @@ def emit(
     digest: str = "",
     interface: Interface = Interface.UNPACKED,
     device: str = "",
+    externs: Mapping[str, str] | None = None,
 ) -> CSource:
     """The C of the planned program `main`, every symbol starting with `name` (made an identifier where it is none).
 
     Constants of at most `inline_limit` bytes together are tables in the source; above that all of them are one blob
     that the caller hands in. `digest` identifies the module in the header. `interface` is how the entry and the
     kernels are called. Steps that name no device run on `device`, whose hooks are called; empty: they have none.
+    `externs` gives the C functions for extern functions by name; others are NAME_extern_..., as the header says.
     Invalid where the plan is missing or does not fit itself; Unsupported for dtypes without C (4-bit integers,
     float8) and symbolic sizes.
     """
-    return _Emitter(module, name, inline_limit, digest, interface, device).run()
+    return _Emitter(module, name, inline_limit, digest, interface, device, externs or {}).run()
 
 
 class _Emitter:
     def __init__(
-        self, module: Module, name: str, inline_limit: int, digest: str, interface: Interface, device: str
+        self,
+        module: Module,
+        name: str,
+        inline_limit: int,
+        digest: str,
+        interface: Interface,
+        device: str,
+        externs: Mapping[str, str],
     ) -> None:
         self.module = module
         self.program: Program = module.program
         self.prefix = identifier(name)
         self.macro = self.prefix.upper()
-        self.library = Library(self.prefix, self.macro)
+        self.library = Library(self.prefix, self.macro, externs=externs)
         self.inline_limit = inline_limit
         self.digest = digest
         self.interface = interface
@@ -80,8 +90,9 @@ class _Emitter:
             if step.kernel not in kernels:
                 kernel, c = self.module.kernel(step.kernel), self.library.top("k", step.kernel)
                 kernels[step.kernel] = write_kernel(kernel, c, self.macro, self.library, style)
-        inputs, outputs = self.arguments()
-        layout = self.layout(kernels, inputs, outputs)
+        workspaces = self.workspaces()
+        inputs, outputs = self.arguments(workspaces)
+        layout = self.layout(kernels, inputs, outputs, workspaces)
         # what needs helpers and headers first, then those
         main = [*runtime(layout), *self.tables(layout, kernels), *definitions(layout, kernels)]
         main += [*wrappers(layout, kernels), *entry(layout, kernels, self.library)]
@@ -92,27 +103,43 @@ class _Emitter:
             "".join(body),
             layout.blob,
             layout.blob.digest if layout.blob else "",
-            layout.workspace_bytes,
-            program.alignment,
+            layout.workspaces,
             self.macro,
             inputs,
             outputs,
             self.interface,
             self.device,
             self.devices.all,
+            tuple(e.c for e in self.library.externs.found.values()),
         )
 
-    def arguments(self) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+    def workspaces(self) -> tuple[Workspace, ...]:
+        """The pools that the entry is handed, whether or not something lies there."""
+        program = self.program
+        pools = [p for p in program.pools if p.kind == "workspace"]
+        names = workspace_names([p.name for p in pools])
+        return tuple(
+            Workspace(p.name, c, macro, program.sizes.get(p.name, 0), p.alignment)
+            for p, (c, macro) in zip(pools, names, strict=True)
+        )
+
+    def arguments(self, workspaces: tuple[Workspace, ...]) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
         """Inputs and outputs with their C names; an output that is no memory of its own gets a fresh one."""
         program = self.program
         taken = _LOCALS if self.interface is Interface.UNPACKED else (*_LOCALS, *_PACKED_LOCALS)
+        taken = (*taken, *(n for w in workspaces for n in (w.name, w.base)))
         names = Names(taken, (f"{self.prefix}_", f"{self.macro}_"))
         macros = Names()
 
         def argument(slot: Slot, place: str) -> Argument:
             macro = macros.fresh(slot.name, upper=True)
             c = names.fresh(slot.name)
-            return Argument(slot.name, c, macro, slot.type, storage(slot.type.dtype, f"{place} {slot.name!r}"))
+            ctype = storage(slot.type.dtype, f"{place} {slot.name!r}")
+            if not slot.is_pooled or slot.place != place:
+                return Argument(slot.name, c, macro, slot.type, ctype)
+            pool = program.pool_of(slot).name
+            workspace = next(w.name for w in workspaces if w.pool == pool)
+            return Argument(slot.name, c, macro, slot.type, ctype, workspace, slot.offset or 0)
 
         inputs = tuple(argument(program.slots[n], "input") for n in program.inputs)
         macros = Names()
@@ -120,7 +147,11 @@ class _Emitter:
         return inputs, outputs
 
     def layout(
-        self, kernels: dict[str, CKernel], inputs: tuple[Argument, ...], outputs: tuple[Argument, ...]
+        self,
+        kernels: dict[str, CKernel],
+        inputs: tuple[Argument, ...],
+        outputs: tuple[Argument, ...],
+        workspaces: tuple[Workspace, ...],
     ) -> Layout:
         """Where every slot lies: what the entry and the header print."""
         program = self.program
@@ -130,11 +161,8 @@ class _Emitter:
             if array is None or array.nbytes != slot.nbytes:
                 raise Invalid(f"no constant of {slot.nbytes} bytes for slot {slot.name!r}", label="c.C7")
         large = sum(s.nbytes for s in constants.values()) > self.inline_limit
-        pieces: list[tuple[str, int, Array]] = []
-        for slot in constants.values() if large else ():
-            if slot.offset is None:
-                raise Invalid(f"constant {slot.name!r} has no offset in the table; run the stage constants", label="c.C8")
-            pieces.append((slot.name, slot.offset, self.module.constants[slot.name]))
+        places = _in_blob(program) if large else {}
+        pieces: list[tuple[str, int, Array]] = [(n, at, self.module.constants[n]) for n, at in places.items()]
         weights = blob(pieces, max([program.alignment, *(s.alignment for s in constants.values())])) if large else None
         macros, external = Names(), Names()
         return Layout(
@@ -144,10 +172,11 @@ class _Emitter:
             module=self.module,
             inputs=inputs,
             outputs=outputs,
-            offsets={s.name: macros.fresh(s.name, upper=True) for s in program.placed("workspace")},
+            offsets={s.name: macros.fresh(s.name, upper=True) for s in program.pooled if s.place != "constant"},
             tables={} if large else {n: self.library.top("c", n) for n in constants},
             blob=weights,
-            workspace_bytes=program.workspace_bytes,
+            constants=places,
+            workspaces=workspaces,
             interface=self.interface,
             default_device=self.device,
             devices=self.devices,
@@ -155,6 +184,7 @@ class _Emitter:
             packed={n: self.library.top("p", n) for n in kernels},
             specs={n: self.spec_names(n) for n in kernels},
             entry_specs=self.spec_names("run"),
+            externs=self.library.externs,
         )
 
     def spec_names(self, name: str) -> SpecNames:
@@ -162,7 +192,7 @@ class _Emitter:
 
     def tables(self, layout: Layout, kernels: dict[str, CKernel]) -> Iterator[str]:
         """The constants that stand in the source, only those that some kernel reads or that are results."""
-        used = set(self.program.outputs)
+        used = {*self.program.outputs, *(s.condition for s in self.program.steps if isinstance(s, Branch))}
         for step in self.program.calls:
             used.update(step.reads[p.index] for p in kernels[step.kernel].parameters if p.role == "input")
             used.update(step.reads if self.interface is not Interface.UNPACKED else ())
@@ -174,25 +204,46 @@ class _Emitter:
                 yield from static_table(c, array, of)
 
 
+def _in_blob(program: Program) -> dict[str, int]:
+    """Where each constant lies in the blob: the table first, then one pool of constants after another."""
+    found: dict[str, int] = {}
+    end = 0
+    for pool in (None, *(p for p in program.pools if p.kind == "constant")):
+        inside = [s for s in program.placed("constant") if (program.pool_of(s) if s.is_pooled else None) is pool]
+        first = end if pool is None else -(-end // pool.alignment) * pool.alignment
+        for s in inside:
+            if s.offset is None:
+                raise Invalid(f"constant {s.name!r} has no offset in the table; run the stage constants", label="c.C8")
+            found[s.name] = first + s.offset
+            end = max(end, first + s.offset + s.nbytes)
+    return found
+
+
 def _check_plan(program: Program) -> None:
     """Every slot inside its place, aligned, and of a place that its uses agree with."""
     if not program.sizes:
         raise Invalid("the program has no plan: no pool has a size; run the stage pool", label="c.C9")
-    for s in program.slots.values():
-        if s.place != "workspace":
-            continue
+    for pool in program.pools:
+        size = program.sizes.get(pool.name, 0)
+        if pool.limit is not None and size > pool.limit:
+            raise Invalid(f"pool {pool.name!r} has {size} bytes, its limit is {pool.limit}", label="c.C10")
+    for s in program.pooled:
         if s.offset is None:
             raise Invalid(f"slot {s.name!r} has no offset; run the stage pool", label="c.C9")
-        if s.offset < 0 or s.offset + s.nbytes > program.workspace_bytes:
+        pool = program.pool_of(s)
+        size = program.sizes.get(pool.name, 0)
+        if (pool.kind == "constant") != (s.place == "constant"):
+            raise Invalid(f"slot {s.name!r} is an {s.place}, the pool {pool.name!r} is for {pool.kind}s", label="c.C17")
+        if s.offset < 0 or s.offset + s.nbytes > size:
             raise Invalid(
                 f"slot {s.name!r} lies at bytes {s.offset} to {s.offset + s.nbytes},"
-                f" outside the workspace of {program.workspace_bytes}",
+                f" outside the {size} bytes of the pool {pool.name!r}",
                 label="c.C10",
             )
-        if s.offset % s.alignment or program.alignment % s.alignment:
+        if s.offset % s.alignment or pool.alignment % s.alignment:
             raise Invalid(
                 f"slot {s.name!r} at offset {s.offset} is not aligned to {s.alignment}"
-                f" in a workspace aligned to {program.alignment}",
+                f" in the pool {pool.name!r}, which is aligned to {pool.alignment}",
                 label="c.C11",
             )
     for place, names in (("input", program.inputs), ("output", program.outputs)):

@@ -42,16 +42,21 @@ class Device:
 
 @dataclass(frozen=True)
 class Devices:
-    """The devices of a program in the order of their first use, and the one of each step (None: no hooks there)."""
+    """The devices of a program in the order of their first use, and the one of each step (None: no hooks there).
+
+    `edges` are the steps at which an arm of a branch begins or ends.
+    """
 
     all: tuple[Device, ...]
     of_step: tuple[Device | None, ...]
+    edges: frozenset[int] = frozenset()
 
     def regions(self) -> list[tuple[Device | None, range]]:
-        """The longest runs of steps on one device, in order."""
+        """The longest runs of steps on one device, in order. Each arm of a branch has its own: what is opened in an arm
+        is closed there."""
         found: list[tuple[Device | None, range]] = []
         for i, device in enumerate(self.of_step):
-            if found and found[-1][0] == device:
+            if found and found[-1][0] == device and i not in self.edges:
                 found[-1] = device, range(found[-1][1].start, i + 1)
             else:
                 found.append((device, range(i, i + 1)))
@@ -82,4 +87,6 @@ def find_devices(program: Program, default: str) -> Devices:
     places = [place(step) for step in program.steps]
     words = device_names([p[0] for p in places if p is not None])
     made = {p: Device(p[0], p[1], words[p[0]]) for p in places if p is not None}
-    return Devices(tuple(made.values()), tuple(None if p is None else made[p] for p in places))
+    branches = [(i, s) for i, s in enumerate(program.steps) if isinstance(s, Branch)]
+    edges = frozenset(e for i, s in branches for e in (i, i + 1, s.then, s.end))
+    return Devices(tuple(made.values()), tuple(None if p is None else made[p] for p in places), edges)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
-from assay.lower.c.convention import Interface
-from assay.lower.c.header import Layout, size, statuses
+from assay.lower.c.convention import Device, Interface
+from assay.lower.c.header import statuses
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import CKernel, Parameter
+from assay.lower.c.layout import Layout, size
 from assay.lower.c.names import text_literal
 from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
 from assay.lower.c.packed_abi import TVM_FFI, spec_tables
-from assay.semantics.errors import Unsupported
-from assay.semantics.module import Branch, Slot, Step
+from assay.semantics.module import Program, Slot, Step, flow
 
 
 def _slots(step: Step) -> dict[str, tuple[str, ...]]:
@@ -40,29 +41,30 @@ def _is_shared(layout: Layout, step: Step, one: Parameter, kernel: CKernel) -> b
     for other in kernel.parameters:
         if other is one or (one.role == "input" and other.role == "input"):
             continue
-        if _meet(mine, slots[_slots(step)[other.role][other.index]]):
+        if _meet(layout.program, mine, slots[_slots(step)[other.role][other.index]]):
             return True
     return False
 
 
-def _meet(a: Slot, b: Slot) -> bool:
-    """Whether two slots share a byte. Arguments of the entry do not: it has checked."""
+def _meet(program: Program, a: Slot, b: Slot) -> bool:
+    """Whether two slots share a byte, be it at different phases. Arguments of the entry do not: it has checked."""
     if a.name == b.name:
         return True
-    if a.place != "workspace" or b.place != "workspace" or a.offset is None or b.offset is None:
+    if not a.is_pooled or not b.is_pooled or a.offset is None or b.offset is None:
         return False
-    return a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes
+    return program.pool_of(a) is program.pool_of(b) and a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes
 
 
 def entry(layout: Layout, kernels: Mapping[str, CKernel], library: Library) -> Iterator[str]:
     """Offsets, static asserts, checks and the run function."""
     macro, program = layout.macro, layout.program
-    yield "\n/* Where each buffer lies in the workspace. */\n"
-    for i, slot in enumerate(program.placed("workspace")):
-        yield f"#define {layout.offset(slot.name)} {size(slot.offset or 0)}\n"
+    yield "\n/* Where each buffer lies in its workspace. */\n"
+    for i, name in enumerate(layout.offsets):
+        slot = program.slots[name]
+        yield f"#define {layout.offset(name)} {size(slot.offset or 0)}\n"
         yield (
-            f"typedef char {layout.name}_assert_{i}[({layout.offset(slot.name)} % {size(slot.alignment)} == 0u &&"
-            f" {layout.offset(slot.name)} + {size(slot.nbytes)} <= {macro}_WORKSPACE_BYTES) ? 1 : -1];\n"
+            f"typedef char {layout.name}_assert_{i}[({layout.offset(name)} % {size(slot.alignment)} == 0u &&"
+            f" {layout.offset(name)} + {size(slot.nbytes)} <= {macro}_{layout.workspace(slot).macro}_BYTES) ? 1 : -1];\n"
         )
     if layout.blob is not None:
         yield from _check_weights(layout, library)
@@ -83,8 +85,9 @@ static int {layout.name}_first(int one, int other)
     yield from _head(layout)
     body = list(_body(layout, kernels))
     text = "".join(body)
-    if "base + " in text:
-        yield "    unsigned char *const base = (unsigned char *)workspace;\n"
+    for w in layout.workspaces:
+        if re.search(rf"\b{w.base} \+ ", text):
+            yield f"    unsigned char *const {w.base} = (unsigned char *){w.name};\n"
     if "table + " in text:
         yield "    const unsigned char *const table = (const unsigned char *)weights;\n"
     yield text
@@ -117,11 +120,11 @@ void {layout.name}_trace(int step);
 
 def _check_arguments(layout: Layout, library: Library) -> Iterator[str]:
     """Pointers: there, aligned, and what is written apart from all else. Written arguments come first."""
-    macro, program = layout.macro, layout.program
-    rows = [(a.nbytes, a.type.dtype.itemsize) for a in layout.outputs]
-    rows.append((layout.workspace_bytes, program.alignment))
+    macro = layout.macro
+    rows = [(a.nbytes, a.type.dtype.itemsize) for a in layout.given_outputs]
+    rows += [(w.nbytes, w.alignment) for w in layout.workspaces]
     written = len(rows)
-    rows += [(a.nbytes, a.type.dtype.itemsize) for a in layout.inputs]
+    rows += [(a.nbytes, a.type.dtype.itemsize) for a in layout.given_inputs]
     if layout.blob is not None:
         rows.append((layout.blob.nbytes, layout.blob.alignment))
     overlap = library.use("overlap")
@@ -188,7 +191,8 @@ def _head(layout: Layout) -> Iterator[str]:
     if packed:
         yield from entry_head(layout)
         yield from entry_names(layout)
-    words = [a.name for a in layout.outputs] + ["workspace"] + [a.name for a in layout.inputs]
+    words = [a.name for a in layout.given_outputs] + [w.name for w in layout.workspaces]
+    words += [a.name for a in layout.given_inputs]
     words += ["weights"] if layout.blob is not None else []
     yield f"    const void *const buffers[{len(words)}] = {{{', '.join(words)}}};\n"
     if layout.devices.all:
@@ -207,18 +211,9 @@ def _body(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
     for d in layout.devices.all:
         yield f"    if ({ok}) {{\n        status = {layout.hook(d, 'activate')}(handle, {d.id});\n"
         yield f"        active += ({ok}) ? 1 : 0;\n    }}\n"
-    for device, steps in layout.devices.regions():
-        calls = [line for i in steps for line in _call(layout, kernels, pointers, i)]
-        if device is None:
-            yield from calls
-            continue
-        yield f"    if ({ok}) {{\n        status = {layout.hook(device, 'open')}(handle, {device.id});\n        if ({ok}) {{\n"
-        for line in "".join(calls).splitlines():
-            yield f"        {line}\n" if line else "\n"
-        close = f"{layout.hook(device, 'close')}(handle, {device.id})"
-        yield f"            status = {layout.name}_first(status, {close});\n        }}\n    }}\n"
+    yield from _steps(layout, kernels, pointers)
     copies = []
-    for a in layout.outputs:
+    for a in layout.given_outputs:
         slot = program.slots[a.slot]
         if pointers.given.get(slot.name) != a.name and slot.nbytes:
             copies.append(f"        memcpy({a.name}, {pointers.typed(slot, a.ctype, True)}, {size(slot.nbytes)});\n")
@@ -233,22 +228,77 @@ def _body(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
         yield f"    if ({ok}) {{\n        result->code = ASSAY_CODE_NONE;\n        result->as.number = 0;\n    }}\n"
 
 
+NESTED = 60
+"""Blocks inside one another, all of which a C99 compiler takes. Choices inside more than these jump."""
+
+
+def _steps(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers) -> Iterator[str]:
+    """The steps, those of an arm inside an `if`; hooks around each stretch on a device."""
+    steps, ok = layout.program.steps, f"status == {layout.macro}_OK"
+    stretches = {r.start: (device, r) for device, r in layout.devices.regions()}
+    depth = 0
+    jumps: list[bool] = []
+    for what, i in flow(steps):
+        step = steps[i]
+        if isinstance(step, Step):
+            if i in stretches:
+                yield from _indented(_stretch(layout, kernels, pointers, *stretches[i]), depth)
+            continue
+        match what:
+            case "if":
+                slot = layout.program.slots[step.condition]
+                met = f"{ok} && *{pointers.typed(slot, 'uint8_t', True)} != 0"
+                jumps.append(depth == NESTED)
+                line = f"    if (!({met})) {{ goto else_{i}; }}" if jumps[-1] else f"    if ({met}) {{"
+                yield from _indented([f"{line} /* step {i} */\n"], depth)
+                depth += not jumps[-1]
+            case "else" if jumps[-1]:
+                yield from _indented([f"    goto end_{i};\n    else_{i}: ;\n"], depth)
+            case "else" if step.then < step.end:
+                yield from _indented(["    } else {\n"], depth - 1)
+            case "end" if jumps.pop():
+                yield from _indented([f"    end_{i}: ;\n"], depth)
+            case "end":
+                depth -= 1
+                yield from _indented(["    }\n"], depth)
+
+
+def _stretch(
+    layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, device: Device | None, steps: range
+) -> Iterator[str]:
+    """Steps next to one another on one device, between its hooks."""
+    ok = f"status == {layout.macro}_OK"
+    calls = [line for i in steps for line in _call(layout, kernels, pointers, i)]
+    if device is None:
+        yield from calls
+        return
+    yield f"    if ({ok}) {{\n        status = {layout.hook(device, 'open')}(handle, {device.id});\n        if ({ok}) {{\n"
+    yield from _indented(calls, 2)
+    close = f"{layout.hook(device, 'close')}(handle, {device.id})"
+    yield f"            status = {layout.name}_first(status, {close});\n        }}\n    }}\n"
+
+
+def _indented(text: Iterable[str], depth: int) -> Iterator[str]:
+    for line in "".join(text).splitlines():
+        yield f"{'    ' * depth}{line}\n" if line else "\n"
+
+
 class _Pointers:
     """How the entry reaches each slot."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         slots = layout.program.slots
-        first = {a.slot: a.name for a in reversed(layout.outputs) if slots[a.slot].place == "output"}
-        self.given = {**{a.slot: a.name for a in layout.inputs}, **first}
+        first = {a.slot: a.name for a in reversed(layout.given_outputs) if slots[a.slot].place == "output"}
+        self.given = {**{a.slot: a.name for a in layout.given_inputs}, **first}
 
     def plain(self, slot: Slot) -> str:
         """A pointer of any type."""
-        if slot.place == "workspace":
-            return f"base + {self.layout.offset(slot.name)}"
-        if slot.place != "constant":
-            return self.given[slot.name]
-        return self.layout.tables.get(slot.name) or f"table + {size(slot.offset or 0)}"
+        if slot.place == "constant":
+            return self.layout.tables.get(slot.name) or f"table + {size(self.layout.constants[slot.name])}"
+        if slot.is_pooled:
+            return f"{self.layout.workspace(slot).base} + {self.layout.offset(slot.name)}"
+        return self.given[slot.name]
 
     def typed(self, slot: Slot, ctype: str, const: bool) -> str:
         """A pointer to `ctype`."""
@@ -262,8 +312,7 @@ class _Pointers:
 def _call(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, index: int) -> Iterator[str]:
     """One step, if all before it went well."""
     program, step = layout.program, layout.program.steps[index]
-    if isinstance(step, Branch):
-        raise Unsupported("branches have no C yet", where=step.span, label="c.C16")
+    assert isinstance(step, Step)
     kernel = kernels[step.kernel]
     yield f"    if (status == {layout.macro}_OK) {{ /* step {index} */\n        "
     if layout.interface is Interface.UNPACKED:

@@ -61,6 +61,8 @@ class Place:
     scalar: bool = False
     constant: bool = False
     """Whether it may not be stored to."""
+    bytes: int = 1
+    """Of how many bytes the numbers are, where it is their bytes."""
     used: bool = False
     read: bool = False
 
@@ -304,14 +306,18 @@ class ExprWriter:
                 constant += k.low * stride
             elif extent != 1:
                 code = codes[id(index)]
-                code = convert(code, "int64_t") if wide else code
+                unsigned = len(shape) > 1 and code.type in ("uint32_t", "uint64_t")  # C would mix it with signed ones
+                code = convert(code, "int64_t") if wide or unsigned else code
                 text = code.text if stride == 1 else f"{code.at(PRODUCT)} * {integer_literal(stride, INT64)}"
                 terms.append(text if stride > 1 or len(shape) == 1 or code.level >= PRODUCT else f"({text})")
             stride *= extent
         terms.reverse()
         if constant or not terms:
             terms.append(integer_literal(constant, INT64))
-        return f"{place.text}[{' + '.join(terms)}]"
+        text = " + ".join(terms)
+        if place.bytes > 1:
+            text = f"{self.ops.library.use('byte')}({text}, {place.bytes - 1})"
+        return f"{place.text}[{text}]"
 
 
 # --- what a node needs -------------------------------------------------------------------------------------------

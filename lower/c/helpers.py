@@ -7,8 +7,9 @@ ones a model uses and prints those, each after what it needs. None of them has u
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from assay.lower.c.externs import Externs
 from assay.lower.c.names import Names
 from assay.semantics.errors import Crash
 
@@ -141,6 +142,20 @@ def _table() -> dict[str, tuple[tuple[str, ...], str]]:
 
 
 _FIXED: dict[str, tuple[tuple[str, ...], str]] = {
+    "byte": (
+        (),
+        """
+/* Where a byte of numbers is, counted from the lowest; `last` is one less than the bytes of a number. */
+#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__)
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define @byte(place, last) ((place) ^ (last))
+#endif
+#endif
+#if !defined(@byte)
+#define @byte(place, last) (place)
+#endif
+""",
+    ),
     "bits_of": (
         (),
         """
@@ -387,14 +402,17 @@ HELPERS = _table()
 
 
 class Library:
-    """The helpers that a model uses, and the headers that they and the kernels need.
+    """The helpers and externs that a model uses, and the headers that they and the kernels need.
 
     What only reproducible builds need is kept apart, in `reproducible`, and printed under the macro.
     """
 
-    def __init__(self, prefix: str, macro: str, names: Names | None = None) -> None:
+    def __init__(
+        self, prefix: str, macro: str, names: Names | None = None, externs: Mapping[str, str] | None = None
+    ) -> None:
         self.prefix = prefix
         self.macro = macro
+        self.externs = Externs(prefix, externs or {})
         self.uses_math = False
         self._names = names or Names()
         self.reproducible = self if names else Library(prefix, macro, self._names)

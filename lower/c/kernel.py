@@ -19,16 +19,19 @@ from assay.lower.c.expr import ExprWriter, Place
 from assay.lower.c.helpers import Library
 from assay.lower.c.names import comment, text_literal
 from assay.lower.c.ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
+from assay.lower.c.pointers import Pointers, pointed
 from assay.lower.c.range import Known, Ranges
 from assay.lower.c.tables import needs_math, static_table, storage
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.scalar import Const, Load, Var
 from assay.semantics.tensor import (
+    Alias,
     Allocate,
     AllocateConst,
     Assert,
     Buffer,
+    Call,
     Evaluate,
     For,
     If,
@@ -129,7 +132,8 @@ class _Writer:
     def __post_init__(self) -> None:
         # the plan numbers what the function allocates itself; cells that stand for its choices have one element
         number = {b: i for i, b in reversed(list(enumerate(self.kernel.allocations)))}
-        self.kernel = without_blocks(self.kernel)
+        self.kernel = without_blocks(self.kernel, pointers=True)
+        self.pointed = pointed(self.kernel)
         allocations = [s for s in program_order(self.kernel.body) if isinstance(s, Allocate)]
         self.scratch = {id(s): number[s.buffer] for s in allocations if s.buffer in number}
         self.names = self.library.locals()
@@ -137,6 +141,7 @@ class _Writer:
         self.ranges = Ranges()
         ops = Ops(self.library, partial(c_math.function, self.library))
         self.exprs = ExprWriter(ops, self.names, self.ranges, self.line, self.trap)
+        self.pointers = Pointers(self.kernel.name, self.library, self.exprs)
         self.places: list[tuple[Role, int, Buffer, Place]] = []
 
     def line(self, text: str) -> None:
@@ -219,6 +224,10 @@ class _Writer:
                 self.allocate(stmt)
             case AllocateConst():
                 self.allocate_const(stmt)
+            case Alias():
+                self.alias(stmt)
+            case Call():
+                self.call(stmt)
             case Store():
                 self.store(stmt)
             case Assert():
@@ -339,7 +348,7 @@ class _Writer:
         buffer = stmt.buffer
         self.require_sizes(buffer)
         outer = self.exprs.buffers.get(buffer)
-        if prod(buffer.static_shape) != 1:
+        if prod(buffer.static_shape) != 1 or buffer in self.pointed:
             self.parameter("scratch", self.scratch[id(stmt)], buffer)
             self.scope(stmt.body, partial(self.restore, buffer, outer))
             return
@@ -385,6 +394,31 @@ class _Writer:
         index = len(self.tables)
         self.tables.append("")
         self.scope(stmt.body, print_table)
+
+    def alias(self, stmt: Alias) -> None:
+        self.require_sizes(stmt.view.buffer)
+        source, outer = self.exprs.place(stmt.view.source), self.exprs.buffers.get(stmt.view.buffer)
+        place, declaration = self.pointers.view(stmt.view)
+        self.exprs.buffers[stmt.view.buffer] = place
+        at, declaration = len(self.lines), f"{'    ' * self.depth}{declaration}\n"
+        self.lines.append("")
+
+        def declare() -> None:
+            self.restore(stmt.view.buffer, outer)
+            if place.used:
+                source.used = source.read = True
+                self.lines[at] = declaration
+
+        self.scope(stmt.body, declare)
+
+    def call(self, stmt: Call) -> None:
+        """A function that the user writes."""
+        failed = ""
+        if self.style.messages:
+            self.traps = True
+            failed = f"*{self.last} = {text_literal(f'{self.kernel.name}: the extern {stmt.function} has failed')};"
+        for line in list(self.pointers.call(stmt, f"{self.macro}_OK", failed)):
+            self.line(line)
 
     def store(self, stmt: Store) -> None:
         buffer = stmt.buffer

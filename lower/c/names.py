@@ -91,6 +91,12 @@ def text_literal(text: str) -> str:
     return f'"{escaped.replace("?", chr(92) + "?") if "??" in escaped else escaped}"'
 
 
+def string_literal(text: str) -> str:
+    """`text` as a string constant of C, every byte of it in UTF-8."""
+    plain = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
+    return f'"{plain}"'
+
+
 def unquote(text: str) -> str:
     """The text that `quote` was given; ValueError for what it did not make."""
     return str(json.loads(text))

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from assay.lower.c.convention import Interface
-from assay.lower.c.header import Layout, type_text
+from assay.lower.c.header import type_text
 from assay.lower.c.kernel import CKernel, Parameter
+from assay.lower.c.layout import Layout
 from assay.lower.c.names import text_literal
 from assay.lower.c.packed_abi import ARGUMENTS, FAIL, FIND, PACK, PACKED_PARAMETERS, SPEC, Spec, spec_tables
 from assay.semantics.dtypes import DTYPES
@@ -33,7 +34,7 @@ def runtime(layout: Layout) -> Iterator[str]:
     """The functions that packed code shares, before all kernels."""
     if layout.interface is Interface.UNPACKED:
         return
-    for text in (SPEC, FAIL, ARGUMENTS, *((PACK,) if layout.program.steps else ())):
+    for text in (SPEC, FAIL, ARGUMENTS, *((PACK,) if layout.program.calls else ())):
         yield text.replace("@", layout.name).replace("$", layout.macro)
 
 
@@ -52,7 +53,7 @@ def wrappers(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
             yield f"#ifndef {layout.external[name]}\n"
             yield f"    {{{text_literal(layout.packed[name])}, {layout.packed[name]}, NULL}},\n#endif\n"
         yield "    {NULL, NULL, NULL}\n};\n"
-        if layout.program.steps:
+        if layout.program.calls:
             yield FIND.replace("@", layout.name).replace("$", layout.macro)
 
 
@@ -104,10 +105,12 @@ def call(layout: Layout, name: str, pointers: Sequence[str]) -> str:
 
 def entry_specs(layout: Layout) -> Iterator[Spec]:
     """What the packed entry takes."""
-    for a in (*layout.inputs, *layout.outputs):
+    for a in (*layout.given_inputs, *layout.given_outputs):
         yield Spec(f"{a.slot}: {type_text(a.type)}", a.type.static_shape, a.type.dtype, a.type.dtype.itemsize)
-    of, size = DTYPES["uint8"], layout.workspace_bytes
-    yield Spec(f"the workspace: uint8[{size}] or larger", (size,), of, layout.program.alignment, at_least=True)
+    of = DTYPES["uint8"]
+    for w in layout.workspaces:
+        what = "the workspace" if len(layout.workspaces) == 1 else w.name
+        yield Spec(f"{what}: uint8[{w.nbytes}] or larger", (w.nbytes,), of, w.alignment, at_least=True)
     if layout.blob is not None:
         yield Spec(f"the weights: uint8[{layout.blob.nbytes}]", (layout.blob.nbytes,), of, layout.blob.alignment)
 
@@ -135,8 +138,9 @@ def entry_head(layout: Layout) -> Iterator[str]:
 
 def entry_names(layout: Layout) -> Iterator[str]:
     """The arguments as locals."""
-    words = [(a.name, f"const {a.ctype} *") for a in layout.inputs] + [(a.name, f"{a.ctype} *") for a in layout.outputs]
-    words.append(("workspace", "void *"))
+    words = [(a.name, f"const {a.ctype} *") for a in layout.given_inputs]
+    words += [(a.name, f"{a.ctype} *") for a in layout.given_outputs]
+    words += [(w.name, "void *") for w in layout.workspaces]
     words += [("weights", "const void *")] if layout.blob is not None else []
     for i, (name, type_) in enumerate(words):
         yield f"    {type_}const {name} = ({type_})arguments[{i}];\n"

@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from assay.lower.c.convention import Device, Interface
-from assay.lower.c.header import ARGUMENT, DEVICE, Argument
+from assay.lower.c.externs import EXTERN
+from assay.lower.c.header import ARGUMENT, DEVICE, WORKSPACE
+from assay.lower.c.layout import Argument, Workspace, workspace_names
 from assay.lower.c.names import Names, identifier, unquote
 from assay.lower.c.tables import STORAGE, Array, Blob
 from assay.semantics.dtypes import dtype
@@ -32,8 +34,7 @@ class CSource:
     """The constants that are handed in by pointer; None if all stand in the source."""
     weights_digest: str
     """SHA-256 of those bytes in hexadecimal, compiled in; empty if there are none."""
-    workspace_bytes: int
-    alignment: int
+    workspaces: tuple[Workspace, ...]
     macro: str = ""
     inputs: tuple[Argument, ...] = ()
     outputs: tuple[Argument, ...] = ()
@@ -42,6 +43,27 @@ class CSource:
     """The device of steps that name none; empty if they have no hooks."""
     devices: tuple[Device, ...] = ()
     """Those whose hooks it calls, in the order of activation."""
+    externs: tuple[str, ...] = ()
+    """The functions of the user's that it calls, by their names in C."""
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of all workspaces together."""
+        return sum(w.nbytes for w in self.workspaces)
+
+    @property
+    def alignment(self) -> int:
+        """Bytes to which every workspace may be aligned."""
+        return max((w.alignment for w in self.workspaces), default=1)
+
+    @property
+    def given_inputs(self) -> list[Argument]:
+        """The inputs that are handed over by pointer; the others lie in a workspace."""
+        return [a for a in self.inputs if not a.workspace]
+
+    @property
+    def given_outputs(self) -> list[Argument]:
+        return [a for a in self.outputs if not a.workspace]
 
     def write(self, directory: Path) -> tuple[Path, ...]:
         """Write the files into a directory that exists; their paths, header first."""
@@ -69,15 +91,15 @@ class CSource:
             digest = found.find(r"with this SHA-256:\n \* ([0-9a-f]{64})\n") if blob is not None else ""
             inputs, outputs = tuple(found.arguments("Inputs")), tuple(found.arguments("Outputs"))
             interface = Interface(found.find(r"\n \* Interface: (\S+)\n"))
-            default, devices = found.default_device(), tuple(found.devices())
-            bytes_, align = found.number("WORKSPACE_BYTES"), found.number("WORKSPACE_ALIGN")
+            default, devices, externs = found.default_device(), tuple(found.devices()), found.externs()
+            workspaces = tuple(found.workspaces())
         except FileNotFoundError as missing:
             raise Invalid("there is no such file", where=str(missing.filename), label="c.C13") from None
         except ValueError as wrong:
             raise Invalid(f"not a header that was generated: {wrong}", where=str(path), label="c.C13") from None
         macro = prefix.upper()
         return cls(
-            prefix, header, source, blob, digest, bytes_, align, macro, inputs, outputs, interface, default, devices
+            prefix, header, source, blob, digest, workspaces, macro, inputs, outputs, interface, default, devices, externs
         )
 
 
@@ -107,6 +129,11 @@ class _Header:
         for c, number, name in re.findall(DEVICE, "" if found is None else found[1]):
             yield Device(unquote(name), int(number), c)
 
+    def externs(self) -> tuple[str, ...]:
+        """The names in C of the externs."""
+        found = re.search(r"\n \* Externs:\n((?: \*   .*\n)*)", self.text)
+        return tuple(c for c, _ in re.findall(EXTERN, "" if found is None else found[1]))
+
     def arguments(self, section: str) -> Iterator[Argument]:
         """The inputs or outputs, in order."""
         macros = Names()
@@ -114,10 +141,23 @@ class _Header:
             found = re.fullmatch(ARGUMENT, row)
             if found is None:
                 raise ValueError(f"{row!r} is no {section.lower()[:-1]}")
-            name, of, dims, quoted = found.groups()
+            name, of, dims, offset, workspace, quoted = found.groups()
             slot = unquote(quoted)
             shape = tuple(map(int, re.findall(r"\d+", dims)))
-            yield Argument(slot, name, macros.fresh(slot, upper=True), TensorType(shape, dtype(of)), STORAGE[of])
+            macro, type_ = macros.fresh(slot, upper=True), TensorType(shape, dtype(of))
+            yield Argument(slot, name, macro, type_, STORAGE[of], workspace or "", int(offset or 0))
+
+    def workspaces(self) -> Iterator[Workspace]:
+        """The workspaces, in order."""
+        found = re.findall(WORKSPACE, self.text)
+        if len(found) != len(re.findall(rf"#define {self.macro}_WORKSPACE(?:_\w+)?_BYTES ", self.text)):
+            raise ValueError("it has macros for other workspaces than it lists")
+        names = workspace_names([unquote(quoted) for _, quoted, _, _ in found])
+        for (name, quoted, nbytes, alignment), (c, macro) in zip(found, names, strict=True):
+            made = Workspace(unquote(quoted), name, macro, int(nbytes), int(alignment))
+            if name != c or (self.number(f"{macro}_BYTES"), self.number(f"{macro}_ALIGN")) != (made.nbytes, made.alignment):
+                raise ValueError(f"the workspace {name} is not what its macros say")
+            yield made
 
 
 def _weights(path: Path, found: _Header) -> Blob | None:

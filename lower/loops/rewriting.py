@@ -12,7 +12,6 @@ from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
     Assert,
-    Block,
     Buffer,
     Evaluate,
     For,
@@ -40,7 +39,7 @@ def plain(func: PrimFunc) -> PrimFunc:
     named before the loop: it is evaluated there, once, whatever becomes of the loop.
     """
     body = without_blocks(func).body
-    movable = {b for s in program_order(func.body) if isinstance(s, Block) for b in s.allocated if is_private(b)}
+    movable = {s.buffer for s in program_order(body) if isinstance(s, Allocate) and s.movable and is_private(s.buffer)}
     return replace(func, body=renewed(body, {}, inline=True, shared=movable & _in_parallel(body) if movable else ()))
 
 
@@ -151,7 +150,9 @@ def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buf
                 copy = LetStmt(name, copy.extent, replace(copy, var=bound, extent=name), span=copy.span)
             case For() | LetStmt():
                 copy = replace(copy, var=bound)
-            case Allocate() | AllocateConst():
+            case Allocate():
+                copy = replace(copy, buffer=bound, movable=False)
+            case AllocateConst():
                 copy = replace(copy, buffer=bound)
             case Store():
                 copy = replace(copy, buffer=buffers.get(copy.buffer, copy.buffer))

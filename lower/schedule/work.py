@@ -1,8 +1,8 @@
 """The calls of `main` as a graph of work over bytes (specs/lower.md, "schedule").
 
 The bytes are those of chapters liveness and pool: a tensor that a call makes is live from that call until after the
-last call that reads it under any alias; what a tensor function allocates inside is live during the call. Inputs,
-constants and results are not in the workspace.
+last call that reads it under any alias; what a tensor function allocates inside is live during the call, of which the
+phases are not looked at. Inputs, constants and results are not in the workspace.
 """
 
 from __future__ import annotations

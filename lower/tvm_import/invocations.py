@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from assay.lower.tvm_import.objects import Object, dtype_of, handle, op_name, type_key, unique
 from assay.lower.tvm_import.scalars import function_name, parts
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import Dim, Expr, Load, cast, const
+from assay.semantics.scalar import Const, Dim, Expr, Load, cast, const
 from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Stmt, View, seq
-from assay.semantics.tensor.calls import as_expr, from_element
+from assay.semantics.tensor.calls import as_expr, from_element, size_of
 from assay.semantics.tensor.places import strides_of
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ def argument(reader: Statements, o: Object, views: list[View]) -> Buffer | Expr 
             load = o.args[0]
             source = reader.buffer(load.source)
             offset: Expr = const(0)
-            for i, step in zip(load.indices, strides_of(source.shape), strict=True):
+            rank = len(source.shape) - (source in reader.scalars.packed)
+            for i, step in zip(load.indices, strides_of(source.shape)[:rank], strict=True):
                 offset = offset + reader.scalars.index(i) * as_expr(step)
             views.append(from_element(source, offset))
             return views[-1].buffer
@@ -150,6 +151,16 @@ def memory(
     source, base = reader.roots.get(handle(of), (reader.buffer(of), const(0)))
     if source is reader.buffer(of) and length is None:
         return source
+    own = reader.buffer(of)
+    if own.dtype is not source.dtype:  # the same bytes from their start on, as numbers of the view
+        if not isinstance(base, Const) or int(base.value) != 0:
+            raise reader.unsupported(f"the memory of {own!r}, a view of a part of {source!r},")
+        count = size_of(source.shape) * source.dtype.itemsize // own.dtype.itemsize
+        whole = Buffer(own.name, (count,), own.dtype, source.scope)
+        views.append(View(whole, source, const(0), (const(1),)))
+        source = whole
+    lanes = reader.scalars.packed.get(own, 1)
+    offset, length = offset * lanes, length if length is None or lanes == 1 else length * lanes
     views.append(from_element(source, base + cast(offset, base.dtype), length, constant=constant))
     return views[-1].buffer
 

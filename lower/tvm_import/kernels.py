@@ -232,6 +232,8 @@ def spread(o: Object, builder: Statements, shape: tuple[Dim, ...]) -> Buffer | N
     if len(sizes) != len(shape) or 0 in sizes or min([first, *steps]) < 0 or (steps == dense and first == 0):
         return None
     made = builder.buffer_of(o, shape)
+    if made in builder.scalars.packed:
+        raise Unsupported(f"{o.name}, which holds vectors, has strides that are not dense", label="tvm.C6")
     length = first + 1 + sum((n - 1) * s for n, s in zip(sizes, steps, strict=True))
     memory = Buffer(unique(f"{made.name}_memory", builder.names), (length,), made.dtype, made.scope)
     builder.roots[handle(o)] = memory, const(0)

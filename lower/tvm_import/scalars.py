@@ -6,7 +6,8 @@ where a branch is unsafe; so it is lazy here wherever a branch can fail. The div
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,6 +98,8 @@ class Scalars:
     done: dict[int, Expr] = field(default_factory=dict)
     vectors: dict[int, tuple[Var, ...]] = field(default_factory=dict)
     """The names of the lanes of vectors that have names."""
+    packed: dict[Buffer, int] = field(default_factory=dict)
+    """Buffers whose elements are vectors, and how many lanes those have: their last dimension."""
     external: Callable[[Object], Expr] | None = None
     """What the call of an extern gives within an expression, where there may be one."""
     lane: int = 0
@@ -105,13 +108,33 @@ class Scalars:
 
     def each_lane(self, o: Object, indices: Sequence[Object], lanes: int) -> list[tuple[Expr, tuple[Expr, ...]]]:
         """A vector of that many lanes and the indices of its places, one lane after another."""
-        scalar, found = self.done, []
-        self.lanes = lanes
-        for self.lane in range(lanes):
-            self.done = {}
-            found.append((self.expr(o), tuple(map(self.index, indices))))
-        self.done, self.lane, self.lanes = scalar, 0, 1
+        found = []
+        for lane in range(lanes):
+            with self.reading(lane, lanes):
+                found.append((self.expr(o), tuple(map(self.index, indices))))
         return found
+
+    @contextmanager
+    def reading(self, lane: int, lanes: int) -> Iterator[None]:
+        """Within this, that lane of vectors is read."""
+        outer = self.done, self.lane, self.lanes
+        self.done, self.lane, self.lanes = {}, lane, lanes
+        try:
+            yield
+        finally:
+            self.done, self.lane, self.lanes = outer
+
+    def element(self, buffer: Buffer, indices: Sequence[Object]) -> tuple[Expr, ...]:
+        """The place of an element of a buffer; where elements are vectors, of the lane that is read."""
+        own = self.packed.get(buffer, 1)
+        self.check_rank(buffer, len(indices) + (own > 1))
+        if own == 1:
+            return tuple(map(self.index, indices))
+        if self.lanes % own:
+            raise self.unsupported(f"{self.lanes} lanes of {buffer!r}, whose elements have {own},")
+        with self.reading(self.lane // own, self.lanes // own):
+            found = tuple(map(self.index, indices))
+        return (*found, const(self.lane % own))
 
     def name_lanes(self, o: Object) -> tuple[Var, ...]:
         """A name for each lane of a vector that a TVM variable stands for."""
@@ -156,6 +179,12 @@ class Scalars:
             if not ready:
                 if type_key(o) == "ir.Call" and function_name(o) in EXTERNAL and self.external is not None and self.lanes == 1:
                     self.done[handle(o)] = self.external(o)
+                    continue
+                if type_key(o) == "ir.TensorLoad" and (buffer := self.buffers(o.source)) in self.packed:
+                    self.done[handle(o)] = Load(buffer.dtype, buffer, self.element(buffer, list(o.indices)))
+                    continue
+                if type_key(o) == "prim.Shuffle":
+                    self.done[handle(o)] = self.shuffled(o)
                     continue
                 if type_key(o) == "ir.Call" and function_name(o) not in FUNCTIONS:
                     raise self.unsupported(f"the function {callee(o)} of scalars")
@@ -221,6 +250,20 @@ class Scalars:
                 return self.binary(BINARY[key], *args)
             case _:
                 raise self.unsupported(key)
+
+    def shuffled(self, o: Object) -> Expr:
+        """The lane that is read of lanes of vectors, which count through."""
+        which = list(o.indices)
+        if len(which) != self.lanes or type_key(which[self.lane]) != "ir.IntImm":
+            raise self.unsupported("a choice of lanes that is not constant")
+        lane = int(which[self.lane].value)
+        for vector in o.vectors:
+            lanes = lanes_of(vector.ty)[1]
+            if lane < lanes:
+                with self.reading(lane, lanes):
+                    return self.expr(vector)
+            lane -= lanes
+        raise self.unsupported("a choice of a lane that is not there")
 
     def binary(self, op: str, a: Expr, b: Expr) -> Expr:
         if a.dtype.is_integer and op == "div":

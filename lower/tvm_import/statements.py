@@ -35,9 +35,10 @@ from assay.semantics.tensor import (
     Store,
     View,
     While,
+    seq,
     store_lanes,
 )
-from assay.semantics.tensor.places import same_bits
+from assay.semantics.tensor.places import has_bytes, same_width
 
 LOOPS: dict[int, LoopKind] = {0: "serial", 1: "parallel", 2: "vectorized", 3: "unrolled"}
 ITERATORS: dict[int, IterKind] = {0: "spatial", 2: "reduce", 3: "scan", 4: "opaque"}
@@ -82,14 +83,21 @@ class Statements:
         return found
 
     def buffer_of(self, o: Object, shape: tuple[Dim, ...]) -> Buffer:
-        """A new buffer for a TVM buffer variable. Names are made unique: TVM's need not be."""
+        """A new buffer for a TVM buffer variable. Names are made unique: TVM's need not be.
+
+        Where elements are vectors, their lanes are one more dimension (rule M6.21).
+        """
         name = unique(str(o.name), self.names)
         if not is_row_major(o.ty.layout, shape, self.scalars):
             raise self.unsupported(f"the layout of {o.name}")
         scope = str(o.ty.storage_scope) or "global"
-        claims = {"align": int(o.ty.data_alignment), "offset_factor": int(o.ty.offset_factor)}
+        lanes = lanes_of(o.ty.dtype)[1]
+        claims = {"align": int(o.ty.data_alignment), "offset_factor": int(o.ty.offset_factor) * lanes}
         notes = {k: str(n) for k, n in claims.items() if n not in (0, 1, DEFAULT_ALIGNMENT)}
-        made = self.buffers[handle(o)] = Buffer(name, shape, dtype_of(o.ty.dtype, self.where), scope, notes)
+        of = dtype_of(o.ty.dtype, self.where, lanes)
+        made = self.buffers[handle(o)] = Buffer(name, (*shape, lanes) if lanes > 1 else shape, of, scope, notes)
+        if lanes > 1:
+            self.scalars.packed[made] = lanes
         return made
 
     def allocated(self, o: Object) -> Buffer:
@@ -112,12 +120,19 @@ class Statements:
         shape = tuple(self.scalars.dim(d) for d in o.ty.shape)
         strides = [self.scalars.dim(s) for s in o.ty.strides] or compact(shape)
         made = self.buffer_of(o, shape)
-        if not same_bits(made.dtype, source.dtype):
+        if not has_bytes(made.dtype, source.dtype):
             raise self.unsupported(f"the view {made!r} of {source!r}, of another dtype,")
         # `elem_offset` counts from the data, wherever the source itself begins
-        offset = const(0) if o.ty.elem_offset is None else self.scalars.index(o.ty.elem_offset)
+        offset: Expr = const(0) if o.ty.elem_offset is None else self.scalars.index(o.ty.elem_offset)
+        lanes = self.scalars.packed.get(made, 1)
         self.roots[handle(o)] = source, base
-        return View(made, source, base + offset, tuple(expr_of(s) for s in strides))
+        own, other = made.dtype.itemsize, source.dtype.itemsize
+        if own != other and not provably_zero(base):
+            if other % own:
+                raise self.unsupported(f"{o.name}, which is wider than the elements of {source.name}, a part of a buffer,")
+            base = base * (other // own)
+        steps = [expr_of(s) * lanes for s in strides] + ([const(1)] if lanes > 1 else [])
+        return View(made, source, base + offset * lanes, tuple(steps))
 
     # --- statements ----------------------------------------------------------------------------------------------
 
@@ -185,7 +200,10 @@ class Statements:
             case "tirx.Evaluate":
                 if type_key(o.value) == "ir.IntImm":
                     return Seq(())
-                return invocation(self, o.value) if is_invocation(o.value) else Evaluate(expr(o.value))
+                if is_invocation(o.value):
+                    return invocation(self, o.value)
+                each = self.scalars.each_lane(o.value, [], lanes_of(o.value.ty)[1])
+                return seq(*(Evaluate(lane) for lane, _ in each))
             case "s_tir.SBlockRealize":
                 return self.block(o, done, before[handle(o)])
             case key:
@@ -239,12 +257,15 @@ class Statements:
 
     def store(self, o: Object) -> Stmt:
         buffer = self.buffer(o.buffer)
-        self.scalars.check_rank(buffer, len(o.indices))
         lanes = lanes_of(o.value.ty)[1]
-        if lanes > 1:
-            each = self.scalars.each_lane(o.value, list(o.indices), lanes)
-            return store_lanes([self.store_one(buffer, at, value) for value, at in each])
-        return self.store_one(buffer, tuple(self.scalars.index(i) for i in o.indices), self.scalars.expr(o.value))
+        if lanes == 1:
+            return self.store_one(buffer, self.scalars.element(buffer, list(o.indices)), self.scalars.expr(o.value))
+        stores = []
+        for lane in range(lanes):
+            with self.scalars.reading(lane, lanes):
+                value = self.scalars.expr(o.value)
+                stores.append(self.store_one(buffer, self.scalars.element(buffer, list(o.indices)), value))
+        return store_lanes(stores)
 
     def store_one(self, buffer: Buffer, indices: tuple[Expr, ...], value: Expr) -> Store:
         if value.dtype is not buffer.dtype:
@@ -292,7 +313,10 @@ class Statements:
         starts = [self.scalars.index(r.min) for r in o.region]
         extents = [self.scalars.index(r.extent) for r in o.region]
         stops = [None if provably_equal(n, 1) else s + n for s, n in zip(starts, extents, strict=True)]
-        return Region(self.buffer(o.source), tuple(starts), tuple(stops))
+        source = self.buffer(o.source)
+        if source in self.scalars.packed:
+            starts, stops = [*starts, const(0)], [*stops, const(self.scalars.packed[source])]
+        return Region(source, tuple(starts), tuple(stops))
 
     def matched(self, o: Object) -> View:
         """A buffer that stands for a region of another: its first dimensions run over whatever is longer than one."""
@@ -302,6 +326,8 @@ class Statements:
         if base is not None:
             raise self.unsupported(f"{o.buffer.name}, matched with a region of the view {source.name},")
         shape = tuple(self.scalars.dim(d) for d in o.buffer.ty.shape)
+        if source in self.scalars.packed or lanes_of(o.buffer.ty.dtype)[1] > 1:
+            raise self.unsupported(f"{o.buffer.name}, a region of vectors,")
         steps = [expr_of(s) for s in compact(source.shape)]
         offset: Expr = const(0)
         for r, step in zip(region.region, steps, strict=True):
@@ -319,8 +345,8 @@ class Statements:
         if start is not None and type_key(start) == "ir.Var":
             self.scalars.given[handle(start)] = cast(offset, dtype_of(start.ty, self.where))
         made = self.buffer_of(o.buffer, shape)
-        if made.dtype is not source.dtype:
-            raise self.unsupported(f"the view {made!r} of {source!r}, of another dtype,")
+        if not same_width(made.dtype, source.dtype):
+            raise self.unsupported(f"the view {made!r} of {source!r}, of another width,")
         self.roots[handle(o.buffer)] = source, offset
         return View(made, source, offset, tuple(strides), self.region(region))
 

@@ -11,8 +11,9 @@ from assay.semantics.bounding.core import Bounded, coerce, implements, method, m
 from assay.semantics.bounding.model import has_sign
 from assay.semantics.bounding.rounding import rounded
 from assay.semantics.dtypes import BOOL, FLOAT64, DType
-from assay.semantics.errors import Trap, Unpredictable
+from assay.semantics.errors import Unpredictable
 from assay.semantics.scalar import operation
+from assay.semantics.scalar.arithmetic import no_such_number
 
 
 def _one(function: Any) -> None:
@@ -147,7 +148,7 @@ def _to_integer(x: Bounded, to: DType) -> Any:
     least, most = float(to.min), float(to.max)
     known = ~np.isinf(x.radius)
     if x.of.is_float and bool((known & (np.isnan(x.value) | (high < least) | (low >= most + 1.0))).any()):
-        raise Trap("cast", f"{x.of} value is NaN or out of the range of {to}", label="scalar.T3")
+        raise no_such_number(x.of, to)
     inside = known & (low >= least) & (high < most + 1.0)
     if x.is_exact and bool(inside.all()):
         return x.raw.astype(np.float64).astype(np.int64 if to.kind == "int" else np.uint64).astype(to.numpy)

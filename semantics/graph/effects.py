@@ -12,6 +12,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.calls import calls_extern
 from assay.semantics.types import TensorType, same_type
 
 __all__ = ["acts", "can_fail", "kernel_can_trap", "operator_can_trap"]
@@ -59,8 +60,10 @@ def operator_can_trap(op: Operator, static: bool) -> bool:
 
 
 def kernel_can_trap(kernel: PrimFunc) -> bool:
-    """Whether a tensor function may trap: not if it claims to be an operator that cannot (legalize's check holds it to
+    """Whether a tensor function may trap, or acts by calling an extern: not if it claims to be an operator that cannot (legalize's check holds it to
     that), a copy, or a group of such calls (fuse's check holds it to that)."""
+    if calls_extern(kernel):
+        return True
     if GROUP in kernel.attrs:
         return False
     claim = kernel.attrs.get("operator")

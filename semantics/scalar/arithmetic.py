@@ -56,9 +56,24 @@ def _any(condition: Any) -> bool:
     return bool(np.any(condition))
 
 
+def divided_by_zero() -> Trap:
+    return Trap("division by zero", "integer division by zero", right="the divisor must not be 0", label="scalar.T1")
+
+
+def shifted_too_far(width: int) -> Trap:
+    what = f"shift by less than 0 or by {width} or more bits"
+    return Trap("shift", what, right=f"the shift must be by 0 to {width - 1} bits", label="scalar.T2")
+
+
+def no_such_number(source: DType, to: DType) -> Trap:
+    """A float for which an integer dtype has no number."""
+    what, right = f"{source} value is NaN or out of the range of {to}", f"the value must be from {to.min} to {to.max}"
+    return Trap("cast", what, right=right, label="scalar.T3")
+
+
 def _checked_divisor(a: Any, b: Any) -> None:
     if _any(b == 0):
-        raise Trap("division by zero", "integer division by zero", label="scalar.T1")
+        raise divided_by_zero()
 
 
 def _floordiv(a: Any, b: Any) -> Any:
@@ -84,7 +99,7 @@ def _truncmod(a: Any, b: Any) -> Any:
 def _shift(a: Any, b: Any) -> None:
     width = _WIDTHS.get(getattr(a, "dtype", None), 64)
     if _any((b < 0) | (b >= width)):
-        raise Trap("shift", f"shift by less than 0 or by {width} or more bits", label="scalar.T2")
+        raise shifted_too_far(width)
 
 
 def _shl(a: Any, b: Any) -> Any:
@@ -241,7 +256,7 @@ def convert(value: Any, to: DType) -> Any:
     if source.is_float and to.is_integer:
         whole = np.trunc(value.astype(np.float64))
         if _any(~((whole >= float(to.min)) & (whole < float(to.max) + 1.0))):
-            raise Trap("cast", f"{source} value is NaN or out of the range of {to}", label="scalar.T3")
+            raise no_such_number(source, to)
         return whole.astype(to.numpy)[()]
     return rounded(value, to)[()]
 

@@ -205,7 +205,8 @@ def _lift(args: Sequence[Number]) -> tuple[Expr, ...]:
 def apply(op: str, *args: Number) -> Expr:
     """The typed application of `op`. Python numbers take the dtype of the other operand (int64 if there is none).
 
-    Constant integer operands are folded, and x+0, x*1, x*0 and the like vanish for integers; nothing is done to floats.
+    Constant integer operands are folded, and x+0, x*1, x*0 and the like vanish for integers, but not an x that may trap;
+    nothing is done to floats.
     """
     row = operation(op)
     exprs = _lift(args)
@@ -254,11 +255,41 @@ def _fold_integers(op: str, args: tuple[Expr, ...], result: DType) -> Expr | Non
                 return b
             case "mul" | "floordiv" | "truncdiv" if right == 1:
                 return a
-            case "mul" if left == 0 or right == 0:
+            case "mul" if left == 0 and _is_small_and_total(b) or right == 0 and _is_small_and_total(a):
                 return const(0, result)
-            case "floormod" | "truncmod" if right == 1:
+            case "floormod" | "truncmod" if right == 1 and _is_small_and_total(a):
                 return const(0, result)
     return None
+
+
+def _is_small_and_total(expr: Expr) -> bool:
+    """Whether an expression of few nodes has a value, whatever is in memory; larger ones are not looked at."""
+    work, left = [expr], 64
+    while work:
+        node = work.pop()
+        left -= 1
+        if left < 0 or step_may_fail(node):
+            return False
+        work += node.children
+    return True
+
+
+DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+
+
+def step_may_fail(node: Expr) -> bool:
+    """Whether this step, its operands given, reads memory, divides, shifts, or converts to a whole number."""
+    match node:
+        case Load() | Choice():
+            return True
+        case Apply(op=op, args=(_, Const() as b)) if op in DIVISIONS:
+            return bool(b.value == 0)
+        case Apply():
+            return node.op in (*DIVISIONS, "shl", "shr")
+        case Cast():
+            return node.arg.dtype.is_float and node.dtype.is_integer
+        case _:
+            return False
 
 
 def cast(arg: Number, to: DType | str) -> Expr:

@@ -189,7 +189,7 @@ def _erf_routine() -> Routine:
     rest = b.let("rest", polynomial(ERF_TAIL, t))
     outer = 1.0 - _exp(b, b.let("minus_square", -(far * far)), subnormal=False) * rest
     y = b.let("magnitude", select(a < 1.0, inner, outer))
-    return b.returns("erf", select(is_nan(x), x, select(is_negative(x), -y, y)), 1.0, "the error function of x")
+    return b.returns("erf", select(is_nan(x), x, select(is_negative(x), -y, y)), 1.5, "the error function of x")
 
 
 def _log_pair(b: Program, x: Expr) -> tuple[Var, Var]:

@@ -13,7 +13,7 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TypeAlias
@@ -44,62 +44,72 @@ from assay.semantics.tensor import (
     Store,
     View,
     While,
-    allocated,
     program_order,
     seq,
 )
-from assay.semantics.tensor.claims import Claims
-from assay.semantics.tensor.places import declared_number, first_element, is_placed, is_private, strides_of, unravel
+from assay.semantics.tensor.choices import choices_in, outermost, put
+from assay.semantics.tensor.claims import Claims, Inside
+from assay.semantics.tensor.handed import is_read_only, window
+from assay.semantics.tensor.places import (
+    declared_number,
+    first_element,
+    is_kept,
+    is_placed,
+    is_private,
+    strides_of,
+    unravel,
+)
+from assay.semantics.tensor.recast import in_units, views_of
 from assay.semantics.tensor.regions import matching
+from assay.semantics.tensor.sugar import has_sugar, wants_pointers
 from assay.semantics.tensor.within import Within
 from assay.semantics.walk import post_order, rewrite
 
 _done: WeakKeyDictionary[PrimFunc, PrimFunc] = WeakKeyDictionary()
+_pointed: WeakKeyDictionary[PrimFunc, PrimFunc] = WeakKeyDictionary()
 
 Make: TypeAlias = Callable[[Sequence[Expr]], Stmt]
+MOST_WAYS = 2_000
+"""What is shared by many choices is written once for each way to it: so many for a statement, beside 16 for each choice."""
 
 
-def without_blocks(func: PrimFunc) -> PrimFunc:
-    """`func` in plain nodes; `func` itself where it has no others."""
-    found = _done.get(func)
+def without_blocks(func: PrimFunc, *, pointers: bool = False) -> PrimFunc:
+    """`func` in plain nodes; `func` itself where it has no others.
+
+    With `pointers`, as in C, memory that is seen as several dtypes keeps its place, and `Alias` is left for a view of
+    its bytes. So are calls of externs, and `Alias` for what they are handed of a buffer. Unsupported for other calls.
+    """
+    table = _pointed if pointers and wants_pointers(func) else _done
+    found = table.get(func)
     if found is None:
-        found = _Plain(func).run() if _has_sugar(func) else func
+        units = in_units(func, pointers=table is _pointed)
+        found = _Plain(units, pointers).run() if has_sugar(units) else units
         if found is not func:
-            _done[func] = found
-            _done[found] = found
+            table[func] = found
+            table[found] = found
     return found
-
-
-def _has_sugar(func: PrimFunc) -> bool:
-    if any(map(is_private, func.params)):
-        return True
-    for stmt in program_order(func.body):
-        if any(map(is_private, allocated(stmt))):
-            return True
-        if isinstance(stmt, (Block, Alias, Pragma, Call)) or (isinstance(stmt, For) and stmt.start is not None):
-            return True
-        for expr in stmt.expressions:
-            for node in post_order(expr):
-                if isinstance(node, Choice) or (isinstance(node, Apply) and node.op in DERIVED):
-                    return True
-    return False
 
 
 class _Plain:
     """Rewrites one function, parts before wholes."""
 
-    def __init__(self, func: PrimFunc) -> None:
+    def __init__(self, func: PrimFunc, pointers: bool) -> None:
         self.func = func
+        self.pointers = pointers
         self.within = Within(func)
-        self.known: dict[int, bool] = {}
+        self.known: dict[Inside, dict[int, bool]] = {}
         self.seen: list[Expr] = []  # keeps what `known` speaks of alive, so that no other node gets its identity
+        self.left = 0
+        """How many more times choices may be taken apart in the present statement."""
         self.views: dict[Buffer, View] = {}
         self.places: dict[Buffer, list[tuple[Var, Expr]]] = {}
         """The numbers that say where a view lies, where they depend on more than variables: computed as it begins."""
         self.claims = Claims(func, self.within)
+        self.fixed = {*func.inputs, *(s.buffer for s in program_order(func.body) if isinstance(s, AllocateConst))}
         for stmt in program_order(func.body):
-            for v in _views(stmt):
-                self.declare(v)
+            for v in views_of(stmt):
+                if not is_kept(v):
+                    self.declare(v)
 
     def run(self) -> PrimFunc:
         new: dict[int, Stmt] = {}
@@ -114,6 +124,8 @@ class _Plain:
                 return stmt.with_children(parts)
             case Pragma():
                 return parts[0]
+            case Alias() if is_kept(stmt.view):
+                return stmt.with_children(parts)
             case Alias():
                 return self.view(stmt.view, parts[0])
             case Block():
@@ -131,8 +143,11 @@ class _Plain:
                 return self.with_values([stmt.value], lambda e: replace(stmt, value=e[0], body=parts[0]))
             case Store():
                 return self.store(stmt)
+            case Call(extern=True) if self.pointers:
+                return self.outside(stmt)
             case Call():
-                raise Unsupported(f"{self.func.name} calls {stmt.function}", where=stmt.span, label="tensor.C17")
+                what = f"the extern {stmt.function}" if stmt.extern else f"{stmt.function}: the stage legalize writes calls out"
+                raise Unsupported(f"{self.func.name} calls {what}", where=stmt.span, label="tensor.C17")
             case Assert():
                 # what the message would show is the definition's to say
                 return self.with_values([stmt.condition], lambda e: replace(stmt, condition=e[0], values=()))
@@ -175,7 +190,7 @@ class _Plain:
             body = self.view(v, body)
         self.claims.at(block)
         for b in reversed(block.allocated):
-            body = Allocate(b, body)
+            body = Allocate(b, body, movable=is_private(b))
         predicate = block.predicate
         facts = [] if predicate is None else [self.plain(predicate)]
         for i in reversed(block.iterators):
@@ -193,9 +208,6 @@ class _Plain:
 
     def declare(self, view: View) -> None:
         lets: list[tuple[Var, Expr]] = []
-        if view.buffer.dtype is not view.source.dtype:
-            what = f"{view.buffer!r}, a view of {view.source!r} as other numbers,"
-            raise Unsupported(f"{self.func.name}: {what} is run by the definition only", label="tensor.C18")
 
         def named(e: Expr) -> Expr:
             if not any(isinstance(n, (Load, Choice)) for n in post_order(e)):
@@ -207,6 +219,8 @@ class _Plain:
         self.places[view.buffer] = lets
 
     def view(self, view: View, body: Stmt) -> Stmt:
+        if is_kept(view):
+            return Alias(view, body)
         view = self.views[view.buffer]
         checks: list[Assert] = []
         if view.buffer.scope != view.source.scope:
@@ -246,6 +260,50 @@ class _Plain:
     def tested(self, condition: Expr, body: Stmt) -> Stmt:
         return self.with_values([condition], lambda e: If(e[0], body))
 
+    def outside(self, call: Call) -> Stmt:
+        """A call of an extern: what it may touch is checked before, and the number that it returns is stored after it."""
+        checks = [c for b in dict.fromkeys(call.buffers) for c in self.touched(b)]
+        windows = {b: v for b in dict.fromkeys(call.buffers) if (v := window(b, self.views, call)) is not None}
+        result = call.result
+        at = () if result is None else result.indices
+
+        def make(e: Sequence[Expr]) -> Stmt:
+            numbers = iter(e)
+            given: list[Buffer | Expr | str] = []
+            for a in call.args:
+                given.append(next(numbers) if isinstance(a, Expr) else windows[a].buffer if a in windows else a)
+            if result is None:
+                return replace(call, args=tuple(given))
+            cell = Buffer("returned", (), result.dtype)
+            index = [(Var(f"at{k}", i.dtype), i) for k, i in enumerate(numbers)]
+            stored = self.store(Store(result.buffer, tuple(v for v, _ in index), cell[()], span=call.span))
+            body: Stmt = Allocate(cell, seq(replace(call, args=tuple(given), result=cell[()]), stored))
+            for var, value in reversed(index):
+                body = LetStmt(var, value, body)
+            return body
+
+        body = self.with_values([*call.expressions, *at], make)
+        for v in windows.values():
+            body = Alias(v, body)
+        return seq(*checks, body)
+
+    def touched(self, buffer: Buffer) -> list[Stmt]:
+        """What must hold for every element of a buffer to be read, and written if it may be."""
+        index = tuple(Var(f"i{k}") for k in range(len(buffer.shape)))
+        extents = [d if isinstance(d, Expr) else const(d) for d in buffer.shape]
+        for var, extent in zip(index, extents, strict=True):
+            self.within.loop(var, extent)
+        checks: list[Stmt] = []
+        self.element_of_memory(buffer, index, False, checks)
+        if not is_read_only(buffer, self.views, self.fixed):
+            self.element_of_memory(buffer, index, True, checks)
+        if not checks:
+            return []
+        body = seq(*checks)
+        for var, extent in zip(reversed(index), reversed(extents), strict=True):
+            body = For(var, extent, body)
+        return [body]
+
     # --- expressions ---------------------------------------------------------------------------------------------
 
     def plain(self, root: Expr) -> Expr:
@@ -267,40 +325,53 @@ class _Plain:
         return rewrite(root, change)
 
     def total(self, root: Expr) -> bool:
-        """Whether no step of `root` can trap; each node is looked at once."""
-        known = self.known
+        """Whether no step of `root` can trap where we are; each node is looked at once."""
+        known = self.known.setdefault(self.claims.here, {})
         for node in post_order(root, lambda n: () if id(n) in known else n.children):
             if id(node) not in known:
                 self.seen.append(node)
-                known[id(node)] = self.within.total(node) and all(known[id(c)] for c in node.children)
+                known[id(node)] = self.total_step(node) and all(known[id(c)] for c in node.children)
         return known[id(root)]
+
+    def total_step(self, node: Expr) -> bool:
+        if not self.within.total(node):
+            return False
+        return not (isinstance(node, Load) and self.claims.any and self.claims.checks([(node.buffer, node.indices)], False))
 
     def with_values(self, exprs: Sequence[Expr], make: Make, leaf: bool = False) -> Stmt:
         """What `make` gives for the values of `exprs`, computed in plain nodes before. A leaf may be made twice."""
-        return run_task(self._with_values([self.plain(e) for e in exprs], make, leaf))
+        exprs = [self.plain(e) for e in exprs]
+        self.left = MOST_WAYS + 16 * choices_in(exprs)
+        return run_task(self._with_values(exprs, make, leaf))
 
     def _with_values(self, exprs: Sequence[Expr], make: Make, leaf: bool) -> Task[Stmt]:
-        found = _outermost(exprs)
+        found = outermost(exprs)
         if not found:
             checks, exprs = self.accesses(exprs)
             return seq(*checks, make(exprs))
-        if leaf and len(found) == 1 and not _outermost([found[0].condition]):
+        self.left -= 1
+        if self.left < 0:
+            raise Unsupported(f"{self.func.name}: choices inside choices share too much", label="tensor.C21")
+        if leaf and len(found) == 1 and not outermost([found[0].condition]):
             (only,) = found
-            then = yield self._with_values(_put(exprs, {only: only.then}), make, leaf)
-            otherwise = yield self._with_values(_put(exprs, {only: only.otherwise}), make, leaf)
-            test: Stmt = yield self._with_values([only.condition], lambda e: If(e[0], then, otherwise), False)
-            return test
+            either = outermost([only.otherwise])
+            found = [c for c in outermost([only.then]) if c in either]  # wanted whichever way is taken: once, before
+            if not found:
+                then = yield self._with_values(put(exprs, {only: only.then}), make, leaf)
+                otherwise = yield self._with_values(put(exprs, {only: only.otherwise}), make, leaf)
+                test: Stmt = yield self._with_values([only.condition], lambda e: If(e[0], then, otherwise), False)
+                return test
         cells = {c: Buffer(f"chosen{k}", (), c.dtype) for k, c in enumerate(found)}
         fills: list[Stmt] = []
         for c, cell in cells.items():
-            if _outermost([c.condition]):  # a condition that itself chooses: its value first
+            if outermost([c.condition]):  # a condition that itself chooses: its value first
                 holds = Buffer("holds", (), BOOL)
                 known = yield self._with_values([c.condition], _into(holds), True)
                 chosen = yield self._with_values([replace(c, condition=holds[()])], _into(cell), True)
                 fills.append(Allocate(holds, seq(known, chosen)))
             else:
                 fills.append((yield self._with_values([c], _into(cell), True)))
-        body: Stmt = yield self._with_values(_put(exprs, {c: cell[()] for c, cell in cells.items()}), make, leaf)
+        body: Stmt = yield self._with_values(put(exprs, {c: cell[()] for c, cell in cells.items()}), make, leaf)
         body = seq(*fills, body)
         for cell in reversed(cells.values()):
             body = Allocate(cell, body)
@@ -328,7 +399,8 @@ class _Plain:
             buffer, indices = self.element_of_memory(stmt.buffer, tuple(e[:-1]), True, checks)
             return seq(*checks, replace(stmt, buffer=buffer, indices=indices, value=e[-1]))
 
-        return self.with_values([*stmt.indices, stmt.value], make, leaf=True)
+        # lanes read, all of them, before one writes: two stores would be two steps
+        return self.with_values([*stmt.indices, stmt.value], make, leaf=not self.claims.here.lanes)
 
     def element_of_memory(
         self, buffer: Buffer, indices: tuple[Expr, ...], write: bool, checks: list[Stmt]
@@ -385,34 +457,6 @@ class _Plain:
         if not all(self.within.below(i, d) for i, d in zip(moved[1:], source.shape[1:], strict=True)):
             return None
         return tuple(moved)
-
-
-def _outermost(exprs: Iterable[Expr]) -> list[Choice]:
-    """The choices that stand in no other one."""
-    found: dict[Choice, None] = {}
-    for e in exprs:
-        for node in post_order(e, lambda n: () if isinstance(n, Choice) else n.children):
-            if isinstance(node, Choice):
-                found[node] = None
-    return list(found)
-
-
-def _put(exprs: Sequence[Expr], by: dict[Choice, Expr]) -> list[Expr]:
-    """Expressions with choices replaced, those within others left alone."""
-    result = []
-    for root in exprs:
-        new: dict[int, Expr] = {}
-        for node in post_order(root, lambda n: () if n in by else n.children):
-            if isinstance(node, Choice) and node in by:
-                new[id(node)] = by[node]
-            else:
-                new[id(node)] = node.with_children([new[id(c)] for c in node.children])
-        result.append(new[id(root)])
-    return result
-
-
-def _views(stmt: Stmt) -> Sequence[View]:
-    return (stmt.view,) if isinstance(stmt, Alias) else stmt.views if isinstance(stmt, Block) else ()
 
 
 def _into(cell: Buffer) -> Make:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from weakref import WeakKeyDictionary
 
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
@@ -146,21 +147,28 @@ def from_element(source: Buffer, offset: Expr, length: Dim | None = None, *, con
     return View(made, source, offset, (const(1),), constant=constant)
 
 
+def calls_extern(func: PrimFunc) -> bool:
+    """Whether a function calls an extern itself: running it is an action (rule M6.20)."""
+    if func not in _externs:
+        _externs[func] = any(c.extern for c in called(func))
+    return _externs[func]
+
+
+_externs: WeakKeyDictionary[PrimFunc, bool] = WeakKeyDictionary()
+
+
 def without_calls(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> PrimFunc:
     """`func` with every call of a tensor function replaced by what it means; itself where it has none.
 
-    Unsupported for a function that calls itself, or calls an extern: only the definition runs those.
+    Calls of externs stay. Unsupported for a function that calls itself: only the definition runs that.
     """
-    if not called(func):
-        return func
     body, level = func.body, 0
-    while calls := [s for s in program_order(body) if isinstance(s, Call)]:
+    while calls := [s for s in program_order(body) if isinstance(s, Call) and not s.extern]:
         level += 1
         for c in calls:
-            if c.extern:
-                raise Unsupported(f"{func.name} calls the extern {c.function}", where=c.span, label="tensor.C17")
             if level > len(functions):
-                raise Unsupported(f"{func.name} calls {c.function} in a cycle", where=c.span, label="tensor.C17")
+                what = f"{func.name} calls {c.function} in a cycle, which only the definition runs; a loop would do"
+                raise Unsupported(what, where=c.span, label="tensor.C17")
         made = {id(c): activation(c, callee(c, functions)) for c in calls}
         body = rewrite(body, lambda s: made.get(id(s), s))  # noqa: B023
-    return replace(func, body=body)
+    return func if body is func.body else replace(func, body=body)

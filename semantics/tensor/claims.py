@@ -9,9 +9,11 @@ from typing import TypeAlias
 
 from assay.semantics.dtypes import BOOL
 from assay.semantics.scalar import Expr, apply, const
-from assay.semantics.tensor.places import is_private
+from assay.semantics.tensor.places import is_kept, is_private
 from assay.semantics.tensor.regions import is_checked, uncovered
 from assay.semantics.tensor.statements import (
+    Alias,
+    Allocate,
     AllocateConst,
     Assert,
     Block,
@@ -20,6 +22,7 @@ from assay.semantics.tensor.statements import (
     PrimFunc,
     Region,
     Stmt,
+    View,
     allocated,
 )
 from assay.semantics.tensor.within import Within
@@ -29,12 +32,15 @@ Names: TypeAlias = Sequence[tuple[Buffer, Sequence[Expr]]]
 
 @dataclass(frozen=True, eq=False)
 class Inside:
-    """The blocks that declare accesses around a place, innermost first, and how many parallel loops are around it."""
+    """The blocks that declare accesses around a place, innermost first, and what loops are around it."""
 
     block: Block | None = None
     outer: Inside | None = None
     blocks: int = 0
     threads: int = 0
+    """How many parallel loops."""
+    lanes: bool = False
+    """Whether there is a vectorized one."""
 
 
 NOTHING = Inside()
@@ -59,18 +65,31 @@ class Claims:
             match stmt:
                 case Block():
                     if is_checked(stmt, outermost=outer.blocks == 0):
-                        inner = Inside(stmt, outer, outer.blocks + 1, outer.threads)
+                        inner = Inside(stmt, outer, outer.blocks + 1, outer.threads, outer.lanes)
                         self.any = True
                     self.within_block[id(stmt)] = inner
                 case For(kind="parallel"):
-                    inner = Inside(None, outer, outer.blocks, outer.threads + 1)
+                    inner = Inside(None, outer, outer.blocks, outer.threads + 1, outer.lanes)
+                case For(kind="vectorized"):
+                    inner = Inside(None, outer, outer.blocks, outer.threads, True)
                 case AllocateConst():
                     self.birth[stmt.buffer] = outer
+                case Alias() if is_kept(stmt.view):
+                    self.same_memory(stmt.view)
             for b in allocated(stmt):
                 self.birth[b] = inner
-                if isinstance(stmt, Block):
+                if isinstance(stmt, Block) or (isinstance(stmt, Allocate) and stmt.movable):
                     self.movable.add(b)
+            for v in stmt.views if isinstance(stmt, Block) else ():
+                if is_kept(v):
+                    self.same_memory(v)
             work += [(s, inner) for s in stmt.children]
+
+    def same_memory(self, view: View) -> None:
+        """A view that stands for a memory as a whole is as old as that."""
+        self.birth[view.buffer] = self.birth[view.source]
+        if view.source in self.movable:
+            self.movable.add(view.buffer)
 
     def at(self, stmt: Stmt) -> None:
         """What follows is evaluated by `stmt` itself."""

@@ -22,9 +22,19 @@ def is_placed(buffer: Buffer) -> bool:
     return declared_number(buffer, "align") is not None or declared_number(buffer, "offset_factor") is not None
 
 
-def same_bits(a: DType, b: DType) -> bool:
+def has_bytes(a: DType, b: DType) -> bool:
+    """Whether memory of one dtype can be seen as numbers of the other: both are bytes, which 4-bit numbers are not."""
+    return a is b or all(d.bits >= 8 or d is BOOL for d in (a, b))
+
+
+def same_width(a: DType, b: DType) -> bool:
     """Whether the bits of a number of one dtype are those of a number of the other."""
-    return a is b or (a.bits == b.bits and a.bits >= 8 and BOOL not in (a, b))
+    return a is b or (a.bits == b.bits and a.bits >= 8)
+
+
+def is_kept(view: View) -> bool:
+    """Whether a view stands for bytes of its memory in plain nodes (`assay.semantics.tensor.recast`)."""
+    return view.buffer.dtype is not view.source.dtype
 
 
 def is_private(buffer: Buffer) -> bool:
@@ -60,11 +70,13 @@ def first_element(view: View, views: Mapping[Buffer, View]) -> Expr:
     return at
 
 
-def first_place(offset: int, outer: Sequence[tuple[Sequence[int], int, Sequence[int]]]) -> int:
-    """The same in numbers; `outer` are the views between, nearest first: shape, offset and strides of each."""
-    for shape, start, strides in outer:
+def first_byte(byte: int, outer: Sequence[tuple[Sequence[int], int, Sequence[int], int]]) -> int:
+    """The same in bytes, as numbers; `outer` are the views between, nearest first: shape, offset, strides and the bytes
+    of an element of each."""
+    for shape, start, strides, width in outer:
         sizes = [max(n, 1) for n in shape]
         steps = [prod(sizes[k + 1 :]) for k in range(len(sizes))]
-        index = [offset // s % n if k else offset // s for k, (s, n) in enumerate(zip(steps, sizes, strict=True))]
-        offset = start + sum(i * s for i, s in zip(index, strides, strict=True))
-    return offset
+        flat, rest = divmod(byte, width)
+        index = [flat // s % n if k else flat // s for k, (s, n) in enumerate(zip(steps, sizes, strict=True))]
+        byte = (start + sum(i * s for i, s in zip(index, strides, strict=True))) * width + rest
+    return byte

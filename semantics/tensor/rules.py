@@ -25,12 +25,12 @@ from assay.semantics.tensor import (
     While,
     allocated,
 )
-from assay.semantics.tensor.places import same_bits
+from assay.semantics.tensor.places import has_bytes, same_width
 from assay.semantics.walk import post_order
 
 
 def check_prim_func(function: PrimFunc) -> None:
-    """Every buffer allocated around its use, every scalar bound around its use, conditions bool, names unique."""
+    """Every buffer allocated around its use, every scalar bound around its use and only once there, conditions bool, names unique."""
     if not 0 <= function.num_outputs <= len(function.params):
         raise Invalid(f"{function.num_outputs} outputs of {len(function.params)} parameters", label="tensor.C6")
     names = [*(b.name for b in function.params), *(v.name for v in function.scalars)]
@@ -49,7 +49,7 @@ def check_prim_func(function: PrimFunc) -> None:
         for bound in _bound_by(item, scope):
             if isinstance(bound, Buffer):
                 scope.check([d for d in bound.shape if isinstance(d, Expr)], item)
-            scope.enter(bound)
+            scope.enter(bound, item)
             work.append(("leave", bound))
         match item:
             case Block():
@@ -126,7 +126,13 @@ class _TensorScope:
     buffers: set[Buffer]
     scalars: set[Var]
 
-    def enter(self, of: Buffer | Var) -> None:
+    def enter(self, of: Buffer | Var, at: Stmt) -> None:
+        if of in self.buffers or of in self.scalars:
+            raise Invalid(
+                f"{of.name} is bound again inside its own scope; the inner one must be another variable or buffer, of the same name if you like",
+                where=at.span,
+                label="tensor.C19",
+            )
         if isinstance(of, Buffer):
             self.buffers.add(of)
         else:
@@ -158,7 +164,8 @@ class _TensorScope:
     def view(self, view: View, at: Stmt) -> None:
         if view.source not in self.buffers:
             raise Invalid(f"buffer {view.source.name} is not allocated here", where=at.span, label="tensor.C10")
-        if not same_bits(view.source.dtype, view.buffer.dtype) or len(view.strides) != len(view.buffer.shape):
+        fits = (has_bytes if view.region is None else same_width)(view.source.dtype, view.buffer.dtype)
+        if not fits or len(view.strides) != len(view.buffer.shape):
             raise Invalid(
                 f"{view.buffer} with {len(view.strides)} strides is no view of {view.source}",
                 where=at.span,

@@ -199,10 +199,14 @@ class LetStmt(Around):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Allocate(Around):
-    """`buffer` exists, unwritten, within `body`: workspace of the function."""
+    """`buffer` exists, unwritten, within `body`: workspace of the function.
+
+    One that is `movable` was a block's own, which leaves open where it begins (rule M6.15).
+    """
 
     buffer: Buffer
     body: Stmt
+    movable: bool = False
 
 
 
@@ -282,7 +286,8 @@ class View:
     """`buffer` is a window on the memory of `source`, which may be a view itself.
 
     Its element i is the element `offset` + sum of i times `strides` of `source`, counted in row-major order. `region`
-    is the part of the source that it was written as a match of. A buffer of another dtype sees the same bits. A `constant` one is not written through.
+    is the part of the source that it was written as a match of. A buffer of another dtype sees the bytes of the source,
+    and its own elements are counted. A `constant` one is not written through.
     """
 
     buffer: Buffer

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Number, Var, linear, same
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Number, Var, linear, same, variables
 from assay.semantics.tensor import Block, Buffer, For, IterVar, LetStmt, PrimFunc, program_order
 from assay.semantics.walk import post_order
 
@@ -26,7 +26,9 @@ class Within:
         self.intervals: dict[Var, Interval] = {}
         self.extents: dict[Var, Expr] = {}
         """Variables that start at 0, and the expression that they stay below."""
-        self.seen: set[Var] = set()
+        self.seen = {v for b in func.params for d in b.shape for v in variables(d)} | set(func.scalars)
+        self.again: set[Var] = set()
+        """Variables that are bound twice: an expression of them may have two values."""
         for stmt in program_order(func.body):
             match stmt:
                 case For():
@@ -36,6 +38,10 @@ class Within:
                         self._bind(i.var, i.start, i.extent)
                 case LetStmt():
                     self._note(stmt.var, self.interval(stmt.value), None)
+
+    def loop(self, var: Var, extent: Expr) -> None:
+        """Another variable: it counts from 0 up to an extent."""
+        self._bind(var, None, extent)
 
     def _bind(self, var: Var, start: Expr | None, extent: Expr) -> None:
         if start is not None and _is_zero(start):
@@ -48,11 +54,12 @@ class Within:
         if var in self.seen:
             self.intervals.pop(var, None)
             self.extents.pop(var, None)
+            self.again.add(var)
             return
         self.seen.add(var)
         if inside is not None and var.dtype.min <= inside[0] and inside[1] <= var.dtype.max:
             self.intervals[var] = inside
-        if extent is not None:
+        if extent is not None and extent.dtype.max <= var.dtype.max:  # else the variable may wrap
             self.extents[var] = extent
 
     def interval(self, root: Expr) -> Interval | None:
@@ -91,10 +98,14 @@ class Within:
             size = int(size.value)
         inside = self.interval(index)
         if isinstance(index, Var) and index in self.extents and not isinstance(size, int):
-            return same(self.extents[index], size)
+            return isinstance(size, Expr) and same(self.extents[index], size) and self._is_fixed(size)
         if inside is None or inside[0] < 0 or not isinstance(size, int):
             return False
         return inside[1] < size or any(self._bounds(f, index, size) for f in facts)
+
+    def _is_fixed(self, size: Expr) -> bool:
+        """Whether an expression has one value wherever it stands."""
+        return not any(isinstance(n, Load) or n in self.again for n in post_order(size))
 
     def _bounds(self, fact: Expr, index: Expr, size: int) -> bool:
         """Whether a comparison with a constant says that `index` is below `size`."""

@@ -39,7 +39,7 @@ def networks() -> Iterator[tuple[str, onnx.ModelProto]]:
 
 
 def pool(module: Module) -> int:
-    return plan(find_lives(module)).program.workspace_bytes or 0
+    return plan(find_lives(module, whole=True)).program.workspace_bytes or 0
 
 
 @pytest.mark.bench
@@ -62,7 +62,7 @@ def test_peaks_before_and_after() -> None:
         seconds = time.process_time() - start
         claim = made.main.attrs["schedule"]
         before, after, bound = claim["before"], claim["after"], claim["bound"]
-        steps = len(find_lives(made).program.steps)
+        steps = len(find_lives(made, whole=True).program.steps)
         shown = "optimal" if bound == after else str(bound)
         table.add_row(
             name, str(steps), str(before), str(after), shown, f"{before / after:.3f}", str(pool(module)), str(pool(made)),

@@ -23,6 +23,7 @@ from assay.semantics.tensor import (
     If,
     IterKind,
     IterVar,
+    LetStmt,
     Pragma,
     PrimFunc,
     Region,
@@ -414,9 +415,16 @@ ILL_FORMED: list[tuple[str, Stmt]] = [
     ("tensor.C10", Block("b", (), store(A1, 0, 1.0), writes=(Region(A2, (const(0),), (None,)),))),
     ("tensor.C2", Block("b", (), store(A1, 0, 1.0), writes=(Region(A1, (), ()),))),
     ("tensor.C10", Alias(view(Buffer("c", (2,), INT32), A2, 0, 1), store(A1, 0, 1.0))),
-    ("tensor.C14", Alias(view(Buffer("c", (2,), INT64), A1, 0, 1), store(A1, 0, 1.0))),
+    ("tensor.C14", Alias(view(Buffer("c", (2,), dtype("int4")), A1, 0, 1), store(A1, 0, 1.0))),
+    ("tensor.C14", Block("b", (), store(A1, 0, 1.0), views=(replace(view(Buffer("c", (2,), INT64), A1, 0, 1), region=Region(A1, (const(0),), (const(2),))),))),
     ("tensor.C14", Block("b", (), store(A1, 0, 1.0), views=(view(Buffer("c", (2,), F32), A1, 0, 1, 1),))),
     ("tensor.C11", For(V, const(4), store(A1, 0, 1.0), start=const(0, INT32))),
+    ("tensor.C19", For(V, const(4), For(V, const(4), store(A1, V, 1.0)))),
+    ("tensor.C19", For(V, const(4), LetStmt(V, const(1), store(A1, V, 1.0)))),
+    ("tensor.C19", For(V, const(4), seq(store(A1, V, 1.0), Block("b", (axis(V, 4, const(0)),), store(A1, V, 1.0))))),
+    ("tensor.C19", Block("b", (axis(V, 4, const(0)), axis(V, 4, const(0))), store(A1, V, 1.0))),
+    ("tensor.C19", Allocate(A2, If(A1[0] > 1.0, Allocate(A2, store(A1, 0, 1.0))))),
+    ("tensor.C19", Allocate(A1, store(A1, 0, 1.0))),
     ("tensor.C13", store(A1, 0, A1[0]).__class__(A1, (const(0, F32),), const(0, F32))),
 ]
 
@@ -426,3 +434,22 @@ def test_what_is_ill_formed_is_refused(label: str, body: Stmt) -> None:
     with pytest.raises(Invalid) as caught:
         check_prim_func(PrimFunc("f", (A1,), 1, body))
     assert caught.value.label == label
+
+
+@pytest.mark.parametrize("through_view", [False, True])
+def test_a_blocks_own_buffer_in_one_threads_memory_may_be_shared_by_its_loop(through_view: bool) -> None:
+    """Where such a buffer begins is open (rule M6.15), without blocks too. A plain allocation says where it begins."""
+    x, out, own = Buffer("x", (4,), F32), Buffer("out", (4,), F32), Buffer("own", (4,), F32, "local")
+    seen = Buffer("seen", (4,), F32, "local") if through_view else own
+    views = (view(seen, own, 0, 1),) if through_view else ()
+    i, j = Var("i"), Var("j")
+    body = seq(For(i, const(4), store(seen, i, x[i]), "parallel"), For(j, const(4), store(out, j, own[3 - j])))
+    block = PrimFunc("f", (x, out), 1, Block("root", (), body, allocated=(own,), views=views))
+    assert both_ways(block, [np.arange(4, dtype="f4")])[0].tolist() == [3, 2, 1, 0]
+    if not through_view:
+        assert both_ways(replace(block, body=Allocate(own, body)), [np.arange(4, dtype="f4")])[0] == "wrong scope"
+
+
+def test_one_variable_may_be_bound_by_statements_beside_one_another() -> None:
+    again = For(V, const(4), store(A1, V, 1.0))
+    check_prim_func(PrimFunc("f", (A1,), 1, seq(again, again, LetStmt(V, const(1), store(A1, V, 1.0)))))

@@ -1,35 +1,76 @@
-"""Planned programs made by hand for the tests of the generated C: kernels in a row, each slot at bytes of its own."""
+"""Planned programs made by hand for tests: kernels in a row and choices between rows, each slot at bytes of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from assay.interp.tensor import run
 from assay.semantics.dtypes import INT64, DType, dtype
 from assay.semantics.errors import Trap
-from assay.semantics.module import Module, Program, Slot, Step
+from assay.semantics.module import Branch, Module, Program, Slot, Step
 from assay.semantics.scalar import Expr, apply
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store, when
+from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
 
 Array = np.ndarray[Any, Any]
 ALIGN = 64
 
 
+@dataclass(frozen=True)
+class Choose:
+    """The rows between which a slot chooses."""
+
+    condition: str
+    then: Sequence[Row | Choose]
+    otherwise: Sequence[Row | Choose] = ()
+
+
+Row: TypeAlias = tuple[PrimFunc, Sequence[str], Sequence[str]]
+"""A kernel, the slots that it reads, and those that it writes."""
+
+
+def flattened(rows: Sequence[Row | Choose]) -> list[Row | Branch]:
+    """Choices as branches."""
+    found: list[Row | Branch] = []
+    work: list[Row | Choose | tuple[str, int]] = list(reversed(rows))
+    open_: list[tuple[int, str, int]] = []
+    while work:
+        item = work.pop()
+        if isinstance(item, Choose):
+            open_.append((len(found), item.condition, 0))
+            found.append(Branch(item.condition, 0, 0))
+            work += [("end", 0), *reversed(item.otherwise), ("else", 0), *reversed(item.then)]
+        elif item[0] == "else":
+            open_[-1] = (*open_[-1][:2], len(found))
+        elif item[0] == "end":
+            at, condition, then = open_.pop()
+            found[at] = Branch(condition, then, len(found))
+        else:
+            found.append(item)  # type: ignore[arg-type]
+    return found
+
+
 def planned(
-    steps: Sequence[tuple[PrimFunc, Sequence[str], Sequence[str]]],
+    rows: Sequence[Row | Choose],
     inputs: Mapping[str, TensorType],
     outputs: Sequence[str],
     constants: Mapping[str, Array] | None = None,
+    *,
+    phased: bool = False,
 ) -> Module:
-    """A program of (kernel, slots read, slots written); what is no input, output or constant lies in the workspace."""
+    """A program of rows and choices; what is no input, output or constant lies in the workspace. All slots live from
+    where they are first used to the end. With `phased` steps take the phases of their kernels."""
     slots: dict[str, Slot] = {}
-    made: list[Step] = []
+    made: list[Step | Branch] = []
     end = 0
-    last = len(steps)
+    steps = flattened(rows)
+    counts = [phases(s[0]).count if phased and isinstance(s, tuple) else 1 for s in steps]
+    last = sum(counts)
     for name, type_ in inputs.items():
         slots[name] = Slot(name, type_, "input", ((0, last),), ALIGN)
     table = 0
@@ -42,18 +83,43 @@ def planned(
         slots[name] = Slot(name, TensorType(buffer.static_shape, buffer.dtype), "workspace", ((at, last),), ALIGN, end)
         end += -(-buffer.nbytes // ALIGN) * ALIGN
 
-    for i, (kernel, reads, writes) in enumerate(steps):
+    kernels = {s[0].name: s[0] for s in steps if isinstance(s, tuple)}
+    for i, step in enumerate(steps):
+        if isinstance(step, Branch):
+            made.append(step)
+            continue
+        kernel, reads, writes = step
+        at = sum(counts[:i])
         for buffer, name in zip(kernel.outputs, writes, strict=True):
             if name in outputs and name not in slots:
-                slots[name] = Slot(name, TensorType(buffer.static_shape, buffer.dtype), "output", ((i, last),), ALIGN)
+                slots[name] = Slot(name, TensorType(buffer.static_shape, buffer.dtype), "output", ((at, last),), ALIGN)
             elif name not in slots:
-                workspace(name, buffer, i)
+                workspace(name, buffer, at)
         scratch = tuple(f"{i}.{k}.{b.name}" for k, b in enumerate(kernel.allocations))
         for name, buffer in zip(scratch, kernel.allocations, strict=True):
-            workspace(name, buffer, i)
-        made.append(Step(kernel.name, tuple(reads), tuple(writes), scratch))
+            workspace(name, buffer, at)
+        made.append(Step(kernel.name, tuple(reads), tuple(writes), scratch, phases=counts[i]))
     program = Program(slots, tuple(made), tuple(inputs), tuple(outputs), sizes={"workspace": end})
-    return Module({"main": program, **{k.name: k for k, _, _ in steps}}, dict(constants or {}))
+    return Module({"main": program, **kernels}, dict(constants or {}))
+
+
+def moved(module: Module, sizes: Mapping[str, int] | None = None, **changes: Mapping[str, Any]) -> Module:
+    """The module with fields of slots changed, by name, and the sizes of pools."""
+    program = module.program
+    slots = {n: replace(s, **changes.get(n, {})) for n, s in program.slots.items()}
+    assert changes.keys() <= slots.keys()
+    return module.with_(main=replace(program, slots=slots, sizes=program.sizes if sizes is None else sizes))
+
+
+def apart(program: Program) -> Program:
+    """Every slot of the workspace at bytes of its own, live all the time."""
+    at = 0
+    slots: dict[str, Slot] = {}
+    last = program.positions[-1]
+    for n, s in program.slots.items():
+        slots[n] = replace(s, live=((0, last),), offset=at if s.place == "workspace" else s.offset)
+        at += -(-s.nbytes // s.alignment) * s.alignment if s.place == "workspace" else 0
+    return replace(program, slots=slots, sizes={program.pools[0].name: at})
 
 
 def alone(kernel: PrimFunc) -> Module:

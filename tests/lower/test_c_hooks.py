@@ -269,7 +269,7 @@ def test_a_program_on_other_devices_is_refused(wrong: VirtualDevice) -> None:
         if name == "liveness":
             break
         made = stages[name](made)
-    lives = find_lives(made)
+    lives = find_lives(made, whole=True)
     assert check_program(made, lives).holds
     steps = tuple(replace(s, device=wrong) if s.kernel == "exp" else s for s in lives.program.steps)
     refused = check_program(made, lives.with_(main=replace(lives.program, steps=steps)))

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from assay.lower.c import emit
-from assay.semantics.dtypes import BOOL, DType
+from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, DType
 from assay.semantics.errors import Trap
-from assay.semantics.tensor import PrimFunc
+from assay.semantics.scalar import Load
+from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.verify.c.compiled import STRICT, Compiled, compile_c
 from tests.lower.planned import Array, alone, choosing, differing, interpreted, same_bits
 from tests.lower.random_kernels import Maker
@@ -83,3 +84,15 @@ def test_any_kernel(data: st.DataObject) -> None:
 def test_many_random_kernels() -> None:
     for seed in range(100, 140):
         agree(seed, ("-O1", "-O2", "-O3")[seed % 3])
+
+
+@pytest.mark.parametrize("of", ["uint32", "uint64"])
+def test_indices_of_both_signs_in_one_access(of: str) -> None:
+    """No compiler warns: what is in bounds is a signed number in C."""
+    at, x, out = Buffer("at", (3,), DTYPES[of]), Buffer("x", (3, 2), FLOAT32), Buffer("out", (3,), FLOAT32)
+    body = loops("i", (3,), lambda i: store(out, i, Load(FLOAT32, x, (at[i], i % 2))))
+    kernel = PrimFunc("kernel", (at, x, out), 1, body)
+    compiled = compile_c(emit(alone(kernel), "one"), reproducible=True, flags=(*STRICT, "-O1"))
+    for index in ([2, 0, 1], [2, 3, 0]):
+        data = {"at": np.array(index, DTYPES[of].numpy), "x": np.arange(6, dtype=np.float32).reshape(3, 2)}
+        assert compare(kernel, compiled, "", data) == ("value" if max(index) < 3 else "out of bounds")

@@ -18,7 +18,6 @@ from assay.lower.kernels import build
 from assay.lower.liveness import find_lives
 from assay.lower.onnx_import import import_onnx
 from assay.lower.pipeline import passes
-from assay.lower.pool import lower_bound
 from assay.lower.schedule import find_order, schedule
 from assay.lower.schedule.reduce import reduce
 from assay.lower.schedule.search import Puzzle, beam, search, solve
@@ -28,6 +27,7 @@ from assay.semantics.dtypes import BOOL, FLOAT32, INT64
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Expr, call, call_tir, function, if_, let, var
 from assay.semantics.graph.effects import can_fail, kernel_can_trap
+from assay.semantics.memory import lower_bound
 from assay.semantics.module import Module
 from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import Var as Symbol
@@ -48,7 +48,7 @@ def before_schedule(module: Module) -> Module:
 
 def live_bytes(module: Module) -> int:
     """The peak as chapters liveness and pool have it."""
-    return lower_bound(find_lives(module).program.placed("workspace"))
+    return lower_bound(find_lives(module, whole=True).program.placed("workspace"))
 
 
 def check_order(work: Work, order: list[int]) -> None:
@@ -71,7 +71,7 @@ def test_the_best_of_all_orders(module: Module) -> None:
     claim = target.main.attrs["schedule"]
     assert claim["before"] == live_bytes(source) and claim["after"] == live_bytes(target)
     traps = {n for n, k in source.kernels.items() if kernel_can_trap(k)}
-    assert claim["after"] == claim["bound"] == least_of_orders(find_lives(source).program, traps)
+    assert claim["after"] == claim["bound"] == least_of_orders(find_lives(source, whole=True).program, traps)
     inputs = {"x": np.array([1, 2, 3], np.float32), "i": np.array([0, 0])}
     got, want = graph.run(target, inputs), graph.run(source, inputs)
     assert {n: a.tobytes() for n, a in got.items()} == {n: a.tobytes() for n, a in want.items()}

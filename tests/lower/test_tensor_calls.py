@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from assay.interp import graph, vector
+from assay.interp.values import Event
 from assay.lower.c import emit
+from assay.lower.c.helpers import Library
+from assay.lower.c.kernel import write_kernel
 from assay.lower.legalize import legalize
 from assay.lower.pipeline import passes
 from assay.semantics.errors import Invalid, Unsupported
@@ -17,7 +21,7 @@ from assay.semantics.graph import Function
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.scalar import apply, const
-from assay.semantics.tensor import Store
+from assay.semantics.tensor import Call, Store
 from assay.semantics.tensor.calls import called
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import rewrite
@@ -110,18 +114,36 @@ def test_a_function_that_is_written_out_wrongly_is_found() -> None:
     assert not verdict.holds and "shifted" in verdict.detail
 
 
-def test_externs_run_in_the_graph_and_are_refused_by_the_lowering() -> None:
+def spy(buffer: Array, n: int) -> None:
+    buffer[2:6] += n
+
+
+def test_externs_of_what_is_written_out() -> None:
+    """A function that calls others and an extern: the extern is called in its place at every stage, and in C."""
     m = module('T.call_packed("spy", Z.data, 7)')
     with pytest.raises(Invalid) as missing:
         graph.run(m, {"x": X})
     assert missing.value.label == "extern.C1"
-    trace: list[object] = []
+    trace: list[Event] = []
+    (want,) = graph.run(m, {"x": X}, externs={"spy": spy}, trace=trace).values()
+    assert len(trace) == 2 and not np.array_equal(want, expected())
+    for name, stage in passes(partial(vector.run, externs={"spy": spy})).items():
+        before, m = m, stage(m)
+        if name == "legalize":
+            assert [c.function for c in called(m.kernel("twice"))] == ["spy"]
+            assert check_legalize(before, m).holds
+            worse = rewrite(m.kernel("twice").body, lambda s: replace(s, args=(s.args[0], const(8, "int32"))) if isinstance(s, Call) else s)
+            verdict = check_legalize(before, m.with_(twice=replace(m.kernel("twice"), body=worse)))
+            assert not verdict.holds and "gives something else" in verdict.detail
+    more = "int calls_extern_spy(float *x0, int32_t n1)\n{\n    int i;\n    for (i = 2; i < 6; ++i) {\n        x0[i] += (float)n1;\n    }\n    return 0;\n}\n"
+    (got,) = compile_c(emit(m, "calls"), reproducible=True, externs=more).run({"x": X}).values()
+    assert np.array_equal(got, want)
 
-    def spy(buffer: Array, n: int) -> None:
-        buffer[2:6] += n
 
-    (got,) = graph.run(m, {"x": X}, externs={"spy": spy}, trace=trace).values()  # type: ignore[arg-type]
-    assert len(trace) == 2 and not np.array_equal(got, expected())
-    with pytest.raises(Unsupported) as refused:
+def test_a_function_that_calls_itself_is_refused() -> None:
+    m = module("Module.twice(X.data, Y.data)")
+    with pytest.raises(Unsupported, match="in a cycle, which only the definition runs") as refused:
         legalize(m)
     assert refused.value.label == "tensor.C17"
+    with pytest.raises(Unsupported, match="the stage legalize writes calls out"):
+        write_kernel(m.kernel("twice"), "k", "M", Library("m", "M"))

@@ -383,6 +383,8 @@ class Vectors:
                 b[vi] = a[vi]
 
 
-def test_vectors_are_refused_by_name() -> None:
-    with pytest.raises(Unsupported, match="tensor function main: the dtype float32x4 is not handled"):
-        from_tvm(Vectors)
+def test_elements_that_are_vectors_are_one_dimension_more() -> None:
+    func = from_tvm(Vectors).kernel("main")
+    assert [b.shape for b in func.params] == [(4, 4), (4, 4)]
+    (got,) = tensor.run(func, [A := np.arange(16, dtype=np.float32).reshape(4, 4)])
+    assert np.array_equal(got, A)

@@ -340,6 +340,18 @@ def registers(inside: bool = True) -> PrimFunc:
     return func("registers", nest if inside else Allocate(tmp, nest), x, out)
 
 
+def placed(start: int = 4, step: int = 4, factor: int = 4, align: int = 16) -> PrimFunc:
+    """A window on a window, each element of which begins where it must."""
+    x, out = Buffer("x", (4 * N + 4,), F, notes={"align": "64"}), buf("out", N)
+    rows = Buffer("rows", (4 * N,), F)
+    part = Buffer("part", (4,), F, notes={"align": str(align), "offset_factor": str(factor)})
+
+    def element(i: Expr) -> Stmt:
+        return Alias(View(part, rows, i * step, (const(1),)), store(out, i, part[0]))
+
+    return func("placed", Alias(View(rows, x, const(start), (const(1),)), loops("i", (N,), element)), x, buf("like", N), out)
+
+
 def read_only() -> PrimFunc:
     x, out = buf("x", N), buf("out", N)
     return func("read_only", loops("i", (N,), lambda i: seq(store(out, i, x[i]), store(x, i, ZERO))), x, out)
@@ -428,6 +440,15 @@ EXHIBITS: dict[str, Exhibit] = {
             matched,
             {"beyond": ({"stop": 1}, "in bounds"), "a row less": ({"size": -1}, "as matched")},
             {"n": (1, None)},
+        ),
+        Exhibit(
+            placed,
+            {
+                "odd rows": ({"step": 2}, "aligned"),
+                "from 2": ({"start": 2}, "aligned"),
+                "in eights": ({"factor": 8}, "aligned"),
+                "32 bytes": ({"align": 32}, "aligned"),
+            },
         ),
         Exhibit(registers, {"shared": ({"inside": False}, "own memory")}),
         Exhibit(halves, {"from 0": ({"shift": 0}, "no division by zero")}),

@@ -465,3 +465,17 @@ def test_a_select_is_lazy_where_a_branch_can_fail() -> None:
     for f, word in zip((strict, lazy, harmless, other), words, strict=True):
         check_identity(f)
         assert word in printed(f)
+
+
+def test_a_vector_that_is_stored_between_others_is_one_line() -> None:
+    """TVM has no let that ends before its scope does; the lanes are put together instead."""
+    func = read(
+        "@T.prim_func\ndef f(a: T.Buffer((2, 8), 'float32'), o: T.Buffer((2, 8), 'float32')):\n    for i in range(2):\n"
+        "        o[i, 0:4] = a[i, T.Ramp(4, 1, 4)]\n        o[i, 4:8:2] = a[i, 0:2] * T.Broadcast(a[i, 3], 2)\n"
+        "        o[i, 5] = a[i, 5]\n        o[i, 7] = a[i, 7]\n"
+    )
+    check_identity(func)
+    text = printed(func)
+    assert "LetStmt" not in text
+    assert "o[i, 0:4] = T.Shuffle([a[i, 4], a[i, 5], a[i, 6], a[i, 7]], [0, 1, 2, 3])" in text
+    assert "o[i, 4:8:2] = T.Shuffle([" in text

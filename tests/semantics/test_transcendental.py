@@ -110,7 +110,7 @@ def samples(name: str, count: int, seed: int = 7) -> Iterator[tuple[Array, ...]]
         case "tanh":
             yield from ((flat(0, 0.75),), (flat(0.75, 2),), (flat(-22, 22),), (signed(wide(-1074, 4)),))
         case "erf":
-            yield from ((flat(0, 1),), (flat(1, 2),), (flat(-6.5, 6.5),), (signed(wide(-1074, 2)),))
+            yield from ((flat(0, 1),), (flat(1, 2),), (flat(1, 1.1),), (flat(-6.5, 6.5),), (signed(wide(-1074, 2)),))
         case "pow":
             yield from ((flat(0, 10), flat(-10, 10)), (wide(-1074, 1023), flat(-1, 1)))
             yield from ((flat(0.5, 2), flat(-1100, 1100)),)

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from assay.interp import tensor
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, DType
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.scalar import Expr, Var, apply, cast, choice, const, select
 from assay.semantics.tensor import (
     Allocate,
@@ -415,6 +415,24 @@ def test_sizes_must_be_sizes(size: object) -> None:
     func = PrimFunc("f", (x, out), 1, loops("i", (n,), lambda i: store(out, i, x[i])))
     with pytest.raises(Invalid, match=r"equivalence\.C2"):
         equivalent(func, func, {"n": size})
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_sizes_that_no_memory_holds_are_refused_first(inside: bool) -> None:
+    n = Var("n")
+    x, out, t = Buffer("x", (n,), F), Buffer("out", (n,), F), Buffer("t", (n * 1_000_000_000,), F)
+    body = loops("i", (n,), lambda i: store(out, i, x[i]))
+    func = PrimFunc("f", (x, out), 1, Allocate(t, body) if inside else body)
+    with pytest.raises(Unsupported, match="give smaller sizes") as caught:
+        equivalent(func, func, {"n": 3 if inside else 1_000_000_000})
+    assert caught.value.label == "equivalence.C3"
+    assert inside or equivalent(func, func, {"n": 3}).notion is BIT_EXACT
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(Invalid, match="'any', 'terms', 'words'") as caught:
+        equivalent(unary(lambda a: a), unary(lambda a: a), method="foo")
+    assert caught.value.label == "equivalence.C4"
 
 
 def test_two_interfaces_are_refused() -> None:

@@ -21,7 +21,8 @@ from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import TensorType
 from assay.verify.constants_check import check_constants
 from assay.verify.legalize_check import check_legalize
-from assay.verify.plan import check_lives, check_pool
+from assay.verify.lives_check import check_lives
+from assay.verify.plan import check_pool
 from assay.verify.program_check import check_program
 
 F = TensorType((2, 3), FLOAT32)
@@ -56,7 +57,7 @@ def test_every_check_holds() -> None:
     assert check_constants(made["legalize"], made["constants"])[0].holds
     evidence = check_program(made["constants"], made["liveness"])
     assert evidence.holds, evidence.detail
-    assert check_lives(made["liveness"].program).holds
+    assert check_lives(made["liveness"].program, made["liveness"].kernels).holds
     assert check_pool(made["pool"])[0].holds
 
 

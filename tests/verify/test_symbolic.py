@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from assay.interp import tensor
 from assay.semantics.dtypes import BOOL, INT64
@@ -283,3 +285,34 @@ def test_the_command_says_that_something_is_unknown(
     path.write_text(text, "utf-8")
     assert prove(path, monkeypatch) == 4
     assert "it depends on the values of floats; checked on the run" in capsys.readouterr().out
+
+
+def test_the_command_proves_the_kernels_of_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", 4]) for n in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["t"]), helper.make_node("Softmax", ["t"], ["y"])], "g", [x], [y])
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    assert prove(path, monkeypatch) == 2
+    assert "--dim N=4" in capsys.readouterr().err
+    assert prove(path, monkeypatch, "--dim", "N=3") == 0
+    out = capsys.readouterr().out
+    assert re.search(r"relu\S* +│ output written: 1 goal +│ proved", out) and re.search(r"softmax\S* +│ written before", out), out
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("model.onnx", [], "model.onnx"),
+        ("module.py", [], "not UTF-8"),
+        ("module.py", ["--dim", "n=3"], "said by --bound"),
+    ],
+)
+def test_what_is_neither_a_text_nor_a_model_is_refused(
+    name: str, more: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"\xff\xfe\x00 garbage")
+    assert prove(path, monkeypatch, *more) == 2
+    assert message in capsys.readouterr().err

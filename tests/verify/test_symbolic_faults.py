@@ -11,7 +11,7 @@ import z3
 from assay.semantics.scalar import Expr, Var, apply, choice, smt
 from assay.semantics.scalar.smt import Terms
 from assay.semantics.tensor import Allocate, Assert, Buffer, For, PrimFunc, Stmt, loops, seq, store, when
-from assay.verify.symbolic import function, goals, instance, places, prove_accesses, races, written
+from assay.verify.symbolic import alignment, function, goals, instance, places, prove_accesses, races, written
 from assay.verify.symbolic.events import Access, Frame, Guard, Loop
 from tests.museum import symbolic_faults as museum
 from tests.museum.symbolic_faults import F, K, M, N
@@ -122,6 +122,7 @@ FAULTS: dict[str, tuple[Callable[[], PrimFunc], Any, str, Any]] = {
     "later iterations are before": (late_in_another_iteration, written, "_covers", no_time(written._covers)),
     "buffers live on": (forgotten, written, "root_of", never_begins(written.root_of)),
     "no choice is strict": (lambda: museum.conv_guarded(lazy=False), smt, "conditions", None),
+    "windows on windows": (lambda: museum.placed(start=2), alignment, "beginning", lambda buffer, frame: None),
     "nothing wraps": (wrapping, places, "leaves", None),
 }
 

@@ -1,7 +1,7 @@
 """The entry of generated C behind one signature, whatever its convention and its devices (specs/verify.md, "Compiled").
 
-`caller` writes `int assay_call(void *const *p)`: the addresses of inputs, outputs, workspace and weights in an array,
-for there may be more of them than a foreign call can have. It stands in for the hooks too, and holds the entry to
+`caller` writes `int assay_call(void *const *p)`: the addresses of inputs and outputs, but those that lie in a workspace,
+of workspaces and of weights in an array, for there may be more of them than a foreign call can have. It stands in for the hooks too, and holds the entry to
 their order: WRONG_HOOKS where a device is opened before it is activated, closed twice, or left open.
 """
 
@@ -73,8 +73,8 @@ static int assay_move(struct assay_calls *calls, int device, int from, int to)
 
 
 def _unpacked(source: CSource, handle: str) -> Iterator[str]:
-    types = [f"(const {a.ctype} *)" for a in source.inputs] + [f"({a.ctype} *)" for a in source.outputs]
-    types += [""] if source.weights is None else ["", ""]
+    types = [f"(const {a.ctype} *)" for a in source.given_inputs] + [f"({a.ctype} *)" for a in source.given_outputs]
+    types += [""] * (len(source.workspaces) + (source.weights is not None))
     args = [f"{t}p[{i}]" for i, t in enumerate(types)] + ([handle] if source.devices else [])
     joined = ",\n        ".join(args)
     yield f"    status = {source.name}_run(\n        {joined});\n"
@@ -84,9 +84,9 @@ def _packed(source: CSource, handle: str) -> Iterator[str]:
     """Every address as a tensor."""
     byte = DTYPES["uint8"]
     rows: list[tuple[tuple[int, ...], DType]] = [
-        (a.type.static_shape, a.type.dtype) for a in (*source.inputs, *source.outputs)
+        (a.type.static_shape, a.type.dtype) for a in (*source.given_inputs, *source.given_outputs)
     ]
-    rows.append(((source.workspace_bytes,), byte))
+    rows += [((w.nbytes,), byte) for w in source.workspaces]
     rows += [((source.weights.nbytes,), byte)] if source.weights is not None else []
     for i, (shape, _) in enumerate(rows):
         if shape:

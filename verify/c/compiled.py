@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from assay.lower.c import CSource
+from assay.lower.c.layout import Argument
 from assay.semantics.errors import Crash, Trap
 from assay.semantics.module import Slot
 from assay.verify.c.calls import caller
@@ -32,6 +33,7 @@ from assay.verify.c.tools import (
     STANDARD,
     STRICT,
     Array,
+    add_externs,
     build,
     check_inputs,
     defines,
@@ -68,11 +70,13 @@ def compile_c(
     trace: bool = False,
     directory: Path | None = None,
     flags: Sequence[str] = FLAGS,
+    externs: str = "",
 ) -> Compiled:
     """`source` as a library in this process, in `directory` or in a temporary one that lives as long as the result.
 
     With `reproducible` the transcendental functions are those of the interpreters; with `trace` a run can be watched
-    step by step. Crash where C is not accepted.
+    step by step. `externs` is C that defines the functions which `source` declares as externs; the header is included.
+    Invalid where it is missing or is not accepted; Crash where generated C is not accepted.
     """
     place = Path(tempfile.mkdtemp(prefix="assay-")) if directory is None else directory
     compiled = Compiled(source, place / f"{source.name}.so")
@@ -81,7 +85,7 @@ def compile_c(
     source.write(place)
     (place / "call.c").write_text(caller(source), encoding="ascii")
     macros = [*defines(source, reproducible), *([f"-D{source.macro}_TRACE"] if trace else [])]
-    words = [*flags, "-fPIC", "-shared", *macros, f"{source.name}.c", "call.c"]
+    words = [*flags, "-fPIC", "-shared", *macros, f"{source.name}.c", "call.c", *add_externs(source, externs, flags, place)]
     build(words, compiled.library, place)
     return compiled
 
@@ -115,36 +119,45 @@ class Compiled:
     ) -> dict[str, Array]:
         """The outputs by slot name, on `inputs` by slot name; memory holds bytes `fill` (0xFF: NaN) before.
 
-        `on_step` is called after each step with its number and a function that gives the bytes of a workspace or
-        output slot; the library must have been compiled with `trace`.
+        `on_step` is called after each step that runs, with its number and a function that gives the bytes of a slot of
+        a workspace or an output; the library must have been compiled with `trace`.
         Invalid for inputs that do not fit; Trap where the code reports one or has written where it may not.
         """
         source = self.source
         arrays = check_inputs(source, inputs)
         weights = self.weights
-        workspace = _Guarded("the workspace", source.workspace_bytes, source.alignment, fill)
-        given = [_Guarded(f"input {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in source.inputs]
-        made = [_Guarded(f"output {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in source.outputs]
-        for block, array in zip(given, arrays, strict=True):
-            block.bytes[:] = raw(array)
-        addresses = [b.address for b in (*given, *made, workspace)]
-        blocks = {a.slot: b for a, b in zip(source.outputs, made, strict=True)}
+        spaces = {w.name: _Guarded(f"the {w.name}", w.nbytes, w.alignment, fill) for w in source.workspaces}
+        given = {a.slot: _Guarded(f"input {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in source.given_inputs}
+        made = [_Guarded(f"output {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in source.given_outputs]
+        for a, array in zip(source.inputs, arrays, strict=True):
+            memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else given[a.slot].bytes
+            memory[: a.nbytes] = raw(array)
+        blocks = [*given.values(), *made, *spaces.values()]
+        addresses = [b.address for b in blocks]
+        outputs = {a.slot: b for a, b in zip(source.given_outputs, made, strict=True)}
+        pools = {w.pool: spaces[w.name] for w in source.workspaces}
 
         def look(slot: Slot) -> Array:
-            if slot.place == "output":
-                return blocks[slot.name].bytes
-            assert slot.place == "workspace" and slot.offset is not None
-            return workspace.bytes[slot.offset : slot.offset + slot.nbytes]
+            if not slot.is_pooled:
+                return outputs[slot.name].bytes
+            assert slot.offset is not None
+            pool = pools[slot.pool or source.workspaces[0].pool]
+            return pool.bytes[slot.offset : slot.offset + slot.nbytes]
+
+        def result(a: Argument) -> Array:
+            memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else next(left).bytes
+            return typed(a, memory[: a.nbytes].tobytes())
 
         with self._watched(None if on_step is None else lambda step: on_step(step, look)):
             status = self._enter(addresses if weights is None else [*addresses, weights.ctypes.data])
-        for block in (*given, *made, workspace):
+        for block in blocks:
             block.check()
-        for argument, block, array in zip(source.inputs, given, arrays, strict=True):
-            if not np.array_equal(block.bytes, raw(array)):
-                raise Trap("store to constant", f"input {argument.slot!r} was written to", label="compiled.T2")
+        for a, array in zip(source.inputs, arrays, strict=True):
+            if a.slot in given and not np.array_equal(given[a.slot].bytes, raw(array)):
+                raise Trap("store to constant", f"input {a.slot!r} was written to", label="compiled.T2")
         self._raise(status)
-        return {a.slot: typed(a, b.bytes.tobytes()) for a, b in zip(source.outputs, made, strict=True)}
+        left = iter(made)
+        return {a.slot: result(a) for a in source.outputs}
 
     @contextmanager
     def _watched(self, on_step: Callable[[int], None] | None) -> Iterator[None]:

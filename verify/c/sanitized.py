@@ -15,7 +15,7 @@ from pathlib import Path
 from assay.lower.c import CSource
 from assay.semantics.errors import Crash, Trap
 from assay.verify.c.calls import caller
-from assay.verify.c.tools import STANDARD, Array, build, check_inputs, defines, raw, status_error, typed
+from assay.verify.c.tools import STANDARD, Array, add_externs, build, check_inputs, defines, raw, status_error, typed
 
 SANITIZE = ("-O1", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all")
 SANITIZER_EXIT = 86
@@ -28,10 +28,12 @@ def run_sanitized(
     reproducible: bool = False,
     timeout: float = 60.0,
     directory: Path | None = None,
+    externs: str = "",
 ) -> dict[str, Array]:
     """As `Compiled.run`, in a process of its own under the sanitizers, every buffer allocated to its exact size.
 
     A report of a sanitizer is a Trap of kind "sanitizer" with its first line; more than `timeout` seconds is a Trap too.
+    `externs` as in `compile_c`.
     """
     arrays = check_inputs(source, inputs)
     with tempfile.TemporaryDirectory(prefix="assay-") as temporary:
@@ -43,7 +45,7 @@ def run_sanitized(
             (place / f"input_{i}.bin").write_bytes(raw(array).tobytes())
         program = place / "main"
         posix = "-D_POSIX_C_SOURCE=200112L"
-        files = [f"{source.name}.c", "call.c", "main.c"]
+        files = [f"{source.name}.c", "call.c", "main.c", *add_externs(source, externs, (*STANDARD, *SANITIZE, posix), place)]
         build([*STANDARD, *SANITIZE, posix, *defines(source, reproducible), *files], program, place)
         status = _run_sanitized(program, place, timeout)
         failure = status_error(source, status)
@@ -93,14 +95,19 @@ static void *block(size_t bytes, size_t align)
     return memory;
 }
 
-static void *from_file(const char *name, size_t bytes, size_t align)
+static void load(const char *name, void *memory, size_t bytes)
 {
-    void *memory = block(bytes, align);
     FILE *file = fopen(name, "rb");
     if (file == NULL || fread(memory, 1, bytes, file) != bytes) {
         exit(4);
     }
     fclose(file);
+}
+
+static void *from_file(const char *name, size_t bytes, size_t align)
+{
+    void *memory = block(bytes, align);
+    load(name, memory, bytes);
     return memory;
 }
 
@@ -120,20 +127,29 @@ def _main(source: CSource) -> str:
     """The program around the model: inputs from files, outputs to files, the status on standard output."""
     lines = [_MAIN.replace("@", source.name), "int main(void)\n{\n    int status = 0;\n"]
     blocks: list[str] = []
+    spaces = [w.name for w in source.workspaces]
+    for w in source.workspaces:
+        lines.append(f"    void *{w.name} = block({source.macro}_{w.macro}_BYTES, {source.macro}_{w.macro}_ALIGN);\n")
     for kind, arguments in (("input", source.inputs), ("output", source.outputs)):
         for i, a in enumerate(arguments):
             name, size = f"{kind}_{i}", f"{a.nbytes}, {a.type.dtype.itemsize}"
-            make = f'from_file("{name}.bin", {size})' if kind == "input" else f"block({size})"
-            lines.append(f"    {a.ctype} *{name} = ({a.ctype} *){make};\n")
-            blocks.append(name)
-    lines.append(f"    void *workspace = block({source.macro}_WORKSPACE_BYTES, {source.macro}_WORKSPACE_ALIGN);\n")
-    blocks.append("workspace")
+            if a.workspace:
+                make = f"{source.macro}_{kind.upper()}_{a.macro}_AT({a.workspace})"
+            else:
+                made = f'from_file("{name}.bin", {size})' if kind == "input" else f"block({size})"
+                make = f"({a.ctype} *){made}"
+                blocks.append(name)
+            lines.append(f"    {a.ctype} *{name} = {make};\n")
+    blocks += spaces
     if source.weights is not None:
         size = f"{source.macro}_WEIGHTS_BYTES, {source.macro}_WEIGHTS_ALIGN"
         lines.append(f'    void *weights = from_file("{source.name}.weights", {size});\n')
         lines.append(f"    status = (int){source.name}_check_weights(weights, {source.macro}_WEIGHTS_BYTES);\n")
         blocks.append("weights")
     lines.append(f"    void *blocks[{len(blocks)}] = {{{', '.join(blocks)}}};\n")
+    for i, a in enumerate(source.inputs):
+        if a.workspace:
+            lines.append(f'    load("input_{i}.bin", input_{i}, {a.nbytes});\n')
     lines.append("    if (status == 0) {\n        status = assay_call(blocks);\n    }\n")
     for i, a in enumerate(source.outputs):
         lines.append(f'    to_file("output_{i}.bin", output_{i}, {a.nbytes});\n')

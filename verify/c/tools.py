@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from assay.lower.c import CSource
-from assay.lower.c.header import PACKED_STATUSES, STATUSES, Argument
+from assay.lower.c.header import FOREIGN, PACKED_STATUSES, STATUSES
 from assay.lower.c.kernel import TRAPS
+from assay.lower.c.layout import Argument
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap
 
@@ -54,6 +56,9 @@ def status_error(source: CSource, status: int, message: str = "") -> AssayError 
     """What a status means here; None for OK. `message` is what the code said of it."""
     if status == WRONG_HOOKS:
         return Trap("hooks", f"{source.name}_run does not call the hooks of its devices in order", label="compiled.T7")
+    if source.externs and (status < 0 or status >= FOREIGN):
+        said = f": {message}" if message else ""
+        return Trap("extern", f"an extern of {source.name} returned {status}{said}", label="compiled.T8")
     name = status_name(status)
     if name == "OK":
         return None
@@ -95,6 +100,28 @@ def build(words: Sequence[str], output: Path, place: Path) -> None:
         lines = done.stderr.decode(errors="replace").splitlines()
         errors = [x for x in lines if "error" in x] or lines or [f"exit code {done.returncode}"]
         raise Crash(f"the C compiler refused generated code: {errors[0]}")
+
+
+def add_externs(source: CSource, text: str, flags: Sequence[str], place: Path) -> tuple[str, ...]:
+    """The user's C, compiled by itself to see that it is accepted and defines what is called; the names of files to link."""
+    missing = [c for c in source.externs if not re.search(rf"\b{c}\b", text)]
+    if missing:
+        message = f"{source.name} calls {', '.join(missing)}, which nobody defines: give the C of its externs"
+        raise Invalid(message, label="compiled.C5")
+    if not text:
+        return ()
+    include = f'#include "{source.name}.h"\n'
+    (place / "externs.c").write_text(include + text, encoding="utf-8")
+    uses = "".join(f"    f = (void (*)(void)){c};\n" for c in source.externs)
+    (place / "uses.c").write_text(f"{include}int main(void)\n{{\n    void (*volatile f)(void) = 0;\n{uses}    return f != 0;\n}}\n")
+    plain = [f for f in flags if not f.startswith("-W")]
+    for words in ([*flags, "-fPIC", "-c", "externs.c", "-o", "externs.o"], [*plain, "uses.c", "externs.o", "-o", "uses", "-lm"]):
+        done = subprocess.run([*find_compiler(), *words], cwd=place, capture_output=True, check=False)
+        if done.returncode != 0:
+            lines = done.stderr.decode(errors="replace").splitlines()
+            errors = [x for x in lines if "undefined" in x or "error" in x] or lines or [f"exit code {done.returncode}"]
+            raise Invalid(f"the C compiler refused the C of the externs: {errors[0].strip()}", label="compiled.C6")
+    return ("externs.o",)
 
 
 def raw(array: Array) -> Array:

@@ -20,8 +20,9 @@ import numpy as np
 
 from assay.interp import vector
 from assay.semantics.errors import Invalid, Trap, Unsupported
-from assay.semantics.scalar import Var, evaluate_dim, variables
+from assay.semantics.scalar import Dim, Expr, Load, Var, evaluate_dim, variables
 from assay.semantics.tensor import Buffer, PrimFunc
+from assay.semantics.walk import post_order
 from assay.verify.equivalence.meanings import PRIME, Degree, Field, Fingerprint, Meaning
 from assay.verify.equivalence.normal import normal
 from assay.verify.equivalence.order import Undecided
@@ -37,6 +38,9 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 WORST = 1e-6
 """The largest probability of an error with which two functions are called equal."""
+METHODS = ("any", "terms", "words")
+MOST_ELEMENTS = 1 << 26
+"""How many elements a function's parameters and allocations may have together: each becomes a word or a term."""
 
 
 class Notion(IntEnum):
@@ -110,8 +114,12 @@ def equivalent(
 
     `sizes` gives symbolic dims, and integer scalar parameters that decide control, by name. Notions weaker than
     `weakest` are not tried. `method` "terms" or "words" allows only that one. Invalid where the two have not the
-    same parameters, or a size is missing (`equivalence.C1`, `equivalence.C2`).
+    same parameters, a size is missing, or there is no such method (`equivalence.C1`, `equivalence.C2`,
+    `equivalence.C4`); Unsupported where there are more than `MOST_ELEMENTS` elements (`equivalence.C3`).
     """
+    if method not in METHODS:
+        known = ", ".join(map(repr, METHODS))
+        raise Invalid(f"there is no method {method!r}; the methods are {known}", label="equivalence.C4")
     given = _Problem(source, target, dict(sizes or {}), seed)
     verdict, reason = None, ""
     if method != "words":
@@ -151,6 +159,30 @@ class _Problem:
                 f"{source.name} and {target.name} take the scalars {', '.join(sorted(places[0].keys() | places[1].keys()))}"
                 " at different places, so one number for each name says nothing of both",
                 label="equivalence.C1",
+            )
+
+        for f in (source, target):
+            self.require_room(f)
+
+    def require_room(self, f: PrimFunc) -> None:
+        """Unsupported where the elements of a function are too many. What is allocated in other sizes is not counted."""
+        numbers = {v: int(n) for v, n in self.of[id(f)].items() if v.dtype.is_integer}
+
+        def at_least(dim: Dim) -> int:
+            parts = post_order(dim) if isinstance(dim, Expr) else ()
+            if any(isinstance(n, Load) or (isinstance(n, Var) and n not in numbers) for n in parts):
+                return 0
+            try:
+                return max(evaluate_dim(dim, numbers), 0)
+            except Trap:  # the run says so, if it gets there
+                return 0
+
+        elements = sum(prod(map(at_least, b.shape)) for b in (*f.params, *f.allocations))
+        if elements > MOST_ELEMENTS:
+            raise Unsupported(
+                f"{f.name} has {elements} elements at these sizes, of at most {MOST_ELEMENTS} that are compared:"
+                " give smaller sizes",
+                label="equivalence.C3",
             )
 
     def shape(self, f: PrimFunc, b: Buffer) -> tuple[int, ...]:

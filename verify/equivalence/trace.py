@@ -38,6 +38,7 @@ from assay.verify.equivalence.frames import Array, Cells, Frame, Known, Numbers
 from assay.verify.equivalence.order import Clock, Races, Undecided
 
 MOST_INSTANCES = 1 << 22
+MOST_CELLS = 1 << 27
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +132,8 @@ class _Tracer:
         size = int(np.prod(shape, dtype=np.int64))
         first = self.used + (np.arange(lanes, dtype=np.int64) * size if lanes > 1 else 0)
         self.used += size * lanes
+        if self.used > MOST_CELLS:
+            raise Undecided(f"more than {MOST_CELLS} elements of memory")
         return Cells(shape, first)
 
     # --- statements ----------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def told_apart(source: Module, target: Module, inputs: Mapping[str, Any], extern
         if after.trap is None or after.trap.kind != "shape" or after.trace:
             return f"invalid input, {wrong.message}, against {after.trap or 'results'}"
         words = wrong.message.replace("input ", "parameter ")
-        return None if words == after.trap.message else f"{words!r} against {after.trap.message!r}"
+        return None if words == after.trap.what else f"{words!r} against {after.trap.what!r}"
     if before.trap is not None and after.trap is not None:
         if _words(before.trap) != _words(after.trap):
             return f"trap {before.trap} against {after.trap}"
@@ -135,4 +135,4 @@ def told_apart(source: Module, target: Module, inputs: Mapping[str, Any], extern
 
 
 def _words(trap: Trap) -> tuple[str, str]:
-    return trap.kind, trap.message if trap.kind == "shape" else ""
+    return trap.kind, trap.what if trap.kind == "shape" else ""

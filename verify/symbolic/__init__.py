@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.calls import without_calls
+from assay.semantics.tensor.recast import in_units, is_bytewise
 from assay.semantics.tensor.rules import check_prim_func
+from assay.verify.symbolic.alignment import aligned, memory
 from assay.verify.symbolic.function import MOST_BYTES, Bounds, Function
 from assay.verify.symbolic.goals import Goal, Report
 from assay.verify.symbolic.places import (
@@ -39,6 +42,8 @@ def prove_accesses(
     Invalid (symbolic.C1) for a name that is not there, and for a function that is ill-formed.
     """
     check_prim_func(func)
+    if is_bytewise(func, functions or {}):  # what bytes are in which numbers is said in plain nodes
+        func = in_units(without_calls(func, functions or {}))
     f = Function(func, bounds or {}, functions or {})
     goals = [
         Goal("understood", why, "unknown", stmt.span, "nothing is shown of it; checked on the run")
@@ -46,9 +51,11 @@ def prove_accesses(
     ]
     goals += overflow(f)
     windows(f)
-    for claims in (arithmetic, scopes, matches, negative, domains, in_bounds, written_before, outputs_written, independent, declared):
+    places = (arithmetic, scopes, matches, aligned, negative, domains, in_bounds)
+    for claims in (*places, written_before, outputs_written, independent, declared):
         goals += claims(f)
     assumes = [f"no dim is more than {MOST_BYTES}, and no buffer takes more bytes than that"] if f.symbols else []
+    assumes += memory(f)
     if f.events.checks:
         assumes.append(f"{len(f.events.checks)} asserts of the function hold: they are checked on the run")
     for name, (low, high) in f.bounds.items():

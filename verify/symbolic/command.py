@@ -1,4 +1,4 @@
-"""`assay prove FILE.py`: goals, verdicts, and the queries kept (specs/verify.md, "Proofs for all sizes").
+"""`assay prove FILE`: goals, verdicts, and the queries kept (specs/verify.md, "Proofs for all sizes").
 
 A directory of evidence has `goals.json` and, for each goal that was put to z3, its text: `unsat` means that it holds.
 """

@@ -32,7 +32,6 @@ from assay.semantics.tensor import (
     While,
 )
 from assay.semantics.tensor.calls import activation
-from assay.semantics.tensor.places import is_placed
 from assay.semantics.tensor.regions import concerned, is_checked
 from assay.semantics.walk import post_order
 
@@ -307,8 +306,6 @@ class _Walk:
 
     def window(self, view: View, stmt: Stmt, frame: Frame | None) -> Frame:
         dims = tuple(d for d in view.buffer.shape if isinstance(d, Expr))
-        if is_placed(view.buffer):
-            self.found.strange.append((stmt, f"{view.buffer.name} declares where it lies"))
         inside = push(frame, Window(view, self.site(stmt, frame, (*view.expressions, *dims))))
         self.found.windows.append(inside)
         return inside

@@ -34,6 +34,7 @@ Kind: TypeAlias = Literal[
     "as matched",
     "writable",
     "own memory",
+    "aligned",
     "understood",
 ]
 Verdict: TypeAlias = Literal["proved", "refuted", "unknown"]
@@ -52,6 +53,7 @@ TRAPS: dict[Kind, str] = {
     "as matched": "shape",
     "writable": "store to constant",
     "own memory": "wrong scope",
+    "aligned": "misaligned",
 }
 """The kind of the trap that a run gives where a goal does not hold."""
 

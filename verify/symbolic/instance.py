@@ -172,7 +172,7 @@ class Instance:
                 at = (*starts[:first], *(s + i for s, i in zip(starts[first:], at, strict=True)))
             else:
                 if flat is not None:  # the element `flat` of the view, found again from its number
-                    at = _unravelled(self.query.terms, flat, self.shape(buffer, frame))
+                    at = unravelled(self.query.terms, flat, self.shape(buffer, frame))
                 flat = self.value(view.offset, site)
                 for i, s in zip(at, view.strides, strict=True):
                     flat = flat + i * self.value(s, site)
@@ -206,7 +206,7 @@ class Place:
     def names(self, terms: Terms) -> list[tuple[Buffer, tuple[Term, ...]]]:
         """The element under each of its names, by indices."""
         own = (self.buffer, self.indices, self.flat, self.shape)
-        return [(b, at if at is not None else _unravelled(terms, flat, shape)) for b, at, flat, shape in (*self.above, own)]
+        return [(b, at if at is not None else unravelled(terms, flat, shape)) for b, at, flat, shape in (*self.above, own)]
 
     def number(self) -> Term:
         if self.indices is None:
@@ -277,7 +277,8 @@ def _product(dims: Sequence[Term]) -> Term:
     return reduce(lambda a, b: a * b, dims, z3.IntVal(1))
 
 
-def _unravelled(terms: Terms, flat: Term, shape: Sequence[Term]) -> tuple[Term, ...]:
+def unravelled(terms: Terms, flat: Term, shape: Sequence[Term]) -> tuple[Term, ...]:
+    """The indices of an element by its place in row-major order."""
     found: list[Term] = []
     for d in reversed(shape[1:]):
         flat, rest = terms.divided(flat, d)

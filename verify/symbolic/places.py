@@ -10,7 +10,7 @@ import z3
 from assay.semantics.dtypes import BOOL
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Interner, Load, Var, show
 from assay.semantics.scalar.smt import DIVISIONS, Term, inside, leaves
-from assay.semantics.tensor import Block, For, LetStmt
+from assay.semantics.tensor import Allocate, Block, For, LetStmt
 from assay.semantics.tensor.places import is_private
 from assay.semantics.tensor.regions import matching
 from assay.semantics.walk import post_order
@@ -275,8 +275,7 @@ def bounds(f: Function) -> Iterator[Goal]:
             query = f.query()
             instance, here = f.here(query, a.site)
             yield f.goal("writable", f"{element_text(a)} is not stored to: it is read-only", a.site, query, here, [instance], names_of(a))
-        movable = begin is not None and isinstance(begin.what.site.stmt, Block)  # a schedule says where it begins
-        if a.write and is_private(root) and not movable and any(map(_is_parallel, inner(a.site.frame, begin))):
+        if a.write and is_private(root) and not _is_movable(begin) and any(map(_is_parallel, inner(a.site.frame, begin))):
             query = f.query()
             instance, here = f.here(query, a.site)
             claim = f"{element_text(a)} is not stored to: {root.name} belongs to one thread"
@@ -292,6 +291,12 @@ def _is_constant(a: Access) -> bool:
         buffer = begin.what.view.source
         begin = beginning(buffer, begin.parent)
     return False
+
+
+def _is_movable(begin: Frame | None) -> bool:
+    """Whether a buffer that begins there is a block's own: a schedule says where it begins."""
+    stmt = None if begin is None else begin.what.site.stmt
+    return isinstance(stmt, Block) or (isinstance(stmt, Allocate) and stmt.movable)
 
 
 def _is_parallel(frame: Frame) -> bool:

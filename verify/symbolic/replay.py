@@ -63,7 +63,7 @@ def replay(
             run(func, inputs, scalars=[sizes[v] for v in func.scalars], limit=MOST_STATEMENTS, functions=functions)
             detail = "the run ends well"
         except Trap as trap:
-            named = not about or any(f"{name}[" in trap.message for name in about)
+            named = not about or trap.buffer in about
             if kind in TRAPS and trap.kind == TRAPS[kind] and named:
                 return Replayed(True, str(trap))
             detail = f"the run ends otherwise, with {trap}"

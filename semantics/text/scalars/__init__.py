@@ -83,6 +83,8 @@ class ScalarParser(Operations):
     """What the call of an extern gives within an expression, where there may be one."""
     vectors: dict[str, tuple[Expr, ...]] = field(default_factory=dict)
     """Names of vectors, and their lanes."""
+    packed: dict[Buffer, int] = field(default_factory=dict)
+    """Buffers whose elements are vectors, and how many lanes those have: their last dimension."""
 
     def each_lane(self, lanes: int, read: Callable[[], T]) -> list[T]:
         """What `read` gives for each lane of a vector."""
@@ -113,9 +115,18 @@ class ScalarParser(Operations):
                     return -(-width // step)
                 case ast.Name() if node.id in self.vectors:
                     return len(self.vectors[node.id])
+                case ast.Subscript(value=ast.Name()) if (own := self.lanes_in(node.value)) > 1:
+                    return own * self.lanes_of(node.slice)
+                case ast.Name() if self.lanes_in(node) > 1:
+                    return self.lanes_in(node)
                 case _:
                     stack += [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
         return 1
+
+    def lanes_in(self, node: ast.expr) -> int:
+        """How many lanes the elements of a buffer have; 1 for what is no buffer of vectors."""
+        found = self.names.get(node.id) if isinstance(node, ast.Name) else None
+        return self.packed.get(found, 1) if isinstance(found, Buffer) else 1
 
     def _count(self, node: ast.AST, number: ast.AST) -> int:
         if not (isinstance(number, ast.Constant) and type(number.value) is int and number.value > 0):
@@ -187,6 +198,8 @@ class ScalarParser(Operations):
                 return (node.left, *node.comparators)
             case ast.IfExp():
                 return (node.test, node.body, node.orelse)
+            case ast.Subscript() if self.lanes_in(node.value) > 1:
+                return ()
             case ast.Subscript(slice=ast.Tuple(elts=elements)):
                 return self._indices(elements)
             case ast.Subscript():
@@ -258,6 +271,8 @@ class ScalarParser(Operations):
                 return self._compare(node, args)
             case ast.IfExp():
                 return self.apply("if_then_else", args)
+            case ast.Subscript() if self.lanes_in(node.value) > 1:
+                return self._packed(node)
             case ast.Subscript():
                 return self._load(node, args)
             case ast.Call() if self.external is not None and self.module_member(node.func) in EXTERNAL:
@@ -275,6 +290,8 @@ class ScalarParser(Operations):
             return self.vectors[node.id][self.lane]
         if found is None:
             raise self.source.error(node, f"nothing is called {node.id} here", "text.C3")
+        if isinstance(found, Buffer) and found in self.packed and len(found.shape) == 2 and found.shape[0] == 1:
+            return self._packed(ast.copy_location(ast.Subscript(node, ast.copy_location(ast.Constant(0), node)), node))
         if isinstance(found, Buffer) and found.shape == (1,):
             return Load(found.dtype, found, (const(0, self.integer),))  # TVM writes a buffer of one element so
         if isinstance(found, Buffer):
@@ -284,8 +301,22 @@ class ScalarParser(Operations):
     def _load(self, node: ast.Subscript, args: list[Value]) -> Expr:
         return self.element(node, [self.typed(a) for a in args])
 
-    def element(self, node: ast.Subscript, indices: Sequence[Expr]) -> Load:
-        """The buffer element that a subscript names."""
+    def _packed(self, node: ast.Subscript) -> Load:
+        """The lane that is read of an element of a buffer of vectors, or of several of them."""
+        own, outer = self.lanes_in(node.value), (self.lanes, self.lane)
+        if self.lanes == 1:
+            raise self.source.unsupported(node, "an element is a vector here, which is only stored as such", "text.C8")
+        if self.lanes % own:
+            raise self.source.error(node, f"{self.lanes} lanes expected, each element has {own}", "text.C6")
+        lane = self.lane % own
+        self.lanes, self.lane = self.lanes // own, self.lane // own
+        parts = self._indices(node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice])
+        found = self.element(node, [self.typed(self.value(p)) for p in parts], lane)
+        self.lanes, self.lane = outer
+        return found
+
+    def element(self, node: ast.Subscript, indices: Sequence[Expr], lane: int = 0) -> Load:
+        """The buffer element that a subscript names; of one that is a vector, a lane."""
         if not isinstance(node.value, ast.Name):
             raise self.source.error(node.value, "the name of a buffer expected", "text.C4")
         buffer = self.names.get(node.value.id)
@@ -293,8 +324,11 @@ class ScalarParser(Operations):
             raise self.source.error(node.value, f"nothing is called {node.value.id} here", "text.C3")
         if not isinstance(buffer, Buffer):
             raise self.source.error(node.value, f"{node.value.id} is a scalar, which has no elements", "text.C4")
+        if buffer in self.packed:
+            indices = (*indices, const(lane, self.integer))
         if len(indices) != len(buffer.shape):
-            message = f"buffer {buffer.name} has {len(buffer.shape)} dimensions, {len(indices)} indices given"
+            more = int(buffer in self.packed)
+            message = f"buffer {buffer.name} has {len(buffer.shape) - more} dimensions, {len(indices) - more} indices given"
             raise self.source.error(node, message, "text.C5")
         for i in indices:
             if not i.dtype.is_integer:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.dtypes import FLOAT32, INT32, INT64, DType
+from assay.semantics.dtypes import DTYPES, FLOAT32, INT32, INT64, DType
 from assay.semantics.scalar import Const, Dim, Expr, Var, cast, const, provably_equal
 from assay.semantics.tensor import Buffer, Region, Stmt, View
-from assay.semantics.tensor.places import same_bits, strides_of
+from assay.semantics.tensor.places import declared_number, has_bytes, same_width, strides_of
 from assay.semantics.text.scalars import MODULES, ScalarParser
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor.scope import BlockHead, FunctionHead, Names
@@ -101,9 +101,9 @@ class Declarations:
         if "shape" not in given:
             raise self.source.error(node, f"buffer {name} has no shape", "text.C5")
         dims, dtypes = self.shape(given["shape"])
-        of = FLOAT32
-        if "dtype" in given:
-            of = self.scalars.dtype_of(given["dtype"], self.string(given["dtype"]))
+        of, lanes = self.numbers(given["dtype"]) if "dtype" in given else (FLOAT32, 1)
+        if lanes > 1:
+            dims, dtypes = (*dims, lanes), None if dtypes is None else (*dtypes, "int32")
         if "scope" in given:
             scope = self.string(given["scope"])
         notes: dict[str, Any] = {k: ast.unparse(v) for k, v in given.items() if k in _ADVICE}
@@ -114,7 +114,24 @@ class Declarations:
                 raise self.source.unsupported(value, f"the argument {key} of a buffer is not handled", "text.C7")
         if any(isinstance(d, int) and d < 0 for d in dims):
             raise self.source.error(given["shape"], f"buffer {name} has a negative dim", "text.C6")
-        return Buffer(name, dims, of, scope, notes)
+        return self.packed(Buffer(name, dims, of, scope, notes), lanes)
+
+    def numbers(self, node: ast.expr) -> tuple[DType, int]:
+        """The dtype that a string names, and how many lanes there are of it."""
+        element, cross, lanes = self.string(node).rpartition("x")
+        if element in DTYPES and cross and lanes.isdecimal() and int(lanes) > 1:
+            return DTYPES[element], int(lanes)
+        return self.scalars.dtype_of(node, self.string(node)), 1
+
+    def packed(self, buffer: Buffer, lanes: int) -> Buffer:
+        """A buffer; one whose elements are vectors has their lanes as its last dimension (rule M6.21)."""
+        if lanes > 1:
+            self.scalars.packed[buffer] = lanes
+            factor = declared_number(buffer, "offset_factor")
+            if factor is not None:
+                assert isinstance(buffer.notes, dict)
+                buffer.notes["offset_factor"] = str(factor * lanes)
+        return buffer
 
     def spread(self, name: str, node: ast.AST, given: Mapping[str, ast.expr]) -> tuple[Buffer, View | None]:
         """A parameter. One with constant strides or an offset that are not those of dense rows is a view: what is handed
@@ -125,8 +142,10 @@ class Declarations:
         if not numbers or None in numbers or len(sizes) != len(plain.shape) or 0 in sizes:
             return self.placed(name, node, given), None
         dense = [int(s) for s in strides_of(sizes) if isinstance(s, int)]
-        steps = (self.number(given["strides"]) if "strides" in given else None) or dense
-        first = (self.number(given["elem_offset"]) or [0])[0] if "elem_offset" in given else 0
+        lanes = self.scalars.packed.get(plain, 1)
+        steps = (self.number(given["strides"]) if "strides" in given else None) or []
+        steps = [*(s * lanes for s in steps), *([1] if lanes > 1 else [])] if steps else dense
+        first = (self.number(given["elem_offset"]) or [0])[0] * lanes if "elem_offset" in given else 0
         if len(steps) != len(sizes) or (steps == dense and first == 0):
             return self.placed(name, node, given), None
         if first < 0 or any(s < 0 for s in steps):
@@ -151,6 +170,8 @@ class Declarations:
             raise self.source.error(given["data"], f"buffer {name} has memory of its own", "text.C5")
         plain = self.buffer(name, node, given, scope)
         notes = dict(plain.notes)
+        if plain in self.scalars.packed:
+            return self.dense_vectors(plain, given)
         if "elem_offset" in given:
             notes["elem_offset"] = self.implied(given["elem_offset"], 0, f"the offset of {name}")
         if "strides" in given:
@@ -163,6 +184,14 @@ class Declarations:
                 self.implied(s, d, f"a stride of {name}") for s, d in zip(steps, dense, strict=bool(steps))
             )
         return Buffer(name, plain.shape, plain.dtype, plain.scope, notes)
+
+    def dense_vectors(self, buffer: Buffer, given: Mapping[str, ast.expr]) -> Buffer:
+        """A buffer of vectors with memory of its own, which is dense."""
+        for key, wanted in (("elem_offset", [0]), ("strides", list(strides_of(buffer.shape[:-1])))):
+            if key in given and self.number(given[key]) not in (wanted, []):
+                message = f"{buffer.name} holds vectors: only such as lie side by side are handled"
+                raise self.source.unsupported(given[key], message, "text.C11")
+        return buffer
 
     def implied(self, node: ast.expr, value: Dim, what: str) -> str | Var:
         """What a buffer says of its own place, checked: the text of `value`, or a symbol that is bound to it."""
@@ -182,23 +211,34 @@ class Declarations:
     def view(self, name: str, node: ast.Call, source: Buffer, given: Mapping[str, ast.expr]) -> View:
         """`T.decl_buffer(..., data=A.data)`: another buffer in the same memory."""
         buffer = self.buffer(name, node, given, source.scope)
-        if not same_bits(buffer.dtype, source.dtype):
-            message = f"{name} is {buffer.dtype} in the memory of {source.name}, which is {source.dtype}; that is not handled"
-            raise self.source.unsupported(node, message, "text.C11")
+        self.check_bytes(name, buffer.dtype, source, node)
         notes = dict(buffer.notes)
         offset: Expr = const(0)
+        lanes = self.scalars.packed.get(buffer, 1)
         if "elem_offset" in given:
             offset = self.scalars.expr(given["elem_offset"])
+            offset = offset if lanes == 1 else cast(offset, INT64) * lanes
             if isinstance(offset, Const) and int(offset.value) == 0:
                 notes["elem_offset"] = ast.unparse(given["elem_offset"])
                 offset = const(0)
         strides = self._dense(buffer.shape)
         if "strides" in given and isinstance(given["strides"], (ast.Tuple, ast.List)) and given["strides"].elts:
             parts = given["strides"].elts
-            if len(parts) != len(buffer.shape):
-                raise self.source.error(given["strides"], f"{len(buffer.shape)} strides expected", "text.C5")
+            if len(parts) + (lanes > 1) != len(buffer.shape):
+                raise self.source.error(given["strides"], f"{len(buffer.shape) - (lanes > 1)} strides expected", "text.C5")
             strides = tuple(self.scalars.expr(self.declare_quoted(p)) for p in parts)
-        return View(Buffer(name, buffer.shape, buffer.dtype, buffer.scope, notes), source, offset, strides)
+            if lanes > 1:
+                strides = (*(cast(s, INT64) * lanes for s in strides), const(1))
+        made = Buffer(name, buffer.shape, buffer.dtype, buffer.scope, notes)
+        if lanes > 1:
+            self.scalars.packed[made] = lanes
+        return View(made, source, offset, strides)
+
+    def check_bytes(self, name: str, of: DType, source: Buffer, node: ast.AST) -> None:
+        """Unsupported where memory cannot be seen as numbers of a dtype."""
+        if not has_bytes(of, source.dtype):
+            message = f"{name} is {of} in the memory of {source.name}, which is {source.dtype}: numbers of 4 bits have no bytes"
+            raise self.source.unsupported(node, message, "text.C11")
 
     def match(self, name: str, node: ast.Call, given: Mapping[str, ast.expr]) -> View:
         """`T.match_buffer(A[0:4, j], ...)` in a block: a buffer that is a part of another."""
@@ -208,9 +248,12 @@ class Declarations:
             raise self.source.error(node, f"buffer {name} has no shape", "text.C5")
         own = {k: v for k, v in given.items() if k != "buffer"}
         buffer = self.buffer(name, node, own, source.scope)
-        if not same_bits(buffer.dtype, source.dtype):
-            message = f"{name} is {buffer.dtype}, {source.name} is {source.dtype}"
+        if not same_width(buffer.dtype, source.dtype):
+            message = f"{name} is {buffer.dtype}, {source.name} is {source.dtype}, of another width"
             raise self.source.unsupported(node, message, "text.C11")
+        lanes = self.scalars.packed.get(buffer, 1)
+        if lanes != self.scalars.packed.get(source, 1):
+            raise self.source.unsupported(node, f"{name} has not as many lanes as {source.name}", "text.C11")
         if len(buffer.shape) > len(source.shape):
             raise self.source.unsupported(node, f"{name} has more dimensions than {source.name}", "text.C11")
         steps = self._dense(source.shape)
@@ -222,8 +265,11 @@ class Declarations:
         # what the matched buffer says of its place is so by construction; symbols for it cannot be used here
         for key in ("elem_offset", "strides"):
             if key in given:
-                self._matched(given[key], [offset] if key == "elem_offset" else list(strides))
-        return View(Buffer(name, buffer.shape, buffer.dtype, buffer.scope, notes), source, offset, strides, region)
+                self._matched(given[key], [offset // lanes] if key == "elem_offset" else [s // lanes for s in strides])
+        made = Buffer(name, buffer.shape, buffer.dtype, buffer.scope, notes)
+        if lanes > 1:
+            self.scalars.packed[made] = lanes
+        return View(made, source, offset, strides, region)
 
     def _matched(self, node: ast.expr, values: list[Expr]) -> None:
         """Names in the place of a matched buffer stand for where it really lies."""
@@ -265,12 +311,14 @@ class Declarations:
             raise self.source.error(node, "a region such as A[i, 0:4] expected", "text.C4")
         buffer = self.memory(node.value)
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if len(parts) != len(buffer.shape):
-            message = f"buffer {buffer.name} has {len(buffer.shape)} dimensions, {len(parts)} given"
+        lanes = self.scalars.packed.get(buffer, 1)
+        rank = len(buffer.shape) - (lanes > 1)
+        if len(parts) != rank:
+            message = f"buffer {buffer.name} has {rank} dimensions, {len(parts)} given"
             raise self.source.error(node, message, "text.C5")
         starts: list[Expr] = []
         stops: list[Expr | None] = []
-        for part, dim in zip(parts, buffer.shape, strict=True):
+        for part, dim in zip(parts, buffer.shape[:rank], strict=True):
             if not isinstance(part, ast.Slice):
                 starts.append(self.integer(part))
                 stops.append(None)
@@ -280,6 +328,9 @@ class Declarations:
             stop = _expr(dim) if part.upper is None else self.integer(part.upper)
             starts.append(const(0, stop.dtype) if part.lower is None else self.integer(part.lower))
             stops.append(stop)
+        if lanes > 1:
+            starts.append(const(0))
+            stops.append(const(lanes))
         return Region(buffer, tuple(starts), tuple(stops))
 
     def integer(self, node: ast.expr) -> Expr:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from assay.semantics.dtypes import INT32, INT64, DType
 from assay.semantics.errors import Span
-from assay.semantics.scalar import Const, Dim, Expr, Load, cast, const
+from assay.semantics.scalar import Const, Dim, Expr, Load, apply, cast, const
 from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Stmt, View, seq
 from assay.semantics.tensor.calls import from_element
 from assay.semantics.text.scalars import EXTERNAL
@@ -115,7 +115,9 @@ class Calls(BlockLines):
                 only = isinstance(access, Const) and int(access.value) == READ
                 first = self.integer(offset_)
                 first = const(int(first.value)) if isinstance(first, Const) else cast(first, INT64)
-                return self.window(self.memory(data), first, length, only, views)
+                lanes = self.scalars.packed.get(self.memory(data), 1)
+                length = length * lanes if isinstance(length, int) else apply("mul", length, lanes)
+                return self.window(self.memory(data), first * lanes, length, only, views)
             case _:
                 return self.scalars.expr(node)
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from assay.semantics.dtypes import DTYPES, INT32, INT64, DType
 from assay.semantics.errors import Span
-from assay.semantics.scalar import Const, Expr, Load, Var, cast, const
+from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, simplify
 from assay.semantics.tensor import (
     Alias,
     Allocate,
@@ -22,7 +22,6 @@ from assay.semantics.tensor import (
     seq,
     store_lanes,
 )
-from assay.semantics.tensor.places import same_bits
 from assay.semantics.text.scalars import EXTERNAL
 from assay.semantics.text.tensor.blocks import Opener, let
 from assay.semantics.text.tensor.calls import Calls
@@ -98,7 +97,9 @@ class Lines(Calls):
                     raise self.source.error(call, "T.evaluate takes one value", "text.C5")
                 if isinstance(given["value"], ast.Call) and (self.member(given["value"]) or "").startswith("call_"):
                     return self.call(node, given["value"])
-                return Evaluate(self.scalars.expr(given["value"]), span=span)
+                value = given["value"]
+                lanes = self.scalars.each_lane(self.scalars.lanes_of(value), lambda: self.scalars.expr(value))
+                return seq(*(Evaluate(e, span=span) for e in lanes))
             case "Assert":
                 given = self.arguments(call, ("condition", "message"))
                 if len(given) != 2:
@@ -137,6 +138,8 @@ class Lines(Calls):
             elif isinstance(value.func, ast.Attribute) and value.func.attr == "view":
                 return self.reshaped(target.id, value, self.span(node))
         known = self.names.get(target.id)
+        if isinstance(known, Buffer) and known in self.scalars.packed and known.shape[:-1] == (1,):
+            return self.store(node, self.only(target), value)
         if isinstance(known, Buffer) and known.shape == (1,):
             item = self.converted(self.scalars.value(value), known.dtype)
             return Store(known, (const(0, INT32),), item, span=self.span(node))
@@ -160,6 +163,9 @@ class Lines(Calls):
             self.names.declare(target.id, var)
             return partial(let, var, value, self.span(node))
         of = self.scalar_type(note)
+        element, cross, lanes = (self.member(note) or "").rpartition("x")
+        if element in DTYPES and cross and lanes.isdecimal():
+            return self.vector_cell(node, target, DTYPES[element], int(lanes), node.value)
         if of is None:
             raise self.source.error(note, "the dtype of a scalar expected, such as T.int64", "text.C4")
         first = None if node.value is None else self.converted(self.scalars.value(node.value), of)
@@ -178,6 +184,19 @@ class Lines(Calls):
             return body
 
         return opener
+
+    def vector_cell(self, node: ast.AnnAssign, target: ast.Name, of: DType, lanes: int, value: ast.expr | None) -> Opener:
+        """`x: T.float32x4 = value`: a vector in memory."""
+        buffer = self.packed(Buffer(target.id, (1, lanes), of, "local", {"dims": ("int32", "int32")}), lanes)
+        read = None if value is None else self.scalars.each_lane(lanes, lambda: self.converted(self.scalars.value(value), of))
+        self.names.declare(target.id, buffer)
+        zero, span = const(0, INT32), self.span(node)
+        stores = [Store(buffer, (zero, const(k, INT32)), v, span=span) for k, v in enumerate(read or [])]
+        return lambda rest: Allocate(buffer, seq(*([store_lanes(stores)] if stores else []), rest), span=span)
+
+    def only(self, name: ast.Name) -> ast.Subscript:
+        """The only element of a buffer, written as its name."""
+        return ast.copy_location(ast.Subscript(name, ast.copy_location(ast.Constant(0), name)), name)
 
     def scalar(self, node: ast.stmt, name: str, value: Expr | None, of: DType | None = None) -> Item:
         """`x = value`: apache-tvm 0.27 means a scalar in memory, earlier versions a name for a value."""
@@ -201,7 +220,7 @@ class Lines(Calls):
         return lambda rest: Allocate(buffer, seq(*first, rest), span=span)
 
     def store(self, node: ast.stmt, target: ast.Subscript, value: ast.expr) -> Stmt:
-        lanes = self.scalars.lanes_of(target.slice)
+        lanes = self.scalars.lanes_of(target.slice) * self.scalars.lanes_in(target.value)
         if lanes > 1:
             stores = self.scalars.each_lane(lanes, lambda: self.store_one(node, target, value))
             return store_lanes([s for s in stores if isinstance(s, Store)])
@@ -294,7 +313,9 @@ class Lines(Calls):
         sizes, names = list(call.args), [a for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         if call.keywords or len(names) > 1 or (names and sizes[-1] is not names[0]):
             raise self.source.unsupported(call, "A.view takes sizes, or a dtype", "text.C11")
-        of = sizes.pop() if names else ast.copy_location(ast.Constant(source.dtype.name), call)
+        lanes = self.scalars.packed.get(source, 1)
+        plain = f"{source.dtype.name}x{lanes}" if lanes > 1 else source.dtype.name
+        of = sizes.pop() if names else ast.copy_location(ast.Constant(plain), call)
         if not sizes:
             return self.reread(name, call, source, of, span)
         shape = ast.copy_location(ast.Tuple(sizes), call)
@@ -302,13 +323,23 @@ class Lines(Calls):
 
 
     def reread(self, name: str, call: ast.Call, source: Buffer, of: ast.expr, span: Span) -> Opener:
-        """The same elements as numbers of another dtype."""
-        dtype = self.scalars.dtype_of(of, self.string(of))
-        if not same_bits(dtype, source.dtype):
-            message = f"{name} is {dtype} in the memory of {source.name}, which is {source.dtype}; that is not handled"
-            raise self.source.unsupported(call, message, "text.C11")
-        made = Buffer(name, source.shape, dtype, source.scope, {k: v for k, v in source.notes.items() if k == "dims"})
-        view = View(made, source, const(0), self._dense(source.shape))
+        """The same memory as numbers of another dtype; of another width there are more or fewer in the last dimension."""
+        dtype, lanes = self.numbers(of)
+        self.check_bytes(name, dtype, source, call)
+        outer = 1 if source in self.scalars.packed else 0
+        shape, own, other = source.shape[: len(source.shape) - outer], source.dtype.itemsize, dtype.itemsize
+        if own != other:
+            if not shape:
+                raise self.source.unsupported(call, f"{source.name} has no last dimension to count {dtype} in", "text.C11")
+            whole = shape[-1] * own if isinstance(shape[-1], int) else apply("mul", shape[-1], own)
+            last = whole // other if isinstance(whole, int) else simplify(apply("floordiv", whole, other))
+            shape = (*shape[:-1], last)
+        dims = source.notes.get("dims")
+        notes = {} if dims is None else {"dims": (*dims[: len(shape)], *(["int32"] if lanes > 1 else []))}
+        made = Buffer(name, (*shape, lanes) if lanes > 1 else shape, dtype, source.scope, notes)
+        if lanes > 1:
+            self.scalars.packed[made] = lanes
+        view = View(made, source, const(0), self._dense(made.shape))
         self.names.declare(name, made)
         return lambda body: Alias(view, body, span=span)
 

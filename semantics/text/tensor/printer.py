@@ -9,12 +9,12 @@ in its older spellings, which only Assay reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Unsupported
-from assay.semantics.scalar import Apply, Expr, Var, same, variables
+from assay.semantics.scalar import Apply, Expr, Var, same, simplify, variables
 from assay.semantics.tensor import (
     Alias,
     Allocate,
@@ -158,6 +158,8 @@ class _Printer(BufferText):
                 self.inside(stmt.body, depth + 1)
             case If():
                 self.branch(stmt, depth, "if")
+            case LetStmt() if not last and (lanes := stored_lanes(stmt)) is not None:
+                self.line(depth, self.vector(*lanes))
             case LetStmt():
                 value = self.scalars.text(stmt.value)
                 name = self.names.declare(stmt.var)
@@ -205,6 +207,14 @@ class _Printer(BufferText):
                 self.line(depth, f"{self.T}.evaluate({self.scalars.text(stmt.value)})")
             case _:
                 raise Crash(f"no such statement: {type(stmt).__name__}")
+
+    def vector(self, buffer: Buffer, first: Sequence[Expr], along: int, step: int, values: Sequence[Expr]) -> str:
+        """The store of a vector, its lanes put together."""
+        index = [self.scalars.text(e) for e in first]
+        index[along] += f":{self.scalars.text(first[along] + len(values) * step)}" + (f":{step}" if step > 1 else "")
+        lanes = ", ".join(map(self.scalars.text, values))
+        which = ", ".join(map(str, range(len(values))))
+        return f"{self.scalars.name(buffer)}[{', '.join(index)}] = {self.T}.Shuffle([{lanes}], [{which}])"
 
     def call(self, stmt: Call) -> str:
         words = [quoted(stmt.function)] if stmt.extern else []
@@ -330,6 +340,38 @@ class _Printer(BufferText):
         if loop is None or not same(loop.extent, extent):
             return False
         return loop.start is start or (loop.start is not None and start is not None and same(loop.start, start))
+
+
+def stored_lanes(stmt: LetStmt) -> tuple[Buffer, Sequence[Expr], int, int, Sequence[Expr]] | None:
+    """The vector that a chain of lets stores: where its first lane goes, along which dimension and how far apart, the lanes.
+
+    None for what is no such chain. A reader makes the chain of it again.
+    """
+    names: list[Var] = []
+    values: list[Expr] = []
+    body: Stmt = stmt
+    while isinstance(body, LetStmt):
+        names.append(body.var)
+        values.append(body.value)
+        body = body.body
+    stores = [s for s in body.children if isinstance(s, Store)] if isinstance(body, Seq) else []
+    if len(stores) != len(names) or len(body.children) != len(names) or len(names) < 2:
+        return None
+    if any(s.value is not v or s.buffer is not stores[0].buffer for s, v in zip(stores, names, strict=True)):
+        return None
+    used = {v for s, e in zip(stores, values, strict=True) for part in (*s.indices, e) for v in variables(part)}
+    if used & set(names) or any(v.dtype is not e.dtype for v, e in zip(names, values, strict=True)):
+        return None
+    first = stores[0].indices
+    moving = [d for d, e in enumerate(first) if not all(same(s.indices[d], e) for s in stores)]
+    if len(moving) != 1:
+        return None
+    (along,) = moving
+    step = simplify(stores[1].indices[along] - first[along])
+    if not isinstance(step, int) or step < 1:
+        return None
+    apart = all(same(s.indices[along], first[along] + k * step) for k, s in enumerate(stores[1:], start=1))
+    return (stores[0].buffer, first, along, step, values) if apart else None
 
 
 def _is_plain(loop: For) -> bool:

@@ -1,0 +1,136 @@
+"""What the C function takes and where everything lies, as a value (specs/lower.md, "c")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from assay.lower.c.convention import Device, Devices, Interface
+from assay.lower.c.externs import Externs
+from assay.lower.c.names import Names
+from assay.lower.c.packed_abi import PACKED_PARAMETERS, SpecNames
+from assay.lower.c.tables import Blob
+from assay.semantics.module import Module, Program, Slot
+from assay.semantics.types import TensorType
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input or output of the C function: its slot, its names as a parameter and in macros, its types."""
+
+    slot: str
+    name: str
+    macro: str
+    type: TensorType
+    ctype: str
+    workspace: str = ""
+    """The workspace in which it lies, by its C name; empty: the caller gives a pointer to it."""
+    offset: int = 0
+    """Its place there."""
+
+    @property
+    def nbytes(self) -> int:
+        return self.type.nbytes
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A pool as a parameter of the C function: its name in the program, its names as a parameter and in macros."""
+
+    pool: str
+    name: str
+    macro: str
+    nbytes: int
+    alignment: int
+
+    @property
+    def base(self) -> str:
+        """The same as bytes, inside the function."""
+        return self.name.replace("workspace", "base", 1)
+
+
+def workspace_names(pools: Sequence[str]) -> list[tuple[str, str]]:
+    """The names of the pools as parameters and in macros. One is `workspace`, whatever its pool is called."""
+    if len(pools) == 1:
+        return [("workspace", "WORKSPACE")]
+    names, macros = Names(), Names()
+    return [(names.fresh(f"workspace_{p}"), macros.fresh(f"workspace_{p}", upper=True)) for p in pools]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where everything lies."""
+
+    name: str
+    macro: str
+    program: Program
+    module: Module
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    offsets: Mapping[str, str]
+    """Workspace slot to the last part of the macro that holds its offset."""
+    tables: Mapping[str, str]
+    """Constant slot to the C name of its table, for constants that stand in the source."""
+    blob: Blob | None
+    constants: Mapping[str, int]
+    """Constant slot to its place in the blob."""
+    workspaces: tuple[Workspace, ...]
+    interface: Interface
+    default_device: str
+    """The device of steps that name none; empty if they have no hooks."""
+    devices: Devices
+    external: Mapping[str, str]
+    """Kernel to the macro that says that its code is elsewhere."""
+    packed: Mapping[str, str]
+    """Kernel to its packed function."""
+    specs: Mapping[str, SpecNames]
+    """Kernel to the table of its parameters."""
+    entry_specs: SpecNames
+    externs: Externs
+
+    @property
+    def has_handle(self) -> bool:
+        """Whether the entry takes a resource handle, which hooks and kernels get."""
+        return self.interface is not Interface.UNPACKED or bool(self.devices.all)
+
+    @property
+    def given_inputs(self) -> list[Argument]:
+        """The inputs that are handed over by pointer; the others lie in a workspace."""
+        return [a for a in self.inputs if not a.workspace]
+
+    @property
+    def given_outputs(self) -> list[Argument]:
+        return [a for a in self.outputs if not a.workspace]
+
+    def offset(self, slot: str) -> str:
+        """The macro of a slot's place in its workspace."""
+        return f"{self.macro}_OFFSET_{self.offsets[slot]}"
+
+    def workspace(self, slot: Slot) -> Workspace:
+        """Where a slot lies."""
+        pool = self.program.pool_of(slot).name
+        return next(w for w in self.workspaces if w.pool == pool)
+
+    def signature(self) -> str:
+        """The entry without its semicolon."""
+        if self.interface is not Interface.UNPACKED:
+            return f"int {self.name}_run({PACKED_PARAMETERS})"
+        words = [f"const {a.ctype} *{a.name}" for a in self.given_inputs]
+        words += [f"{a.ctype} *{a.name}" for a in self.given_outputs]
+        words += [f"void *{w.name}" for w in self.workspaces]
+        if self.blob is not None:
+            words.append("const void *weights")
+        if self.has_handle:
+            words.append("void *handle")
+        inner = ", ".join(words)
+        if len(inner) > 90:
+            inner = "\n    " + ",\n    ".join(words)
+        return f"int {self.name}_run({inner})"
+
+    def hook(self, device: Device, verb: str) -> str:
+        return f"{self.name}_device_{device.c}_{verb}"
+
+
+def size(value: int) -> str:
+    """A number of bytes or elements as an unsigned constant."""
+    return f"{value}u" if value < 2**32 else f"{value}ull"

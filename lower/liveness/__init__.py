@@ -1,0 +1,120 @@
+"""From calls to a program over slots, with the life of each (specs/lower.md, "liveness").
+
+Steps are the calls of the let chain, in its order; those of a function of the module that is called come in place of the
+call, an `if` becomes a `Branch`. Every tensor that a call makes is a slot, every allocation inside a tensor function
+another, for each call anew. A slot is live where some use of it under any alias (`assay.semantics.alias`) may have come
+and some may be to come, counted in the phases of the tensor functions (`assay.semantics.tensor.phases`); inputs are live
+from entry, outputs to exit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from assay.lower.liveness.homes import Homes, Row
+from assay.lower.liveness.kills import Edge, kills
+from assay.lower.liveness.problem import problem
+from assay.lower.liveness.reading import read
+from assay.semantics.graph.limits import declared_limits
+from assay.semantics.memory import Interval
+from assay.semantics.module import Branch, Module, Program, Slot, Step, flow
+from assay.semantics.paths import TOP, Choice, Intervals, Paths, Use, join, meet
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.phases import Phases, phases
+
+__all__ = ["ALIGNMENT", "Edge", "find_lives", "kills", "problem"]
+
+ALIGNMENT = 64
+"""Bytes to which slots are aligned: a cache line, and enough for any vector unit in use."""
+
+
+def find_lives(module: Module, *, whole: bool = False) -> Module:
+    """The module with `main` as a program whose slots have lives but no offsets yet.
+
+    With `whole` every step takes one position: for kernels whose operands must not share bytes at any time, such as those
+    that somebody else compiles. Unsupported for what has no static plan (`liveness.C1` to `C6`, `alias.C1`, `alias.C3`);
+    Invalid for limits of sizes that are none (`limits.C1` to `C3`).
+    """
+    homes = Homes(module, read(module), whole)
+    homes.run()
+    kernels = {**module.kernels, **homes.copies}
+    live = _lives(homes.steps, homes.rows, kernels)
+    slots = {
+        name: Slot(
+            name, type_, place, live[name], ALIGNMENT, module.offsets.get(name) if place == "constant" else None, producer
+        )
+        for name, (type_, place, producer) in homes.rows.items()
+    }
+    inputs = tuple(p.name for p in module.main.params)
+    program = Program(slots, tuple(homes.steps), inputs, tuple(homes.outputs), limits=declared_limits(module.main))
+    return module.with_(**homes.copies, main=program)
+
+
+def _lives(
+    steps: Sequence[Step | Branch], rows: Mapping[str, Row], kernels: Mapping[str, PrimFunc]
+) -> dict[str, tuple[Interval, ...]]:
+    """The positions at which each slot is live."""
+    positions = [0, *accumulate(s.phases for s in steps)]
+    count = positions[-1]
+    choices, arms = _choices(steps, positions)
+    uses: dict[str, list[Use]] = {name: [] for name in rows}
+    for i, step in enumerate(steps):
+        if isinstance(step, Step):
+            for name, use in _uses(step, kernels[step.kernel], positions[i], arms[i]):
+                uses[name].append(use)
+        else:
+            uses[step.condition].append(Use(positions[i], positions[i] + 1, arms[i]))
+    paths = Paths(count + 1, choices)  # the last one is the exit
+    found: dict[str, tuple[Interval, ...]] = {}
+    for name, (_, place, _) in rows.items():
+        match place:
+            case "input" | "constant":
+                found[name] = join([(0, count)])
+            case "output":
+                found[name] = meet(paths.live([*uses[name], Use(count, count + 1)]), ((0, count),))
+            case "workspace":
+                found[name] = paths.live(uses[name])
+    return found
+
+
+def _choices(steps: Sequence[Step | Branch], positions: Sequence[int]) -> tuple[list[Choice], list[int]]:
+    """The choices of a program over positions, and the arm of each step."""
+    choices: list[Choice] = []
+    arms = [TOP] * len(steps)
+    open_: list[int] = []
+    arm = TOP
+    for event, i in flow(steps):
+        match event:
+            case "step":
+                arms[i] = arm
+            case "if":
+                arms[i] = arm
+                step = steps[i]
+                assert isinstance(step, Branch)
+                open_.append(len(choices))
+                choices.append(Choice(positions[i + 1], positions[step.then], positions[step.end], arm))
+                arm = 2 * open_[-1]
+            case "else":
+                arm = 2 * open_[-1] + 1
+            case "end":
+                arm = choices[open_.pop()].arm
+    return choices, arms
+
+
+def _uses(step: Step, kernel: PrimFunc, start: int, arm: int) -> list[tuple[str, Use]]:
+    """Each slot of a step, and its use: at the phases that the tensor function says."""
+    names = (*step.reads, *step.writes, *step.scratch)
+    if step.phases == 1:
+        return [(name, Use(start, start + 1, arm)) for name in dict.fromkeys(names)]
+    inside: Phases = phases(kernel)
+    before: dict[str, list[Interval]] = {}
+    after: dict[str, list[Interval]] = {}
+    for b, name in zip((*kernel.params, *kernel.allocations), names, strict=True):
+        before.setdefault(name, []).extend(inside.before.get(b, inside.uses[b]))
+        after.setdefault(name, []).extend(inside.after.get(b, inside.uses[b]))
+
+    def moved(lives: list[Interval]) -> Intervals:
+        return tuple((start + i, start + j) for i, j in join(lives))
+
+    return [(n, Use(start, start + step.phases, arm, moved(after[n]), moved(before[n]))) for n in before]

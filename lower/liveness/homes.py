@@ -1,0 +1,210 @@
+"""Slots for origins, and steps for items (specs/lower.md, "liveness").
+
+A result is made in the caller's memory where it can be, and what a branch gives where the choice's result is wanted;
+what cannot be is copied there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from assay.lower.kernels import build
+from assay.lower.liveness.reading import Choose, End, Otherwise, Run, Text
+from assay.semantics.alias import Origin
+from assay.semantics.dtypes import DType, dtype
+from assay.semantics.errors import Span, Unsupported
+from assay.semantics.module import Branch, Module, Step
+from assay.semantics.names import unused
+from assay.semantics.scalar import Const, Dim, Expr, Var, substitute, variables
+from assay.semantics.tensor import Buffer, PrimFunc
+from assay.semantics.tensor.phases import phases
+from assay.semantics.types import TensorType, flatten
+
+Place = Literal["input", "output", "constant", "workspace"]
+Row: TypeAlias = tuple[TensorType, Place, str]
+"""Type, place and producer of a slot."""
+
+
+class Homes:
+    """Slots by name and steps, made from a text."""
+
+    def __init__(self, module: Module, text: Text, whole: bool) -> None:
+        self.module = module
+        self.text = text
+        self.whole = whole
+        self.rows: dict[str, Row] = {}
+        self.home: dict[Origin, str] = {}
+        self.steps: list[Step | Branch] = []
+        self.outputs: list[str] = []
+        self.copies: dict[str, PrimFunc] = {}
+        self.copies_of: dict[tuple[tuple[int | None, ...], DType], PrimFunc] = {}
+        """Kernels that copy, by dims (None: any) and dtype."""
+        self.inside: dict[PrimFunc, tuple[Buffer, ...]] = {}
+        """What a tensor function allocates."""
+        self.late: dict[Choose | None, tuple[list[tuple[Origin, str]], list[tuple[Origin, str]]]] = {None: ([], [])}
+        """What is to be copied where, at the end of each branch of a choice; None: at the end of all."""
+
+    def run(self) -> None:
+        main = self.module.main
+        for p in main.params:
+            assert isinstance(p.type, TensorType)
+            self.home[Origin(p.name, 0, p.type, "parameter")] = self.add(p.name, p.type, "input", "the caller")
+        for name, array in self.module.constants.items():
+            self.rows[name] = (TensorType(array.shape, dtype(array.dtype)), "constant", "the constant table")
+        given = main.attrs.get("outputs", ())
+        for i, (origin, type_) in enumerate(zip(self.text.result, flatten(main.result_type), strict=True)):
+            name = self.add(given[i] if i < len(given) else f"output_{i}", type_, "output", "")
+            self.outputs.append(name)
+            self.settle(origin, name, None, 0)
+        used = self.used()
+        open_: list[tuple[Choose, int]] = []
+        for item in self.text.items:
+            match item:
+                case Run():
+                    self.call(item)
+                case Choose():
+                    self.choose(item, used)
+                    open_.append((item, len(self.steps)))
+                    self.steps.append(Branch(self.slot(item.condition), 0, 0, item.span))
+                case Otherwise(of=choice):
+                    self.copy_all(self.late[choice][0])
+                    at = open_[-1][1]
+                    self.steps[at] = Branch(self.slot(choice.condition), len(self.steps), 0, choice.span)
+                case End(of=choice):
+                    self.copy_all(self.late[choice][1])
+                    _, at = open_.pop()
+                    branch = self.steps[at]
+                    assert isinstance(branch, Branch)
+                    self.steps[at] = replace(branch, end=len(self.steps))
+                    if len(self.steps) == at + 1:
+                        self.steps.pop()  # it has nothing to choose between
+        self.copy_all(self.late[None][0])
+
+    def used(self) -> set[Origin]:
+        """The origins that somebody reads; a branch's, if the choice's result is read."""
+        found = set(self.text.result)
+        for item in reversed(self.text.items):
+            match item:
+                case Run():
+                    found.update(item.reads)
+                case End(of=choice):
+                    for arm in choice.arms:
+                        found.update(a for a, r in zip(arm, choice.results, strict=True) if r in found)
+                case Choose():
+                    found.add(item.condition)
+        return found
+
+    def settle(self, origin: Origin, name: str, choice: Choose | None, side: int) -> None:
+        """`name` gets the bytes of `origin` at the end of a branch: by being its home, or else by a copy."""
+        arm = None if choice is None else (choice, side)
+        if origin.kind in ("call", "choice") and origin not in self.home and self.text.arm_of[origin] == arm:
+            self.home[origin] = name
+        else:
+            self.late[choice][side].append((origin, name))
+
+    def choose(self, item: Choose, used: set[Origin]) -> None:
+        """Homes for the results of a choice, and for what its branches give for them."""
+        self.late[item] = [], []
+        settled: set[Origin] = set()
+        for result, then, otherwise in zip(item.results, *item.arms, strict=True):
+            if result.kind != "choice" or then == otherwise or result not in used or result in settled:
+                continue
+            settled.add(result)
+            producer = f"a choice at {item.span}" if item.span else f"a choice by {item.condition.name}"
+            name = self.made(result, result.name if len(item.results) == 1 else f"{result.name}.{result.index}", producer)
+            self.settle(then, name, item, 0)
+            self.settle(otherwise, name, item, 1)
+
+    def made(self, origin: Origin, name: str, producer: str) -> str:
+        """The slot in which an origin is made: its home where it has one already, else new workspace."""
+        if origin not in self.home:
+            self.home[origin] = self.add(name, origin.type, "workspace", producer)
+        else:
+            row = self.rows[self.home[origin]]
+            self.rows[self.home[origin]] = (row[0], row[1], producer)
+        return self.home[origin]
+
+    def slot(self, origin: Origin) -> str:
+        return origin.name if origin.kind == "constant" else self.home[origin]
+
+    def call(self, item: Run) -> None:
+        kernel = self.module.kernel(item.kernel)
+        producer = f"{item.kernel} at {item.span}" if item.span else item.kernel
+        name = item.makes[0].name
+        writes = tuple(self.made(o, name if len(item.makes) == 1 else f"{name}.{o.index}", producer) for o in item.makes)
+        reads = tuple(map(self.slot, item.reads))
+        if kernel not in self.inside:
+            self.inside[kernel] = kernel.allocations
+        dims = _dims(kernel, item)
+        sizes: dict[Var, Dim] = {**dict(zip(kernel.scalars, item.scalars, strict=True)), **dict(dims)}
+        scratch = tuple(
+            self.add(f"{name}.{b.name}", _allocated(kernel, b, sizes, item.span), "workspace", producer)
+            for b in self.inside[kernel]
+        )
+        step = Step(kernel.name, reads, writes, scratch, item.span, item.device, self.phases(kernel))
+        self.steps.append(replace(step, scalars=item.scalars, dims=dims))
+
+    def phases(self, kernel: PrimFunc) -> int:
+        return 1 if self.whole else phases(kernel).count
+
+    def add(self, name: str, type: TensorType, place: Place, producer: str) -> str:
+        """A new slot; its name is made unique."""
+        unique = unused(name, self.rows, self.module.constants)
+        self.rows[unique] = (type, place, producer)
+        return unique
+
+    def copy_all(self, late: Iterable[tuple[Origin, str]]) -> None:
+        for origin, name in late:
+            self.copy(origin, name)
+
+    def copy(self, origin: Origin, name: str) -> None:
+        """A step that copies what could not be made where it is wanted."""
+        of = origin.type
+        shape = tuple(d if isinstance(d, int) else None for d in of.shape)
+        kernel = self.copies_of.get((shape, of.dtype))
+        if kernel is None:
+            fresh = f"copy{len(self.copies)}"
+            while fresh in self.module.definitions:
+                fresh += "_"
+            attrs = {"dtype": of.dtype.name}
+            # one kernel for all symbolic sizes: its own symbols are dims by themselves, so its buffers tell them
+            general = TensorType(tuple(Var(f"d{i}") if d is None else d for i, d in enumerate(shape)), of.dtype)
+            kernel = build("astype", attrs, (general,), general, fresh)
+            kernel = replace(kernel, attrs={**kernel.attrs, "operator": "astype", "attrs": attrs})
+            self.copies[fresh] = self.copies_of[shape, of.dtype] = kernel
+        row = self.rows[name]
+        if row[1] == "output":
+            self.rows[name] = (row[0], row[1], f"copy of {origin.name}")
+        dims = tuple((d, n) for d, n in zip(kernel.inputs[0].shape, of.shape, strict=True) if isinstance(d, Var))
+        self.steps.append(Step(kernel.name, (self.slot(origin),), (name,), phases=self.phases(kernel), dims=dims))
+
+
+def _dims(kernel: PrimFunc, item: Run) -> tuple[tuple[Var, Dim], ...]:
+    """What the symbols in the shapes of a tensor function's parameters are in a call, but for its scalars."""
+    found: dict[Var, Dim] = {}
+    for b, t in zip(kernel.params, item.types, strict=True):
+        for d, n in zip(b.shape, t.shape, strict=False):
+            if isinstance(d, Var) and d not in kernel.scalars:
+                found.setdefault(d, n)
+    return tuple(found.items())
+
+
+def _allocated(kernel: PrimFunc, buffer: Buffer, sizes: dict[Var, Dim], span: Span | None) -> TensorType:
+    """The type of an allocation in a call."""
+    shape: list[Dim] = []
+    for d in buffer.shape:
+        if isinstance(d, Expr):
+            unknown = [v.name for v in variables(d) if v not in sizes]
+            if unknown:
+                raise Unsupported(
+                    f"{kernel.name} allocates {buffer!r}: a size that is computed during the call, such as {unknown[0]},"
+                    " cannot be planned; those of the parameters and the scalars can",
+                    where=span,
+                    label="liveness.C6",
+                )
+            d = substitute(d, sizes)
+            d = int(d.value) if isinstance(d, Const) else d
+        shape.append(d)
+    return TensorType(tuple(shape), buffer.dtype)

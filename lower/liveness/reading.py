@@ -1,0 +1,236 @@
+"""`main` as a text of calls and choices over origins (specs/lower.md, "liveness").
+
+Calls of other functions of the module are replaced by what they do, anew at each call; what bytes a variable names is
+the relation of `assay.semantics.alias`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NoReturn, TypeAlias
+
+from assay.semantics.alias import Origin, chosen, from_outside, made, passed
+from assay.semantics.errors import Span, Unsupported
+from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, If, Let, Var, show_head
+from assay.semantics.graph.effects import is_whole
+from assay.semantics.module import Module
+from assay.semantics.names import unused
+from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, substitute
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.types import ANYWHERE, FuncType, TensorType, Type, VirtualDevice, flatten, with_dims
+
+MOST = 1_000_000
+"""Calls that a text may have: functions that call functions twice could make any number."""
+
+Arm: TypeAlias = "tuple[Choose, int] | None"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A call of a tensor function. `types` are those of what it reads and makes, as the call names them: what it reads
+    may be a view."""
+
+    kernel: str
+    reads: tuple[Origin, ...]
+    makes: tuple[Origin, ...]
+    types: tuple[TensorType, ...]
+    scalars: tuple[Dim, ...]
+    span: Span | None
+    device: VirtualDevice
+
+
+@dataclass(eq=False)
+class Choose:
+    """A choice by a boolean. `results` are its origins, `arms` those that its branches give for them."""
+
+    condition: Origin
+    span: Span | None
+    results: tuple[Origin, ...] = ()
+    arms: tuple[tuple[Origin, ...], tuple[Origin, ...]] = ((), ())
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """Here the first branch of a choice ends, and the second begins."""
+
+    of: Choose
+
+
+@dataclass(frozen=True)
+class End:
+    """Here a choice ends."""
+
+    of: Choose
+
+
+Item: TypeAlias = Run | Choose | Otherwise | End
+
+
+@dataclass(eq=False)
+class Text:
+    """The items in order, the origins of the result, and for each origin that an item makes the arm that it is made in."""
+
+    items: list[Item] = field(default_factory=list)
+    result: tuple[Origin, ...] = ()
+    arm_of: dict[Origin, Arm] = field(default_factory=dict)
+
+
+def read(module: Module) -> Text:
+    """The text of `main`. Unsupported for what has no static plan: the message names it."""
+    reader = _Reader(module)
+    main = module.main
+    at = _Activation("", {p: _given(p) for p in main.params})
+    reader.text.result = run_task(reader.chain(main.body, at, None))
+    return reader.text
+
+
+def _given(param: Var) -> tuple[Origin, ...]:
+    if not isinstance(param.type, TensorType):
+        raise Unsupported(f"parameter {param.name} is {param.type}: only tensors can be planned", label="liveness.C1")
+    return (Origin(param.name, 0, param.type, "parameter"),)
+
+
+@dataclass(eq=False)
+class _Activation:
+    """One run of a function: what its variables and its symbols are."""
+
+    prefix: str
+    of: dict[Expr, tuple[Origin, ...]]
+    sizes: dict[Symbol, Dim] = field(default_factory=dict)
+    functions: dict[Expr, str] = field(default_factory=dict)
+
+    def look(self, expr: Expr) -> tuple[Origin, ...]:
+        if isinstance(expr, GlobalVar):
+            return from_outside(expr)
+        if expr not in self.of:
+            raise Unsupported(
+                f"{show_head(expr)} has no name: liveness takes functions in A-normal form (assay.lower.anf)",
+                where=expr.span,
+                label="liveness.C7",
+            )
+        return self.of[expr]
+
+    def typed(self, of: Type) -> Type:
+        return with_dims(of, self.size) if self.sizes else of
+
+    def size(self, d: Dim) -> Dim:
+        found = substitute(d, self.sizes) if isinstance(d, Scalar) else d
+        return int(found.value) if isinstance(found, Const) else found
+
+
+class _Reader:
+    """Follows chains of lets; tasks, so that nothing recurses."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.text = Text()
+        self.names: set[str] = set()
+        self.active = {"main"}
+        """The functions that are being written out."""
+
+    def chain(self, body: Expr, at: _Activation, arm: Arm) -> Task[tuple[Origin, ...]]:
+        """The origins of a chain's result."""
+        while isinstance(body, Let):
+            yield from self.bind(body.var, body.value, at, arm)
+            body = body.body
+        found = passed(body, at.look)
+        return at.look(body) if found is None else found
+
+    def bind(self, var: Var, value: Expr, at: _Activation, arm: Arm) -> Task[None]:
+        match value:
+            case CallTIR():
+                at.of[var] = self.run(var, value, at, arm)
+            case If():
+                (condition,) = at.look(value.condition)
+                item = Choose(condition, value.span)
+                self.add(item)
+                then = yield self.chain(value.then, at, (item, 0))
+                self.add(Otherwise(item))
+                otherwise = yield self.chain(value.otherwise, at, (item, 1))
+                self.add(End(item))
+                item.arms = then, otherwise
+                item.results = chosen(self.fresh(var, at), then, otherwise)
+                self.text.arm_of.update((o, arm) for o in item.results if o.kind == "choice")
+                at.of[var] = item.results
+            case Let():
+                at.of[var] = yield self.chain(value, at, arm)
+            case Var() | GlobalVar() if isinstance(value.type, FuncType):
+                at.functions[var] = value.name if isinstance(value, GlobalVar) else at.functions[value]
+            case Call() if isinstance(value.op, GlobalVar) or value.op in at.functions:
+                name = value.op.name if isinstance(value.op, GlobalVar) else at.functions[value.op]
+                inner, body = self.enter(name, value, var, at)
+                self.active.add(name)
+                at.of[var] = yield self.chain(body, inner, arm)
+                self.active.remove(name)
+            case _:
+                found = passed(value, at.look)
+                if found is None:
+                    self.refuse(value, var.name)
+                at.of[var] = found
+
+    def run(self, var: Var, value: CallTIR, at: _Activation, arm: Arm) -> tuple[Origin, ...]:
+        makes = made(self.fresh(var, at), value)
+        if at.sizes:
+            makes = tuple(Origin(o.name, o.index, flatten(at.typed(o.type))[0], o.kind) for o in makes)
+        reads = tuple(o for a in value.args for o in at.look(a))
+        device = var.device if value.device == ANYWHERE else value.device
+        scalars = tuple(at.size(d) for d in value.scalars)
+        types = (*(t for a in value.args for t in flatten(at.typed(a.type))), *(o.type for o in makes))
+        self.add(Run(value.func, reads, makes, types, scalars, value.span, device))
+        self.text.arm_of.update((o, arm) for o in makes)
+        return makes
+
+    def enter(self, name: str, call: Call, var: Var, at: _Activation) -> tuple[_Activation, Expr]:
+        """A function's own names, its parameters being what it is called with; and its body."""
+        function = self.module.definitions.get(name)
+        if not isinstance(function, Function):
+            self.refuse(call, var.name)
+        if name in self.active:
+            raise Unsupported(
+                f"{name} calls itself: a plan has all calls written out, so only functions that do not come back to"
+                " themselves can be planned",
+                where=call.span,
+                label="liveness.C3",
+            )
+        if is_whole(function):
+            raise Unsupported(
+                f"{name} is marked as a primitive or for another compiler: what it needs is not known here",
+                where=call.span,
+                label="liveness.C4",
+            )
+        of: dict[Expr, tuple[Origin, ...]] = {}
+        sizes: dict[Symbol, Dim] = {}
+        functions: dict[Expr, str] = {}
+        for p, a in zip(function.params, call.args, strict=True):
+            if isinstance(p.type, FuncType):
+                if not (isinstance(a, GlobalVar) or a in at.functions):
+                    self.refuse(a, p.name)
+                functions[p] = a.name if isinstance(a, GlobalVar) else at.functions[a]
+                continue
+            of[p] = at.look(a)
+            for want, got in zip(flatten(p.type), of[p], strict=True):
+                sizes.update((d, n) for d, n in zip(want.shape, got.type.shape, strict=True) if isinstance(d, Symbol))
+        return _Activation(f"{at.prefix}{var.name}.", of, sizes, functions), function.body
+
+    def fresh(self, var: Var, at: _Activation) -> str:
+        name = unused(at.prefix + var.name, self.names)
+        self.names.add(name)
+        return name
+
+    def add(self, item: Item) -> None:
+        if len(self.text.items) >= MOST:
+            raise Unsupported(
+                f"main has more than {MOST} calls with those of the functions that it calls written out", label="liveness.C5"
+            )
+        self.text.items.append(item)
+
+    def refuse(self, value: Expr, where: str) -> NoReturn:
+        raise Unsupported(
+            f"{show_head(value)} in {where}: a plan has calls of tensor functions, choices and calls of functions of the"
+            " module, on tensors and tuples of them; closures, references, matches, prints and assertions are run by the"
+            " interpreter only",
+            where=value.span,
+            label="liveness.C2",
+        )
+
+

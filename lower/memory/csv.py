@@ -1,0 +1,205 @@
+"""Problems and plans as CSV, in the form of the public allocation benchmarks (specs/lower.md).
+
+The columns of the set of google/minimalloc, in any order, with the names that its reader knows:
+
+    id (buffer, buffer_id)   the buffer's name
+    lower (begin, start)     the first position at which it is live
+    upper                    the position after the last one; or `end`, the last one
+    size                     bytes
+    alignment                if there is such a column; 1 if it is empty
+    gaps                     positions at which it is not live, such as `7-9 12-14`: like lower and upper
+    offset                   if it has been placed by hand; such a column may be empty
+    pool                     the pools that may hold it, such as `fast slow`, the most wanted first; empty: any
+
+Other columns are kept and mean nothing. A plan adds `offset`, and `pool` where there are several.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.lower.memory.problem import check_buffer
+from assay.semantics.errors import AssayError, Invalid, Unsupported
+from assay.semantics.memory import BufferInfo, Interval, Plan, Pool, Problem
+
+NAMES = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower", "end": "upper"}
+REQUIRED = ("id", "lower", "upper", "size")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file: its columns as they are called there, its rows, and the buffer of each row. `lines` are line numbers."""
+
+    source: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    lines: tuple[int, ...]
+    buffers: tuple[BufferInfo, ...]
+
+    def problem(self, pools: Sequence[Pool] = ()) -> Problem:
+        """The problem of placing these buffers in pools; by default in one without a limit."""
+        given = tuple(pools) or (Pool("workspace"),)
+        known = {p.name for p in given}
+        for b, line in zip(self.buffers, self.lines, strict=True):
+            for name in b.pools:
+                if name not in known:
+                    raise Invalid(
+                        f"buffer {b.name} wants pool {name!r}; the pools are {', '.join(sorted(known))}",
+                        where=f"{self.source}:{line}",
+                        label="csv.C3",
+                    )
+        placed = (replace(b, pools=(given[0].name,)) if b.offset is not None and not b.pools else b for b in self.buffers)
+        return Problem(tuple(placed), given)
+
+    def written(self, plan: Plan, several: bool = False) -> str:
+        """The file with the offsets of a plan, and with their pools where there are several."""
+        made = {"pool": [plan.places[b.name].pool for b in self.buffers]} if several else {}
+        made["offset"] = [str(plan.places[b.name].offset) for b in self.buffers]
+        columns = [*(c for c in self.columns if c not in made), *made]
+        at = {c: k for k, c in enumerate(self.columns)}
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(columns)
+        for k, row in enumerate(self.rows):
+            writer.writerow([made[c][k] if c in made else row[at[c]] for c in columns])
+        return out.getvalue()
+
+
+def read(path: Path) -> Table:
+    """The table of a file. Invalid: it cannot be read, or is not of this form."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except OSError as wrong:
+        raise Invalid(f"cannot read: {wrong.strerror}", where=str(path), label="csv.C1") from None
+    except UnicodeDecodeError as wrong:
+        raise Invalid(f"is not text in UTF-8: byte {wrong.start}", where=str(path), label="csv.C1") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, source: str = "") -> Table:
+    """The table of a text; `source` is for messages."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    columns: list[str] | None = None
+    rows: list[tuple[str, ...]] = []
+    lines: list[int] = []
+    buffers: list[BufferInfo] = []
+    seen: dict[str, int] = {}
+    try:
+        for cells in reader:
+            row = tuple(c.strip() for c in cells)
+            line, where = reader.line_num, f"{source}:{reader.line_num}"
+            if not any(row):
+                continue
+            if columns is None:
+                columns = _header(row, where)
+                continue
+            if len(row) != len(columns):
+                raise Invalid(
+                    f"has {len(row)} fields, but the header has {len(columns)}: {','.join(columns)}",
+                    where=where,
+                    label="csv.C2",
+                )
+            buffer = _buffer(dict(zip(columns, row, strict=True)), where)
+            if buffer.name in seen:
+                raise Invalid(
+                    f"a second buffer called {buffer.name!r}; the first is in line {seen[buffer.name]}",
+                    where=where,
+                    label="memory.C1",
+                )
+            seen[buffer.name] = line
+            rows.append(row)
+            lines.append(line)
+            buffers.append(buffer)
+    except csv.Error as wrong:
+        raise Invalid(f"is not CSV: {wrong}", where=f"{source}:{reader.line_num}", label="csv.C1") from None
+    if columns is None:
+        raise Invalid(f"is empty; the first line names the columns: {','.join(REQUIRED)}", where=source, label="csv.C1")
+    return Table(source, tuple(columns), tuple(rows), tuple(lines), tuple(buffers))
+
+
+def _header(row: Sequence[str], where: str) -> list[str]:
+    known = [NAMES.get(c, c) for c in row]
+    for name in REQUIRED:
+        if name not in known:
+            raise Invalid(
+                f"there is no column {name!r}; the first line names the columns, at least {','.join(REQUIRED)}, not"
+                f" {','.join(row)}",
+                where=where,
+                label="csv.C1",
+            )
+    if twice := [c for c in known if known.count(c) > 1]:
+        raise Invalid(f"there are two columns {twice[0]!r}", where=where, label="csv.C1")
+    return list(row)
+
+
+def _buffer(row: dict[str, str], where: str) -> BufferInfo:
+    """The buffer of a row, by the columns' names in the file."""
+    last = 1 if "end" in row else 0
+    cells = {NAMES.get(c, c): text for c, text in row.items()}
+    lower = _number(cells["lower"], "lower", where)
+    upper = _number(cells["upper"], "upper", where) + last
+    if lower >= upper:
+        raise Invalid(
+            f"buffer {cells['id']} is live from {lower} up to, and not including, {upper}: never",
+            where=where,
+            label="memory.C5",
+        )
+    pools = tuple(cells.get("pool", "").split())
+    buffer = BufferInfo(
+        cells["id"],
+        _number(cells["size"], "size", where),
+        _without(lower, upper, _gaps(cells.get("gaps", ""), last, where), where),
+        _number(cells.get("alignment") or "1", "alignment", where),
+        pools=pools,
+        offset=_number(cells["offset"], "offset", where) if cells.get("offset") else None,
+    )
+    try:
+        check_buffer(buffer)
+    except AssayError as wrong:
+        raise wrong.at(where) from None
+    return buffer
+
+
+def _number(text: str, column: str, where: str) -> int:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdecimal()):
+        raise Invalid(f"{column} is {text!r}, and must be a whole number", where=where, label="csv.C2")
+    return int(text)
+
+
+def _gaps(text: str, last: int, where: str) -> list[Interval]:
+    found: list[Interval] = []
+    for gap in text.split():
+        if "@" in gap:
+            raise Unsupported(
+                f"the gap {gap!r} keeps a part of the buffer in use, which no planner here knows; give the parts as"
+                " buffers, or the gap without @",
+                where=where,
+                label="csv.C2",
+            )
+        first, dash, end = gap.partition("-")
+        if not dash or not (first.isdecimal() and end.isdecimal()):
+            raise Invalid(f"the gap {gap!r} must be two numbers with a dash, such as 7-9", where=where, label="csv.C2")
+        found.append((int(first), int(end) + last))
+    return found
+
+
+def _without(lower: int, upper: int, gaps: Sequence[Interval], where: str) -> tuple[Interval, ...]:
+    """[lower, upper) without the gaps, which lie in it in order and part from one another."""
+    live: list[Interval] = []
+    at = lower
+    for a, z in gaps:
+        if not at < a < z < upper:
+            raise Invalid(
+                f"the gap {a}-{z} must lie inside the life from {lower} up to {upper}, after the gaps before it, and"
+                " leave something between",
+                where=where,
+                label="memory.C5",
+            )
+        live.append((at, a))
+        at = z
+    return (*live, (at, upper))

@@ -1,0 +1,66 @@
+"""The exact planner: heuristics from above, bounds from below, and a complete search between them (specs/lower.md).
+
+One pool gets its least size. Several are filled by priority, and what comes out is compared with what the other
+planners found: it is never worse than theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NoReturn
+
+from assay.lower.memory.climb import climb
+from assay.lower.memory.exact.filling import Filling
+from assay.lower.memory.exact.pool import budget_of, least, rest_of
+from assay.lower.memory.greedy import best_first_fit, by_conflicts, by_size
+from assay.lower.memory.limits import message, refuse
+from assay.lower.memory.options import Options
+from assay.lower.memory.placing import make_plan
+from assay.lower.memory.problem import Layout
+from assay.semantics.errors import Invalid
+from assay.semantics.memory import Plan, Problem
+
+NAME = "exact"
+
+
+def exact(problem: Problem, options: Options) -> Plan:
+    """The plan of the least size, or the best that was found; `optimal` says which it is. Invalid: nothing fits."""
+    layout = Layout(problem)
+    budget = budget_of(layout, options)
+    wanted = {choices for choices in layout.choices}
+    if len(wanted) <= 1 and all(len(choices) == 1 for choices in wanted):
+        pool = min(wanted)[0] if wanted else 0
+        everything = range(len(layout.buffers))
+        part = layout.only(pool, everything) if wanted else None
+        found = least(part, options, budget) if part is not None else None
+        if found is None:
+            return make_plan(layout, [], [], NAME)
+        if found.offsets is None:
+            _refuse(layout, options, pool)
+        return make_plan(layout, [pool] * len(everything), [found.offsets[i] for i in everything], NAME, found.bound)
+    filling = Filling(layout, options, budget)
+    done = filling.run()
+    start = best_first_fit(layout)
+    tried = [start[0], by_size(layout), by_conflicts(layout)]
+    if not (done and filling.settled):
+        tried.append(climb(layout, start, rest_of(layout, options, budget)))
+    best = min(tried, key=lambda placement: placement.score())
+    if done and (filling.settled or filling.score() <= best.score()):
+        offsets = [filling.offset[i] for i in range(len(layout.buffers))]
+        return make_plan(layout, filling.pool, offsets, NAME, filling.bound)
+    if best.stuck():
+        refuse(layout, NAME, lambda open: climb(layout, best_first_fit(layout, open), rest_of(layout, options, budget)))
+    return best.plan(NAME)
+
+
+def _refuse(layout: Layout, options: Options, pool: int) -> NoReturn:
+    """Raise Invalid: nothing fits in the only pool, as far as the search has come. Says the least limit that would do."""
+    name = layout.pools[pool].name
+    wider = tuple(replace(p, limit=None) if p.name == name else p for p in layout.pools)
+    half = None if options.time_limit is None else options.time_limit / 2
+    plan = exact(Problem(layout.buffers, wider), replace(options, capacity=None, time_limit=half))
+    size = plan.sizes[name]
+    assert isinstance(size, int)
+    stuck = best_first_fit(layout)[0].stuck() or range(len(layout.buffers))
+    first = max(stuck, key=lambda i: layout.nbytes[i])
+    raise Invalid(message(layout, NAME, first, {pool: size}, plan.optimal), label="memory.C7")

@@ -1,0 +1,116 @@
+"""Planners that place every buffer once: by size, by conflicts, and first fit in several orders (specs/lower.md).
+
+The first two are those of TVM's USMP (RFC 0009), with its order: ties go to the other of the two counts, then to the
+greater name. A conflict counts whichever side told of it, a pool where a buffer does not fit stays closed to it, and an
+offset is aligned for the buffer that gets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from assay.lower.memory.limits import refuse
+from assay.lower.memory.options import Options
+from assay.lower.memory.placing import Placement
+from assay.lower.memory.problem import Layout
+from assay.semantics.memory import Plan, Problem
+
+
+def greedy_size(problem: Problem, options: Options) -> Plan:
+    """The largest buffer first, each above all that it conflicts with. Invalid: one fits nowhere."""
+    layout = Layout(problem)
+    return once(layout, lambda open: by_size(layout, open), "greedy-size")
+
+
+def greedy_conflicts(problem: Problem, options: Options) -> Plan:
+    """The buffer with most conflicts first, each above all that it conflicts with. Invalid: one fits nowhere."""
+    layout = Layout(problem)
+    return once(layout, lambda open: by_conflicts(layout, open), "greedy-conflicts")
+
+
+def by_size(layout: Layout, open: frozenset[int] = frozenset()) -> Placement:
+    """What `greedy-size` places, without the limits of the pools in `open`."""
+    return _above(layout, lambda i: (layout.nbytes[i], len(layout.conflicts.of(i)), layout.buffers[i].name), open)
+
+
+def by_conflicts(layout: Layout, open: frozenset[int] = frozenset()) -> Placement:
+    """What `greedy-conflicts` places, without the limits of the pools in `open`."""
+    return _above(layout, lambda i: (len(layout.conflicts.of(i)), layout.nbytes[i], layout.buffers[i].name), open)
+
+
+def _above(layout: Layout, key: Callable[[int], tuple[int, int, str]], open: frozenset[int]) -> Placement:
+    placement = Placement(layout, "above", open)
+    placement.put_all(sorted(range(len(layout.buffers)), key=key, reverse=True))
+    return placement
+
+
+def once(layout: Layout, attempt: Callable[[frozenset[int]], Placement], planner: str) -> Plan:
+    """The plan of one attempt. Invalid: a buffer fits nowhere."""
+    placement = attempt(frozenset())
+    if placement.stuck():
+        refuse(layout, planner, attempt)
+    return placement.plan(planner)
+
+
+def first_fit(problem: Problem, options: Options) -> Plan:
+    """First fit in each of several orders: the best plan of them. Invalid: none of them places everything."""
+    layout = Layout(problem)
+    return once(layout, lambda open: best_first_fit(layout, open)[0], "first-fit")
+
+
+class _Measures:
+    """What the orders of first fit go by: bytes, first position, last, length and load of each buffer."""
+
+    def __init__(self, layout: Layout) -> None:
+        points = sorted({p for b in layout.buffers for interval in b.live for p in interval})
+        rank = {p: k for k, p in enumerate(points)}
+        load = np.zeros(len(points) + 1, layout.dtype)
+        for b, size in zip(layout.buffers, layout.nbytes, strict=True):
+            for start, stop in b.live:
+                load[rank[start]] += size
+                load[rank[stop]] -= size
+        load = np.cumsum(load)
+        self.size = layout.nbytes
+        self.first = [b.live[0][0] if b.live else 0 for b in layout.buffers]
+        self.last = [b.live[-1][1] if b.live else 0 for b in layout.buffers]
+        self.length = [sum(stop - start for start, stop in b.live) for b in layout.buffers]
+        self.load = [
+            max((int(load[rank[start] : rank[stop]].max()) for start, stop in b.live), default=0) for b in layout.buffers
+        ]
+
+
+ORDERS: tuple[Callable[[_Measures, int], tuple[int, ...]], ...] = (
+    lambda m, i: (-m.size[i], m.first[i]),
+    lambda m, i: (-m.size[i] * m.length[i], m.first[i]),
+    lambda m, i: (m.first[i], -m.size[i]),
+    lambda m, i: (-m.length[i], -m.size[i], m.first[i]),
+    lambda m, i: (-m.last[i], -m.size[i]),
+    lambda m, i: (-m.load[i], -m.length[i], -m.size[i]),
+)
+"""Largest first, largest area first, by time, longest first, last to die first, under the highest load first."""
+
+
+def orders(layout: Layout) -> Iterator[list[int]]:
+    """The orders of first fit."""
+    measures = _Measures(layout)
+    everything = range(len(layout.buffers))
+    for key in ORDERS:
+        keys = [key(measures, i) for i in everything]
+        yield sorted(everything, key=keys.__getitem__)
+
+
+def best_first_fit(layout: Layout, open: frozenset[int] = frozenset()) -> tuple[Placement, list[int]]:
+    """The best placement of all orders, and its order; some buffers are stuck where no order places everything."""
+    bound = layout.bound(range(len(layout.buffers)))
+    best: tuple[Placement, list[int]] | None = None
+    for order in orders(layout):
+        placement = Placement(layout, "first", open)
+        placement.put_all(order)
+        if best is None or placement.score() < best[0].score():
+            best = placement, order
+            if len(layout.pools) == 1 and placement.score() <= (0, bound):
+                break
+    assert best is not None
+    return best

@@ -1,0 +1,177 @@
+"""Offsets that are expressions, for buffers whose sizes are (specs/lower.md, "pool").
+
+Which buffer lies above which is taken from a plan in numbers. Then every buffer begins where the highest of those
+below it ends: a maximum of sums, of which the parts that are never larger than another are left out. Nothing here is
+trusted: the plan is proved for all values of the symbols (`assay.verify.memory`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+from assay.lower.memory.problem import check_names
+from assay.lower.memory.sums import Sum, Sums
+from assay.semantics.errors import Invalid
+from assay.semantics.memory import BufferInfo, Place, Plan, Problem, conflicts
+from assay.semantics.scalar import Dim, Expr, Var, evaluate_dim, variables
+
+NOMINAL = 128
+"""What a symbol without a greatest value counts as in the plan in numbers, if it may be so small."""
+
+TRIED = 4096
+"""In a box of so many points or fewer, the largest size is found by trying all of them."""
+
+KEPT = 64
+"""A part of a maximum is compared with at most so many others."""
+
+
+def plan_symbolic(
+    problem: Problem,
+    planner: Callable[[Problem], Plan],
+    at: Mapping[Var, int] | None = None,
+    *,
+    by_bound: bool = False,
+) -> Plan:
+    """The plan of a problem whose sizes may be expressions, stacked as `planner` stacks it in numbers.
+
+    There every buffer has the largest size that it can have; where there is none, its size at `at`, for symbols that
+    are not given at `NOMINAL`. `by_bound`: buffers that have a largest size keep it, so their offsets are numbers
+    where nothing without one lies below. A least value alone makes no size a number.
+
+    Invalid (memory.C8): a buffer without a largest size can only lie in pools with a limit. Whatever else `planner`
+    raises.
+    """
+    check_names(problem)
+    buffers = problem.buffers
+    sums = Sums(problem.bounds)
+    most = {b.name: largest(b.nbytes, problem, sums) for b in buffers}
+    ranked = tuple(replace(b, pools=unlimited(problem, b)) if most[b.name] is None else b for b in buffers)
+    point = nominal(problem, at or {})
+    numbers = {b.name: _number(b.nbytes, most[b.name], point) for b in buffers}
+    found = planner(replace(problem, buffers=tuple(replace(b, nbytes=numbers[b.name]) for b in ranked), bounds={}))
+    size = {b.name: _size(b, most[b.name], sums, by_bound) for b in buffers}
+    stack = Stack(problem, found, sums, size)
+    places = {b.name: Place(found.places[b.name].pool, sums.dim(stack.offset[b.name])) for b in buffers}
+    sizes = {p.name: sums.dim(stack.top(p.name)) for p in problem.pools if p.name in found.sizes}
+    return Plan(places, sizes, f"symbolic, stacked by {found.planner}" if found.planner else "symbolic")
+
+
+def _number(size: Dim, most: int | None, point: Mapping[Var, int]) -> int:
+    return most if most is not None else max(evaluate_dim(size, point), 0)
+
+
+def _size(b: BufferInfo, most: int | None, sums: Sums, by_bound: bool) -> Sum:
+    return sums.of(most if by_bound and most is not None else b.nbytes)
+
+
+class Stack:
+    """The offset of every buffer: where the highest of those below it ends.
+
+    Buffers come in the order of the plan in numbers, so whatever came before lies below. What was placed by hand stays:
+    a buffer that may reach it lies above it.
+    """
+
+    def __init__(self, problem: Problem, found: Plan, sums: Sums, size: Mapping[str, Sum]) -> None:
+        self.sums = sums
+        self.size = size
+        self.offset: dict[str, Sum] = {}
+        self._pool = {n: p.pool for n, p in found.places.items()}
+        hand = {b.name: b.offset for b in problem.buffers if b.offset is not None}
+        index = {b.name: i for i, b in enumerate(problem.buffers)}
+        beside: dict[str, list[str]] = {n: [] for n in index}
+        for a, b in conflicts(problem.buffers):
+            if self._pool[a.name] == self._pool[b.name]:
+                beside[a.name].append(b.name)
+                beside[b.name].append(a.name)
+        self._rank: dict[str, int] = {}
+        self._under: list[int] = []  # by rank: what a buffer is known to lie above, as bits by rank
+        self.offset |= {n: sums.of(offset) for n, offset in hand.items()}
+        for name in sorted(index, key=lambda n: (n not in hand, _offset(found, n), index[n])):
+            if name not in hand:
+                at = _offset(found, name)
+                below = [n for n in beside[name] if n in self._rank and (n not in hand or hand[n] < at)]
+                above = [n for n in beside[name] if n in hand and n not in below]
+                alignment = problem.buffers[index[name]].alignment
+                self._lay(name, below, alignment)
+                for obstacle in sorted(above, key=lambda n: hand[n]):
+                    end = sums.range(self.offset[name].plus(size[name]))[1]
+                    if end is None or end > hand[obstacle]:
+                        below.append(obstacle)
+                        self._lay(name, below, alignment)
+            under = 0
+            for n in self._kept(below) if name not in hand else ():
+                under |= 1 << self._rank[n] | self._under[self._rank[n]]
+            self._rank[name] = len(self._under)
+            self._under.append(under)
+
+    def _lay(self, name: str, below: Iterable[str], alignment: int) -> None:
+        ends = [self.sums.aligned(self._end(n), alignment) for n in self._kept(below)]
+        self.offset[name] = self.sums.largest(ends, alignment, KEPT)
+
+    def _end(self, name: str) -> Sum:
+        return self.offset[name].plus(self.size[name])
+
+    def _kept(self, names: Iterable[str]) -> list[str]:
+        """Those of some buffers that are not known to end below another of them."""
+        kept, covered = [], 0
+        for name in sorted(names, key=lambda n: self._rank[n], reverse=True):
+            rank = self._rank[name]
+            if not covered >> rank & 1:
+                kept.append(name)
+                covered |= self._under[rank]
+        return kept
+
+    def top(self, pool: str) -> Sum:
+        """Where the highest buffer of a pool ends."""
+        kept = self._kept(n for n, p in self._pool.items() if p == pool)
+        return self.sums.largest([self._end(n) for n in kept], 1, KEPT)
+
+
+def _offset(found: Plan, name: str) -> int:
+    offset = found.places[name].offset
+    assert isinstance(offset, int), "a plan in numbers was asked for"
+    return offset
+
+
+def unlimited(problem: Problem, buffer: BufferInfo) -> tuple[str, ...]:
+    """The pools without a limit that may hold a buffer without a largest size."""
+    found = tuple(p.name for p in problem.candidates(buffer) if p.limit is None)
+    hand = buffer.offset is not None and buffer.pools[:1] != found[:1]
+    if not found or hand:
+        limited = ", ".join(f"{p.name} ({p.limit} bytes)" for p in problem.candidates(buffer) if p.limit is not None)
+        free = [v.name for v in variables(buffer.nbytes) if problem.bounds.get(v, (0, None))[1] is None]
+        why = f"no greatest value is known of {', '.join(free)}" if free else "no largest value is found of it"
+        raise Invalid(
+            f"buffer {buffer.name} has a symbolic size, and {why}, so nothing shows that it stays within the limit of"
+            f" {limited or 'any pool'}: give an upper bound, or a pool without a limit",
+            label="memory.C8",
+        )
+    return found
+
+
+def nominal(problem: Problem, at: Mapping[Var, int]) -> dict[Var, int]:
+    """A value for every symbol: the one given, else its greatest, else `NOMINAL` or more."""
+    found = {}
+    for v in {v: None for b in problem.buffers for v in variables(b.nbytes)}:
+        low, high = problem.bounds.get(v, (0, None))
+        found[v] = at.get(v, max(low, NOMINAL) if high is None else high)
+    return found
+
+
+def largest(size: Dim, problem: Problem, sums: Sums) -> int | None:
+    """A number that a size never exceeds, the least such where the bounds allow few values; None: none is found."""
+    if not isinstance(size, Expr):
+        return size
+    found = sums.range(sums.of(size))[1]
+    ends = {v: problem.bounds.get(v, (0, None)) for v in variables(size)}
+    box = [range(low, high + 1) for low, high in ends.values() if high is not None]
+    if len(box) < len(ends) or found == evaluate_dim(size, {v: high or 0 for v, (_, high) in ends.items()}):
+        return found
+    if 0 < prod(map(len, box)) <= TRIED:
+        return max(evaluate_dim(size, dict(zip(ends, point, strict=True))) for point in product(*box))
+    return found
+
+

@@ -1,0 +1,73 @@
+"""What a person declares of a function's sizes (specs/semantics.md, "Memory planning").
+
+    R.func_attr({"tir_var_upper_bound": {"n": 64}, "tir_var_lower_bound": {"n": 1}})
+
+These are the attributes of TVM's Relax. Whoever plans memory relies on them; a planned program refuses other sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from assay.semantics.errors import Invalid
+from assay.semantics.graph.nodes import Function
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.types import symbols
+
+UPPER, LOWER = "tir_var_upper_bound", "tir_var_lower_bound"
+
+Limits: TypeAlias = tuple[tuple[Symbol, int, int | None], ...]
+"""A symbol, the least value that it may have, and the greatest; None: no greatest is declared."""
+
+
+def declared_limits(function: Function) -> Limits:
+    """The limits of the symbols in a function's parameters of which something is declared, in their order.
+
+    A symbol without a lower bound is 0 or more, as every dim is. Invalid: the attribute is no dict from names to
+    integers of 0 or more (limits.C1), a name is that of no symbol, or of several (limits.C2), a lower bound is above
+    the upper one (limits.C3).
+    """
+    upper, lower = _bounds(function, UPPER), _bounds(function, LOWER)
+    by_name: dict[str, dict[Symbol, None]] = {}
+    for p in function.params:
+        for s in symbols(p.type):
+            by_name.setdefault(s.name, {})[s] = None
+    for attribute, given in ((UPPER, upper), (LOWER, lower)):
+        for name in given:
+            if len(by_name.get(name, ())) != 1:
+                which = f"two of them are called {name}" if name in by_name else f"none is called {name}"
+                told = f"; there are {', '.join(by_name) or 'none'}"
+                raise Invalid(
+                    f"{attribute} is about the symbols in the types of the parameters, and {which}{told}",
+                    where=function.span,
+                    label="limits.C2",
+                )
+    found = []
+    for name, those in by_name.items():
+        if name in upper or name in lower:
+            low, high = lower.get(name, 0), upper.get(name)
+            if high is not None and low > high:
+                raise Invalid(
+                    f"{name} is declared to be at least {low} and at most {high}: no size is both",
+                    where=function.span,
+                    label="limits.C3",
+                )
+            found.append((next(iter(those)), low, high))
+    return tuple(found)
+
+
+def _bounds(function: Function, attribute: str) -> dict[str, int]:
+    given = function.attrs.get(attribute, {})
+    if isinstance(given, Mapping):
+        wrong = [(n, k) for n, k in given.items() if not isinstance(n, str) or type(k) is not int or k < 0]
+        if not wrong:
+            return dict(given)
+        said = f"{wrong[0][0]!r}: {wrong[0][1]!r}"
+    else:
+        said = repr(given)
+    raise Invalid(
+        f"{attribute} has {said}; it is a dict from names of symbols to integers of 0 or more, such as {{'n': 64}}",
+        where=function.span,
+        label="limits.C1",
+    )

@@ -1,0 +1,106 @@
+"""A program with symbols, in numbers (specs/semantics.md, "Memory planning").
+
+    at(program, {n: 16})         # every type, size and offset as a number
+    sizes_of(program, shapes)    # the symbols' values, from the shapes of the inputs
+    shape_in(step, kernel, b)    # the shape of a buffer of a kernel in one step
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from assay.semantics.errors import Invalid
+from assay.semantics.memory import Place
+from assay.semantics.module import Program, Slot, Step
+from assay.semantics.scalar import Const, Dim, Expr, Var, evaluate_dim, show, simplify, substitute, variables
+from assay.semantics.tensor import Buffer, PrimFunc
+from assay.semantics.types import TensorType
+
+
+def is_symbolic(program: Program) -> bool:
+    """Whether sizes are not numbers."""
+    return program.plan is not None or any(isinstance(d, Expr) for s in program.slots.values() for d in s.type.shape)
+
+
+def symbols_of(program: Program) -> tuple[Var, ...]:
+    """The symbols in the types of a program's slots, in their order; those of the inputs come first."""
+    order = [*(program.slots[n] for n in program.inputs), *program.slots.values()]
+    return tuple({v: None for s in order for d in s.type.shape for v in variables(d)})
+
+
+def shape_in(step: Step, kernel: PrimFunc, buffer: Buffer) -> tuple[Dim, ...]:
+    """The shape of a parameter or allocation of a step's kernel in this step. What the step does not say stays as it is."""
+    if all(isinstance(d, int) for d in buffer.shape):
+        return buffer.shape
+    values: dict[Var, Dim] = {**dict(zip(kernel.scalars, step.scalars, strict=False)), **dict(step.dims)}
+    return tuple(replaced(d, values) for d in buffer.shape)
+
+
+def replaced(dim: Dim, values: Mapping[Var, Dim]) -> Dim:
+    """A dim with other dims for symbols; those that are not given stay."""
+    if not isinstance(dim, Expr):
+        return dim
+    found = substitute(dim, {v: values[v] for v in variables(dim) if v in values})
+    return int(found.value) if isinstance(found, Const) else simplify(found)
+
+
+def at(program: Program, values: Mapping[Var, int]) -> Program:
+    """The program at these values of its symbols. Invalid: one has no value, or one outside of its limits; a dim is
+    negative there."""
+    for v, low, high in program.limits:
+        n = values.get(v, low)
+        if n < low or (high is not None and n > high):
+            most = "" if high is None else f" and at most {high}"
+            raise Invalid(f"{v.name} is {n}; the program is planned for at least {low}{most}", label="instance.C1")
+    plan = program.plan
+
+    def number(dim: Dim) -> int:
+        free = [v for v in variables(dim) if v not in values] if isinstance(dim, Expr) else []
+        if free:
+            raise Invalid(f"{free[0].name} in {show(dim)} has no value: no input has a dim that tells it", label="instance.C2")
+        return evaluate_dim(dim, values)
+
+    def slot(s: Slot) -> Slot:
+        shape = tuple(number(d) for d in s.type.shape)
+        if any(n < 0 for n in shape):
+            told = ", ".join(f"{v.name} = {values[v]}" for v in symbols_of(replace(program, slots={s.name: s}, inputs=())))
+            raise Invalid(f"{s.name} is {s.type}, which has a negative dim with {told}", label="instance.C3")
+        s = replace(s, type=TensorType(shape, s.type.dtype))
+        place = plan.places.get(s.name) if plan is not None else None
+        return s if place is None else replace(s, pool=place.pool, offset=number(place.offset))
+
+    def step(s: Step) -> Step:
+        return replace(s, scalars=tuple(map(number, s.scalars)), dims=tuple((v, number(d)) for v, d in s.dims))
+
+    slots = {n: slot(s) for n, s in program.slots.items()}
+    steps = tuple(step(s) if isinstance(s, Step) else s for s in program.steps)
+    sizes = {n: number(d) for n, d in plan.sizes.items()} if plan is not None else program.sizes
+    return replace(program, slots=slots, steps=steps, sizes=sizes, plan=None, limits=())
+
+
+def place_of(program: Program, slot: Slot) -> Place | None:
+    """Where a slot lies in a pool: bytes from its start, which may be an expression. None: it lies in none, or nobody
+    has said where."""
+    if program.plan is not None and slot.name in program.plan.places:
+        return program.plan.places[slot.name]
+    return None if slot.offset is None or not slot.is_pooled else Place(program.pool_of(slot).name, slot.offset)
+
+
+def sizes_of(program: Program, shapes: Mapping[str, Sequence[int]]) -> dict[Var, int]:
+    """The value of every symbol that is a dim of an input by itself, from the inputs' shapes by name.
+
+    Invalid: a shape has another rank, or a dim is not what its type says with these values (rule M4).
+    """
+    values: dict[Var, int] = {}
+    for name in program.inputs:
+        for d, n in zip(program.slots[name].type.shape, shapes[name], strict=False):
+            if isinstance(d, Var):
+                values.setdefault(d, int(n))
+    for name in program.inputs:
+        of, given = program.slots[name].type, tuple(int(n) for n in shapes[name])
+        known = all(v in values for d in of.shape if isinstance(d, Expr) for v in variables(d))
+        if len(given) != len(of.shape) or (known and tuple(evaluate_dim(d, values) for d in of.shape) != given):
+            told = ", ".join(f"{v.name} = {n}" for v, n in values.items())
+            raise Invalid(f"input {name!r} has the shape {given}, expected {of}" + (f" with {told}" if told else ""), label="input.C3")
+    return values

@@ -1,0 +1,362 @@
+"""Memory that is seen as numbers of several dtypes (rule M6.22; specs/semantics.md, "Tensor IR").
+
+`in_units(func)` writes a function so that each memory has one dtype: where all who look at it have one width that is the
+memory's own, and they convert bits; else the memory is made of units, unsigned integers of the least width, and a number
+is put together from some of them, the lowest first. So nobody needs to know in which order a machine keeps bytes, and
+every byte is written, read and raced for by itself.
+
+An allocation of units takes the place of the one that was asked for; a parameter is copied into one, and an output out of
+it. With `pointers` the unit is a byte, and memory stays where it is: a byte view of it is left, for C to point at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT64, DType
+from assay.semantics.errors import Unsupported
+from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, reinterpret
+from assay.semantics.tensor.calls import as_expr, size_of
+from assay.semantics.tensor.mapping import Mapper
+from assay.semantics.tensor.places import declared_number, strides_of
+from assay.semantics.tensor.statements import (
+    Alias,
+    Allocate,
+    AllocateConst,
+    Assert,
+    Block,
+    Buffer,
+    Call,
+    For,
+    LetStmt,
+    PrimFunc,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+    View,
+    program_order,
+)
+from assay.semantics.walk import post_order, rewrite
+
+_looks: WeakKeyDictionary[PrimFunc, tuple[bool, frozenset[str]]] = WeakKeyDictionary()
+
+
+def views_of(stmt: Stmt) -> Sequence[View]:
+    """The views that begin with a statement."""
+    return (stmt.view,) if isinstance(stmt, Alias) else stmt.views if isinstance(stmt, Block) else ()
+
+
+def is_bytewise(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> bool:
+    """Whether a function, or one that it calls, sees some memory in numbers of several widths, or as bools and others."""
+    work, seen = [func], {func}
+    while work:
+        at = work.pop()
+        if at not in _looks:
+            calls = frozenset(s.function for s in program_order(at.body) if isinstance(s, Call) and not s.extern)
+            _looks[at] = any(_differs(v) for s in program_order(at.body) for v in views_of(s)), calls
+        found, calls = _looks[at]
+        if found:
+            return True
+        inner = {functions[n] for n in calls if n in functions} - seen
+        seen |= inner
+        work += inner
+    return False
+
+
+def _differs(view: View) -> bool:
+    a, b = view.buffer.dtype, view.source.dtype
+    return a is not b and (a.itemsize != b.itemsize or BOOL in (a, b))
+
+
+def in_units(func: PrimFunc, *, pointers: bool = False) -> PrimFunc:
+    """`func` with one dtype for each memory; `func` itself where each has one already.
+
+    Unsupported where a call is handed memory that is seen as another dtype.
+    """
+    views = {v.buffer: v for s in program_order(func.body) for v in views_of(s)}
+    if all(v.buffer.dtype is v.source.dtype for v in views.values()):
+        return func
+    return _Units(func, views, pointers).run()
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """One memory: its buffer, the dtype of a unit, and what its buffer and its views become."""
+
+    root: Buffer
+    unit: DType
+    buffers: Mapping[Buffer, Buffer]
+    whole: Buffer
+    """The memory in units, one after another: the root itself where that is made of units."""
+    sources: Mapping[Buffer, Buffer]
+    """Of what each becomes a view."""
+
+    def units(self, buffer: Buffer) -> int:
+        """How many units a number of a buffer is."""
+        return buffer.dtype.itemsize // self.unit.itemsize
+
+    def around(self, body: Stmt) -> Stmt:
+        """`body`, in which the root is a view of its units."""
+        return body if self.whole is self.buffers[self.root] else Alias(self.root_view, body)
+
+    @property
+    def root_view(self) -> View:
+        root = self.buffers[self.root]
+        return View(root, self.whole, const(0), tuple(map(as_expr, strides_of(root.shape))))
+
+
+@dataclass(eq=False)
+class _Units:
+    func: PrimFunc
+    views: Mapping[Buffer, View]
+    pointers: bool
+    memories: dict[Buffer, Memory] = field(default_factory=dict)
+    """The memory of each buffer that is concerned."""
+    fresh: int = 0
+    blocks: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.blocks = any(isinstance(s, Block) for s in program_order(self.func.body))
+
+    def run(self) -> PrimFunc:
+        together: dict[Buffer, list[Buffer]] = {}
+        for v in self.views:
+            root = v
+            while root in self.views:
+                root = self.views[root].source
+            together.setdefault(root, [root]).append(v)
+        for root, buffers in together.items():
+            if len({b.dtype for b in buffers}) > 1:
+                memory = self.memory(root, buffers)
+                self.memories.update(dict.fromkeys(buffers, memory))
+        new: dict[int, Stmt] = {}
+        for stmt in post_order(self.func.body):
+            new[id(stmt)] = self.statement(stmt, [new[id(c)] for c in stmt.children])
+        body = new[id(self.func.body)]
+        for k, p in enumerate(self.func.params):
+            memory_ = self.memories.get(p)
+            if memory_ is not None and memory_.whole is not p:
+                body = self.parameter(memory_, body, is_input=k < len(self.func.inputs))
+        return replace(self.func, body=body)
+
+    def memory(self, root: Buffer, buffers: Sequence[Buffer]) -> Memory:
+        dtypes = {b.dtype for b in buffers}
+        least = min(d.itemsize for d in dtypes)
+        if self.pointers and len({d.itemsize for d in dtypes}) > 1:
+            least = 1
+        unit = root.dtype if root.dtype.itemsize == least else DTYPES[f"uint{8 * least}"]
+        made: dict[Buffer, Buffer] = {}
+        for b in buffers:
+            count = b.dtype.itemsize // least
+            notes = {k: n for k, n in b.notes.items() if k != "dims"}
+            factor = declared_number(b, "offset_factor")
+            if factor is not None:
+                notes["offset_factor"] = str(factor * count)
+            shape = (*b.shape, count) if count > 1 else b.shape
+            made[b] = b if b.dtype is unit else Buffer(b.name, shape, unit, b.scope, notes)
+        whole = made[root]
+        if whole is not root and len(whole.shape) > 1:
+            notes = {k: n for k, n in root.notes.items() if k == "align"}
+            whole = Buffer(f"{root.name}_units", (size_of(whole.shape),), unit, root.scope, notes)
+        # where blocks say what they touch of the root, a view of it must be known as one
+        first = made[root] if self.blocks else whole
+        sources = {b: first if self.views[b].source is root else made[self.views[b].source] for b in buffers[1:]}
+        return Memory(root, unit, made, whole, sources)
+
+    def parameter(self, memory: Memory, body: Stmt, is_input: bool) -> Stmt:
+        p, whole = memory.root, memory.buffers[memory.root]
+        if self.pointers:
+            return Alias(as_units(memory), memory.around(body))
+        index = tuple(Var(f"i{k}") for k in range(len(p.shape)))
+        copy: Stmt
+        if is_input:
+            bits = _bits(p[index], p.dtype)
+            copy = Seq(tuple(Store(whole, (*index, const(k)), _unit(bits, k, memory.unit)) for k in range(memory.units(p))))
+        else:
+            copy = Store(p, index, self.value(memory, p, index))
+        for var, d in zip(reversed(index), reversed(p.shape), strict=True):
+            copy = For(var, d if isinstance(d, Expr) else const(d), copy)
+        return Allocate(memory.whole, memory.around(Seq((copy, body) if is_input else (body, copy))))
+
+    # --- statements ----------------------------------------------------------------------------------------------
+
+    def statement(self, stmt: Stmt, parts: list[Stmt]) -> Stmt:
+        changed = self.own(stmt.with_children(parts))
+        match changed:
+            case Allocate(buffer=b) if b in self.memories and self.memories[b].whole is not b:
+                memory = self.memories[b]
+                inner = memory.around(changed.body)
+                if self.pointers:
+                    return replace(changed, body=Alias(as_units(memory), inner))
+                return replace(changed, buffer=memory.whole, body=inner)
+            case AllocateConst(buffer=b) if b in self.memories and self.memories[b].whole is not b:
+                memory = self.memories[b]
+                data = np.ascontiguousarray(changed.data).reshape(-1).view(memory.unit.numpy)
+                data.flags.writeable = False
+                return replace(changed, buffer=memory.whole, data=data, body=memory.around(changed.body))
+            case Store(buffer=b) if b in self.memories:
+                return self.store(changed)
+            case Alias(view=v) if v.buffer in self.memories:
+                return replace(changed, view=self.view(v))
+            case Block():
+                return self.block(changed)
+            case Call():
+                seen = [b for b in self.handed(changed) if b in self.memories]
+                # with pointers, the memory itself may be handed over under its own name
+                if any(not self.pointers or b is not self.memories[b].root for b in seen):
+                    what = f"{changed.function} is handed {seen[0]!r}, which is seen as other numbers too"
+                    raise Unsupported(f"{self.func.name}: {what}: hand over a copy", where=stmt.span, label="tensor.C18")
+                return changed
+            case _:
+                return changed
+
+    @staticmethod
+    def handed(call: Call) -> Iterator[Buffer]:
+        yield from call.buffers
+        if call.result is not None:
+            yield call.result.buffer
+
+    def own(self, stmt: Stmt) -> Stmt:
+        """A statement whose expressions read units."""
+
+        def change(node: Expr) -> Expr:
+            if isinstance(node, Load) and node.buffer in self.memories:
+                return self.value(self.memories[node.buffer], node.buffer, node.indices)
+            return node
+
+        exprs = (*stmt.expressions, *(stmt.inner_expressions if isinstance(stmt, Block) else ()))
+        if not any(isinstance(n, Load) and n.buffer in self.memories for e in exprs for n in post_order(e)):
+            return stmt
+        return _Reading(change).own(stmt)
+
+    def store(self, stmt: Store) -> Stmt:
+        """A number stored unit by unit; its indices and its value are known before the first."""
+        b, memory = stmt.buffer, self.memories[stmt.buffer]
+        target, bits = memory.buffers[b], _bits(stmt.value, b.dtype)
+        if memory.units(b) == 1:
+            return self.guarded(memory, replace(stmt, buffer=target, value=_number(bits, memory.unit, stmt.value)))
+        lets: list[tuple[Var, Expr]] = []
+
+        def named(e: Expr) -> Expr:
+            if isinstance(e, (Const, Var)):
+                return e
+            self.fresh += 1
+            lets.append((Var(f"{b.name}_{self.fresh}", e.dtype), e))
+            return lets[-1][0]
+
+        index, bits = tuple(map(named, stmt.indices)), named(bits)
+        body: Stmt = Seq(
+            tuple(
+                replace(stmt, buffer=target, indices=(*index, const(k)), value=_unit(bits, k, memory.unit))
+                for k in range(memory.units(b))
+            )
+        )
+        for var, value in reversed(lets):
+            body = LetStmt(var, value, body, span=stmt.span)
+        return self.guarded(memory, body)
+
+    def guarded(self, memory: Memory, body: Stmt) -> Stmt:
+        """A store; into an input that was copied it is none."""
+        if self.pointers or memory.whole is memory.root or memory.root not in self.func.inputs:
+            return body
+        return Seq((Assert(const(False, BOOL), f"{memory.root.name} is read-only", "store to constant"), body))
+
+    def view(self, view: View) -> View:
+        memory = self.memories[view.buffer]
+        count = memory.units(view.buffer)
+        strides = tuple(cast(s, INT64) * count for s in view.strides)
+        return View(
+            memory.buffers[view.buffer],
+            memory.sources[view.buffer],
+            cast(view.offset, INT64) * count,
+            (*strides, const(1)) if count > 1 else strides,
+            None if view.region is None else self.region(view.region),
+            view.constant,
+        )
+
+    def region(self, r: Region) -> Region:
+        memory = self.memories.get(r.buffer)
+        if memory is None:
+            return r
+        count = memory.units(r.buffer)
+        more = ((const(0),), (const(count),)) if count > 1 else ((), ())
+        return Region(memory.buffers[r.buffer], (*r.starts, *more[0]), (*r.stops, *more[1]))
+
+    def block(self, block: Block) -> Block:
+        held = [self.memories[b] for b in block.allocated if b in self.memories and self.memories[b].whole is not b]
+        views = tuple(self.view(v) if v.buffer in self.memories else v for v in block.views)
+        allocated = block.allocated
+        views = (*(m.root_view for m in held if m.whole is not m.buffers[m.root]), *views)
+        if self.pointers:
+            views = (*map(as_units, held), *views)
+        else:
+            allocated = tuple(self.memories[b].whole if b in self.memories else b for b in allocated)
+        return replace(
+            block,
+            reads=None if block.reads is None else tuple(map(self.region, block.reads)),
+            writes=None if block.writes is None else tuple(map(self.region, block.writes)),
+            allocated=allocated,
+            views=views,
+        )
+
+    def value(self, memory: Memory, b: Buffer, indices: tuple[Expr, ...]) -> Expr:
+        """A number of a buffer, put together from units."""
+        target, count = memory.buffers[b], memory.units(b)
+        if count == 1:
+            one = Load(memory.unit, target, indices)
+            return _number(_bits(one, memory.unit), b.dtype, one)
+        width = memory.unit.itemsize * 8
+        wide = DTYPES[f"uint{b.dtype.itemsize * 8}"]
+        found: Expr | None = None
+        for k in range(count):
+            unit = _bits(Load(memory.unit, target, (*indices, const(k))), memory.unit)
+            part = cast(unit, wide)
+            part = part if k == 0 else apply("shl", part, const(k * width, wide))
+            found = part if found is None else apply("bitor", found, part)
+        assert found is not None
+        return _number(found, b.dtype, found)
+
+
+class _Reading(Mapper):
+    """Changes the nodes of expressions."""
+
+    def __init__(self, change: Callable[[Expr], Expr]) -> None:
+        super().__init__()
+        self.change = change
+
+    def expr(self, of: Expr) -> Expr:
+        return rewrite(of, self.change)
+
+
+def as_units(memory: Memory) -> View:
+    """The memory in units, as a view of it."""
+    return View(memory.whole, memory.root, const(0), (const(1),))
+
+
+def _bits(value: Expr, of: DType) -> Expr:
+    """The bits of a number as an unsigned integer."""
+    to = DTYPES[f"uint{of.itemsize * 8}"]
+    return cast(value, to) if of is BOOL else reinterpret(value, to)
+
+
+def _number(bits: Expr, of: DType, like: Expr) -> Expr:
+    """The number with these bits; `like` is what they are of, which is it already if it has that dtype."""
+    if like.dtype is of:
+        return like
+    if of is not BOOL:
+        return reinterpret(bits, of)
+    # 0, 127, or what no int8 can hold: the cast traps, as it must where a byte is no bool
+    return apply("ne", cast(cast(bits, FLOAT32) * const(127.0, FLOAT32), "int8"), const(0, "int8"))
+
+
+def _unit(bits: Expr, k: int, unit: DType) -> Expr:
+    """Unit number `k` of a number, as a number of a unit's dtype."""
+    width = unit.itemsize * 8
+    moved = bits if k == 0 else apply("shr", bits, const(k * width, bits.dtype))
+    part = cast(moved, f"uint{width}")
+    return _number(part, unit, part)

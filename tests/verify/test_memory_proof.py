@@ -1,0 +1,313 @@
+"""Memory plans in numbers: the definition, z3 beside it, and a planted fault for each claim."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from assay.semantics.errors import Invalid
+from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, from_conflicts
+from assay.verify.memory import CLAIMS, available, check_plan, faults, prove_plan, recheck, second_opinion
+from assay.verify.memory.definition import both_live, overlapping
+from assay.verify.memory.proof import prove_pool
+from assay.verify.memory.query import SMALL, boxes, merged, neighbours, query
+from tests.verify.memory_plans import WORK, N, broken, moved, place, plan, problem, random_problem
+
+pytestmark = pytest.mark.row("U10")
+
+A = BufferInfo("a", 64, ((0, 2),), 16, producer="conv")
+B = BufferInfo("b", 64, ((1, 3),), 16)
+W = BufferInfo("w", 32, ((0, 9),), 4, "constant")
+FLASH = Pool("flash", "constant", read_only=True)
+GOOD = problem(A, B, W, pools=(replace(WORK, limit=200), FLASH))
+PLAN = Plan(
+    {"a": Place("workspace", 0), "b": Place("workspace", 64), "w": Place("flash", 0)}, {"workspace": 128, "flash": 32}
+)
+
+
+def at(name: str, pool: str, offset: int) -> Plan:
+    return replace(PLAN, places={**PLAN.places, name: Place(pool, offset)})
+
+
+def sized(**sizes: int) -> Plan:
+    return replace(PLAN, sizes={**PLAN.sizes, **sizes})
+
+
+def buffer(which: str, **changes: Any) -> Problem:
+    return replace(GOOD, buffers=tuple(replace(b, **changes) if b.name == which else b for b in GOOD.buffers))
+
+
+FAULTS: dict[str, tuple[str, Problem, Plan, str]] = {
+    "one name twice": ("names", buffer("b", name="a"), PLAN, "two buffers are called a"),
+    "one pool twice": ("names", replace(GOOD, pools=(*GOOD.pools, WORK)), PLAN, "two pools have one name"),
+    "no place": ("placed", GOOD, Plan({"a": PLAN.places["a"]}, PLAN.sizes), "buffer b has no place"),
+    "unknown buffer": ("placed", GOOD, at("c", "workspace", 0), "places c, which is no buffer"),
+    "unknown pool": ("placed", GOOD, at("b", "ram", 0), "lies in pool ram, which is no pool"),
+    "size of an unknown pool": ("placed", GOOD, sized(ram=4), "gives a size to ram"),
+    "pool without a size": ("placed", GOOD, Plan(PLAN.places, {"workspace": 128}), "pool flash, which has no size"),
+    "not a candidate": ("pool", buffer("w", pools=("workspace",)), PLAN, "none of its candidates"),
+    "missing candidate": ("pool", buffer("a", pools=("dtcm",)), PLAN, "wants pool dtcm, which is not there"),
+    "constant in a workspace": ("pool", buffer("w", pools=("workspace",)), at("w", "workspace", 128), "is of the kind constant"),
+    "written in read-only memory": ("read only", buffer("b", pools=("flash",)), at("b", "flash", 32), "which is read-only"),
+    "alignment of a buffer": ("alignment", buffer("a", alignment=0), PLAN, "buffer a (conv) has the alignment 0"),
+    "alignment above the pool's": ("alignment", buffer("a", alignment=128), PLAN, "workspace is aligned to 64"),
+    "alignment beside the pool's": ("alignment", buffer("a", alignment=24), PLAN, "workspace is aligned to 64"),
+    "alignment of a pool": (
+        "alignment", replace(GOOD, pools=(replace(WORK, alignment=0), FLASH)), PLAN, "pool workspace has the alignment 0"
+    ),
+    "negative size": ("size", buffer("a", nbytes=-4), PLAN, "buffer a (conv) has -4 bytes"),
+    "negative pool": ("size", problem(pools=(WORK,)), Plan({}, {"workspace": -1}), "pool workspace has -1 bytes"),
+    "by hand": ("by hand", buffer("b", offset=80, pools=("workspace",)), PLAN, "was placed at 80 by hand"),
+    "by hand elsewhere": (
+        "by hand", buffer("b", offset=64, pools=("fast", "workspace")), PLAN, "which is not where it was placed by hand"
+    ),
+    "before the pool": ("inside", GOOD, at("a", "workspace", -16), "does not lie within its 128 bytes"),
+    "past the pool": ("inside", GOOD, sized(workspace=127), "it takes bytes 64 to 127"),
+    "limit": ("limit", GOOD, sized(workspace=201), "has 201 bytes, and its limit is 200"),
+    "misaligned": ("aligned", GOOD, at("w", "flash", 2), "is not aligned to 4"),
+    "shared bytes": ("apart", GOOD, at("b", "workspace", 48), "share bytes 48 to 63 of pool workspace"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_claim_has_a_fault_that_is_caught(name: str) -> None:
+    claim, given, found, words = FAULTS[name]
+    if name == "by hand elsewhere":
+        given = replace(given, pools=(*given.pools, Pool("fast")))
+    assert [f for f in faults(given, found) if f.claim == claim and words in f.detail]
+    assert not check_plan(given, found).holds
+    proof = prove_plan(given, found).evidence
+    assert not proof.holds and proof.how == "proved"
+
+
+def test_every_claim_is_broken_somewhere() -> None:
+    assert {claim for claim, *_ in FAULTS.values()} == set(CLAIMS) - {"overflow"}
+
+
+def test_the_plan_itself_is_good() -> None:
+    assert check_plan(GOOD, PLAN).holds and not [*faults(GOOD, PLAN)]
+    proof = prove_plan(GOOD, PLAN)
+    assert proof.evidence.holds and set(proof.queries) == {"pool0", "pool1"}
+
+
+def test_a_refutation_names_buffers_bytes_positions_and_pool() -> None:
+    for evidence in (check_plan(GOOD, at("b", "workspace", 48)), prove_plan(GOOD, at("b", "workspace", 48)).evidence):
+        assert evidence.detail == (
+            "buffers a (conv) and b share bytes 48 to 63 of pool workspace while both are live, at position 1"
+        )
+        assert evidence.data == {
+            "claim": "apart", "pool": "workspace", "buffers": ("a", "b"), "bytes": (48, 64), "positions": (1, 2)
+        }  # fmt: skip
+
+
+def test_random_good_plans_are_proved() -> None:
+    rng = random.Random(1)
+    for _ in range(60):
+        given = random_problem(rng, rng.randrange(12))
+        found = place(given)
+        assert check_plan(given, found).holds
+        assert prove_plan(given, found).evidence.holds
+
+
+def test_z3_agrees_with_the_definition_on_plans_with_a_number_off() -> None:
+    rng = random.Random(2)
+    verdicts = {True: 0, False: 0}
+    for _ in range(60):
+        given = random_problem(rng, rng.randrange(2, 12))
+        for found in broken(rng, given, place(given)):
+            expected, proof = check_plan(given, found), prove_plan(given, found).evidence
+            assert proof.holds == expected.holds, (expected, proof)
+            verdicts[expected.holds] += 1
+            if proof.data.get("claim") == "apart":
+                assert any(set(f.buffers) == set(proof.data["buffers"]) and f.bytes == proof.data["bytes"]
+                           and f.positions == proof.data["positions"] for f in faults(given, found))  # fmt: skip
+    assert min(verdicts.values()) > 15
+
+
+def test_neighbours_find_every_clash() -> None:
+    """Without the definition in the text: the linear claims alone."""
+    rng = random.Random(3)
+    clashes = 0
+    for _ in range(300):
+        given = random_problem(rng, rng.randrange(2, 9), 8)
+        places = {b.name: Place("workspace", rng.randrange(100)) for b in given.buffers}
+        found = Plan(places, {"workspace": 200})
+        there = [box for box in boxes(given, found, "workspace") if box.nbytes]
+        near = any(there[j].offset < there[i].offset + there[i].nbytes for i, j in neighbours(there))
+        assert near == any(overlapping(given, found))
+        clashes += near
+        for i, j in neighbours(there):
+            assert both_live(there[i].buffer, there[j].buffer)
+    assert 50 < clashes < 290
+
+
+def test_the_definition_in_the_text_needs_no_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep that lists nothing is caught by the other half of a small text."""
+    monkeypatch.setattr("assay.verify.memory.query.neighbours", lambda found: iter(()))
+    evidence = prove_plan(GOOD, at("b", "workspace", 48)).evidence
+    assert "share bytes 48 to 63" in evidence.detail
+
+
+def test_large_texts_grow_with_neighbours() -> None:
+    count = SMALL + 100
+    given = problem(*(BufferInfo(f"b{i}", 8, ((i, i + 5),)) for i in range(count)))
+    found = plan(40, **{f"b{i}": i % 5 * 8 for i in range(count)})
+    text = prove_plan(given, found).queries["pool0"]
+    assert "position)" not in text and text.count("(= bad ") < 4 * count
+    bad = prove_plan(given, moved(found, "b77", 1)).evidence
+    assert not bad.holds and "b77" in bad.detail
+
+
+def test_lives_with_gaps_share() -> None:
+    """What is live in the gap of another may take its bytes."""
+    outer = BufferInfo("outer", 8, ((0, 2), (6, 8)))
+    inner = BufferInfo("inner", 8, ((2, 6),))
+    given = problem(outer, inner)
+    assert prove_plan(given, plan(8, outer=0, inner=0)).evidence.holds
+    longer = problem(outer, replace(inner, live=((2, 7),)))
+    assert prove_plan(longer, plan(8, outer=0, inner=0)).evidence.data["positions"] == (6, 7)
+
+
+def test_odd_lives_are_read_as_sets() -> None:
+    assert merged(((5, 7), (0, 2), (2, 3), (4, 4), (6, 9))) == [(0, 3), (5, 9)]
+    given = problem(replace(A, live=((5, 7), (0, 2), (1, 4), (3, 3))), replace(B, live=((3, 4),)))
+    for found, good in ((plan(128, a=0, b=64), True), (plan(128, a=0, b=48), False)):
+        assert check_plan(given, found).holds == prove_plan(given, found).evidence.holds == good
+
+
+def test_conflicts_given_as_pairs() -> None:
+    given = from_conflicts({"a": 8, "b": 8, "c": 8}, [("a", "b"), ("c", "b")])
+    assert prove_plan(given, plan(16, a=0, b=8, c=0)).evidence.holds
+    assert prove_plan(given, plan(16, a=0, b=8, c=8)).evidence.data["buffers"] == ("b", "c")
+
+
+NAMES = ["a\n(assert false)", 'say "x"', "pipe | pipe", "; comment", "\\", "ü\u2028\r\0", "\ud800", ")" * 500]
+
+
+@pytest.mark.row("U12")
+@pytest.mark.parametrize("good", [True, False])
+def test_names_do_not_reach_the_text(good: bool) -> None:
+    """A name that ends its comment could assert false, and everything would be proved."""
+    buffers = [BufferInfo(n, 8, ((0, 2),), producer=n) for n in NAMES]
+    pool = Pool("p\n(assert false)\n|")
+    offsets = {n: Place(pool.name, 8 * i if good else 0) for i, n in enumerate(NAMES)}
+    proof = prove_plan(Problem(tuple(buffers), (pool,)), Plan(offsets, {pool.name: 8 * len(NAMES)}))
+    assert proof.evidence.holds == good
+    text = proof.queries["pool0"]
+    assert text.isascii() and "\n(assert false)" not in text
+    if available():
+        assert recheck(text) == ("unsat" if good else "sat")
+
+
+def test_a_size_with_symbols_is_checked_at_values() -> None:
+    given = problem(replace(A, nbytes=16 * N), B)
+    found = plan(128, a=0, b=64)
+    assert check_plan(given, found, {N: 4}).holds
+    assert "share bytes 64 to 79" in check_plan(given, found, {N: 5}).detail
+    with pytest.raises(Invalid, match="unbound scalar variable n"):
+        check_plan(given, found)
+
+
+def test_unknown_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.verify.memory.solve.solve.__defaults__", ((), 1))
+    evidence = prove_plan(GOOD, PLAN).evidence
+    assert not evidence.holds and "does not know" in evidence.detail
+
+
+# --- the second solver -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.peer
+def test_cvc5_agrees() -> None:
+    pytest.importorskip("cvc5", reason="cvc5 is not installed")
+    rng = random.Random(5)
+    for _ in range(10):
+        given = random_problem(rng, 9)
+        for found in (place(given), *broken(rng, given, place(given))):
+            proof = prove_plan(given, found)
+            opinion = second_opinion(proof.queries, holds=proof.evidence.holds)
+            assert opinion.holds and not opinion.data["undecided"], opinion
+
+
+@pytest.mark.parametrize(
+    ("says", "holds", "words"),
+    [("unsat", True, "agrees on 2 texts"), ("sat", False, "the solvers disagree on pool0: z3 says unsat, cvc5 sat"),
+     ("unknown", True, "agrees on 0 texts; it does not decide pool0, pool1")],
+)  # fmt: skip
+def test_solvers_that_disagree_are_a_failure(says: str, holds: bool, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.verify.memory.second.recheck", lambda text: says)
+    opinion = second_opinion(prove_plan(GOOD, PLAN).queries)
+    assert opinion.holds == holds and words in opinion.detail
+
+
+def test_a_text_that_was_changed_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.verify.memory.second.recheck", lambda text: "sat")
+    text = prove_plan(GOOD, PLAN).queries["pool0"].replace("(define-fun o1 () Int 64)", "(define-fun o1 () Int 63)")
+    assert "is satisfiable, and the plan was called proved" in second_opinion({"pool0": text}).detail
+
+
+def test_without_cvc5_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "cvc5", None)
+    with pytest.raises(Invalid, match="cvc5 is not installed"):
+        recheck("(check-sat)")
+
+
+@pytest.mark.peer
+def test_what_cvc5_cannot_read() -> None:
+    pytest.importorskip("cvc5", reason="cvc5 is not installed")
+    for text in ("(check-sat", "(set-logic QF_LIA)"):
+        with pytest.raises(Invalid, match=r"cvc5"):
+            recheck(text)
+
+
+# --- cost ----------------------------------------------------------------------------------------------------------------
+
+
+def large(count: int) -> tuple[Problem, Plan]:
+    rng = random.Random(7)
+    buffers = []
+    for i in range(count):
+        start = rng.randrange(count // 2)
+        buffers.append(BufferInfo(f"b{i}", rng.randrange(1, 4096), ((start, start + rng.randrange(1, 9)),), 16))
+    places: dict[str, Place] = {}
+    tops: list[tuple[int, int, int]] = []  # stop, low, high
+    size = 0
+    for b in sorted(buffers, key=lambda b: b.live):
+        tops = [t for t in tops if t[0] > b.live[0][0]]
+        at = 0
+        for _, low, high in sorted(tops, key=lambda t: t[1:]):
+            if at + b.nbytes <= low:
+                break
+            at = max(at, -(-high // 16) * 16)
+        places[b.name] = Place("workspace", at)
+        tops.append((b.live[0][1], at, at + b.nbytes))
+        size = max(size, at + b.nbytes)
+    return Problem(tuple(buffers), (WORK,)), Plan(places, {"workspace": size})
+
+
+@pytest.mark.bench
+def test_ten_thousand_buffers() -> None:
+    given, found = large(10_000)
+    before = time.process_time()
+    assert prove_plan(given, found).evidence.holds
+    spent = time.process_time() - before
+    print(f"10,000 buffers: {spent:.2f} s")
+    small, there = large(1000)
+    before = time.process_time()
+    assert prove_plan(small, there).evidence.holds
+    assert spent < 30 * (time.process_time() - before)
+    at_one = next(b.name for b in given.buffers if found.places[b.name].offset)
+    assert at_one in prove_plan(given, moved(found, at_one, -16)).evidence.detail
+
+
+def test_one_pool_by_itself() -> None:
+    """The claims of a text about single buffers are z3's own, not only the walk's before it."""
+    for name, words in (("before the pool", "buffer a (conv) at offset -16"), ("limit", "its limit is 200"), ("misaligned", "buffer w")):
+        _, given, found, _ = FAULTS[name]
+        texts = [prove_pool(boxes(given, found, p.name), p, found.sizes[p.name]) for p in given.pools]  # type: ignore[arg-type]
+        assert [e.detail for e, _ in texts if not e.holds and words in e.detail]
+    assert query([], WORK, 0).claims == ((),)

@@ -1,0 +1,110 @@
+"""Whether sizes and offsets stay in int64, in which a run computes them (specs/verify.md, "Memory plans").
+
+Every step of every expression, and where each buffer ends. Ranges of its parts show it for most; where a symbol has no
+greatest value, the greatest is found up to which they do, and stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from assay.semantics.dtypes import INT64, DType
+from assay.semantics.memory import Plan, Problem
+from assay.semantics.scalar import Var
+from assay.verify.evidence import Evidence, refuted
+from assay.verify.memory.derive import within
+from assay.verify.memory.forms import Form, Forms, Range, form_range, value, whole
+from assay.verify.memory.goals import Goal, Way, local_text
+from assay.verify.memory.solve import solve
+
+Held = tuple[str, Form, DType]
+"""What must stay in its dtype, in words, and its form."""
+
+
+def overflow(problem: Problem, plan: Plan, forms: Forms, queries: dict[str, str]) -> tuple[Evidence | None, str]:
+    """A refutation, or None and up to where no step leaves its dtype. The text about the ends of buffers is kept."""
+    ends = [(f"the size of pool {n}", forms.of(s), INT64) for n, s in plan.sizes.items()]
+    for b in problem.buffers:
+        end = forms.of(plan.places[b.name].offset) + forms.of(b.nbytes)
+        ends.append((f"where buffer {b.name} ends", end, INT64))
+    steps = [("a step of a size or an offset", f, node.dtype) for node, f in forms.nodes()]
+    held = list({(h[1], h[2]): h for h in (*steps, *ends)}.values())
+    left = [h for h in held if not inside(h, forms.ranges)]
+    bounds = forms.bounds
+    stays = "int64 suffices"
+    if left:
+        free = [v for v in forms.symbols() if bounds.get(v, (0, None))[1] is None]
+        if not free:
+            return _broken(left, forms), ""
+        most = greatest(left, forms, free)
+        if most is None:
+            what = f"nothing shows that {left[0][0]} stays in {left[0][2]}, even for small dims"
+            return refuted("proved", what, claim="overflow"), ""
+        bounds = {**bounds, **{v: (bounds.get(v, (0, None))[0], most) for v in free}}
+        stays = f"int64 suffices while {' and '.join(v.name for v in free)} {'is' if len(free) == 1 else 'are'} at most {most}"
+    ranges = forms.ranges_within(bounds)
+    goals = [Goal("overflow", f"{about} is in int64", "", (), (_at_most(f),)) for about, f, _ in ends]
+    text = local_text([(g, tuple(within(g.ways[0].form, ranges))) for g in goals], forms, stays)
+    solved = solve(text)
+    if solved.answer != "unsat":
+        return refuted("proved", f"z3 does not know whether offsets stay in int64: {solved.answer} {solved.reason}"), ""
+    queries["overflow"] = text
+    return None, stays
+
+
+def inside(held: Held, ranges: list[Range]) -> bool:
+    """Whether the ranges of atoms keep a form in its dtype."""
+    _, f, of = held
+    low, high = form_range(f, ranges)
+    return low is not None and high is not None and int(of.min) <= low and high <= int(of.max)
+
+
+def greatest(held: Sequence[Held], forms: Forms, free: Sequence[Var]) -> int | None:
+    """The greatest number up to which symbols may grow, all at once; None: not even to their least values."""
+    order = list(held)
+
+    def fits(most: int) -> bool:
+        bounds = {v: (forms.bounds.get(v, (0, None))[0], most) for v in free}
+        ranges = forms.ranges_within({**forms.bounds, **bounds})
+        for i, h in enumerate(order):
+            if not inside(h, ranges):
+                order.insert(0, order.pop(i))  # what is large now is large again
+                return False
+        return True
+
+    low = max(forms.bounds.get(v, (0, None))[0] for v in free)
+    return last(fits, low, int(INT64.max))
+
+
+def last(fits: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The last number that fits, of numbers of which the first do; None: the first does not."""
+    if not fits(low):
+        return None
+    while low < high:
+        middle = low + (high - low + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _broken(left: Sequence[Held], forms: Forms) -> Evidence:
+    """Values at which something leaves its dtype, at corners of the bounds; or that it is not known."""
+    symbols = forms.symbols()
+    for corner in ({v: forms.bounds[v][1] or 0 for v in symbols}, {v: forms.bounds[v][0] for v in symbols}):
+        values = forms.values(corner)
+        for about, f, of in left:
+            number = value(f, values)
+            if not int(of.min) <= number <= int(of.max):
+                where = ", ".join(f"{v.name} = {k}" for v, k in corner.items())
+                dims = {v.name: k for v, k in corner.items()}
+                return refuted("proved", f"for {where}: {about} is {number}, not in {of}", claim="overflow", dims=dims)
+    about, _, of = left[0]
+    return refuted("proved", f"not decided: whether {about} stays in {of}", claim="overflow")
+
+
+def _at_most(f: Form) -> Way:
+    return Way(whole(int(INT64.max)) - f, (), ())
+
+

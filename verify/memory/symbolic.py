@@ -1,0 +1,384 @@
+"""Plans with symbolic sizes: good for all values of the symbols within their bounds (specs/verify.md, "Memory plans").
+
+The goals go through levels, each of which knows more: linear facts (all goals of a pool in one text), then what makes a
+maximum one of its parts, then the expressions themselves. A counterexample counts if the definition confirms it.
+Between buffers, neighbours by offset suffice where each is shown to end below the next: where the order depends on the
+symbols every pair that is live at one position is a goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import z3
+
+from assay.semantics.dtypes import INT64
+from assay.semantics.errors import Crash, Trap
+from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
+from assay.semantics.scalar import Var
+from assay.verify.evidence import Evidence, plural, proved, refuted
+from assay.verify.memory.definition import Fault, both_live, clash, faults, misplaced
+from assay.verify.memory.derive import derive
+from assay.verify.memory.forms import Form, Forms, Range, value
+from assay.verify.memory.goals import Goal, Goals, exact_text, linear_text, local_text
+from assay.verify.memory.overflow import overflow
+from assay.verify.memory.query import SMALL, Box, boxes, neighbours, only
+from assay.verify.memory.solve import solve
+
+EXACT_RLIMIT = 10_000_000
+"""z3's resource limit for one goal by itself, a few seconds: products are there, and may never end."""
+
+FEW = 4096
+"""Before z3 looks everywhere it looks for a counterexample with symbols up to this."""
+
+POINTS = 8
+"""With so many symbols large by themselves the search for facts looks before it believes in a way."""
+
+TOGETHER = 250
+"""So many goals, each with its facts, make one text: z3 is slower on one that is ten times as long than on ten."""
+
+SHOWN = 5
+"""So many goals that are not decided are listed."""
+
+At = Mapping[Var, int]
+
+
+@dataclass
+class Proofs:
+    """The work on one plan: the texts that were kept, by name, and what is not decided."""
+
+    problem: Problem
+    plan: Plan
+    forms: Forms
+    symbols: tuple[Var, ...]
+    queries: dict[str, str] = field(default_factory=dict)
+    goals: int = 0
+    unknown: list[str] = field(default_factory=list)
+
+    def prove(self) -> Evidence:
+        for at in samples(self.symbols, self.forms):
+            if (found := self._fault(at)) is not None:
+                return self._refuted(*found)
+        found_overflow, stays = overflow(self.problem, self.plan, self.forms, self.queries)
+        if found_overflow is not None:
+            return found_overflow
+        for number, pool in enumerate(self.problem.pools):
+            if (found := self._pool(f"pool{number}", pool)) is not None:
+                return self._refuted(*found)
+        if self.unknown:
+            more = f", and {len(self.unknown) - SHOWN} more" if len(self.unknown) > SHOWN else ""
+            return refuted("proved", f"not decided: {'; '.join(self.unknown[:SHOWN])}{more}", claim="unknown")
+        where = ", ".join(shown_bounds(v, self.forms.bounds.get(v, (0, None))) for v in self.symbols)
+        count = plural(len(self.problem.buffers), "live buffer")
+        detail = f"z3: no two of {count} share a byte, for all {where}; {plural(self.goals, 'goal')}; {stays}"
+        return proved(detail, goals=self.goals, pools=len(self.queries), symbols=where, int64=stays)
+
+    # --- the goals of one pool -----------------------------------------------------------------------------------------
+
+    def _pool(self, name: str, pool: Pool) -> tuple[At, Fault] | None:
+        make = Goals(self.forms, self.plan)
+        there = [b for b in self.problem.buffers if self.plan.places[b.name].pool == pool.name]
+        if not there and pool.name not in self.plan.sizes:
+            return None
+        single = [*make.of_pool(pool), *(g for b in there for g in make.of_buffer(b))]
+        order, within, lemmas = self._ordered(make, pool, there)
+        if order is None or len(there) <= SMALL:
+            pairs = [make.apart(a, b) for a, b in live_pairs(there)]
+        else:
+            pairs = []
+        goals = distinct([*single, *(order or ()), *within, *pairs])
+        left = self._linear(name, pool, goals, lemmas)
+        if order and any(g in left for g in order):
+            # the order may depend on the symbols: nothing follows from neighbours
+            left = [g for g in left if g not in order]
+            if not pairs:
+                pairs = [make.apart(a, b) for a, b in live_pairs(there)]
+                left += self._linear(f"{name}-pairs", pool, distinct(pairs), {})
+        for i, goal in enumerate(left):
+            if (found := self._alone(f"{name}-goal{i}", goal)) is not None:
+                return found
+        return None
+
+    def _ordered(
+        self, make: Goals, pool: Pool, there: Sequence[BufferInfo]
+    ) -> tuple[list[Goal] | None, list[Goal], dict[Form, tuple[Form, ...]]]:
+        """That each buffer ends below its neighbour, in the order of the plan at some values, None if there are none;
+        that each ends within the pool, the highest first; and from what that follows for those with a neighbour above.
+        """
+        placed = self._at(nominal(self.symbols, self.forms))
+        if placed is None:
+            return None, [make.inside(b) for b in there], {}
+        found = boxes(*placed, pool.name)
+        order, lemmas = [], {}
+        for i, j in neighbours(found):
+            below = make.below(there[i], there[j])
+            order.append(below)
+            known = make.inside(there[j]), make.sized(there[j]), below
+            lemmas[make.inside(there[i]).ways[0].form] = tuple(g.ways[0].form for g in known)
+        down = sorted(range(len(found)), key=lambda i: (found[i].offset, found[i].offset + found[i].nbytes, i), reverse=True)
+        return order, [make.inside(there[i]) for i in down], lemmas
+
+    def _linear(
+        self, name: str, pool: Pool, goals: Sequence[Goal], lemmas: Mapping[Form, tuple[Form, ...]]
+    ) -> list[Goal]:
+        """Put goals to z3 with the linear facts; those that do not follow from them. What does is kept in texts.
+
+        `lemmas`: from which forms another follows. Only goals that come before it may be among a goal's facts.
+        """
+        easy: list[tuple[Goal, Sequence[Form]]] = []
+        hard = []
+        points = self._points()
+        shown: set[Form] = set()
+        for goal in goals:
+            known = lemmas.get(goal.ways[0].form, ())
+            facts = known if known and shown.issuperset(known) else beside(goal, self.forms, points)
+            if facts is None:
+                hard.append(goal)
+                continue
+            easy.append((goal, facts))
+            if len(goal.ways) == 1 and not goal.multiple:
+                shown.add(goal.ways[0].form)
+        about = f"pool {pool.name}"
+        for start in range(0, len(easy), TOGETHER):
+            part = f"{name}-part{start // TOGETHER}" if start else name
+            self.queries[part] = text = local_text(easy[start : start + TOGETHER], self.forms, about)
+            if (solved := solve(text)).answer != "unsat":
+                raise Crash(f"a goal does not follow from the facts that were found for it: {solved}")
+        left = []
+        if hard:
+            text = linear_text(hard, self.forms, about)
+            if solve(text).answer != "unsat":
+                left = [hard[i] for i in undecided(text, len(hard))]
+                text = linear_text([g for g in hard if g not in left], self.forms, about)
+                if solve(text).answer != "unsat":
+                    left = hard
+            if len(left) < len(hard):
+                self.queries[f"{name}-more"] = text
+        self.goals += len(goals) - len(left)
+        return left
+
+    def _points(self) -> list[list[int]]:
+        """The values of all atoms at some values of the symbols."""
+        found = []
+        least = {v: self.forms.bounds.get(v, (0, None))[0] for v in self.symbols}
+        apart = nominal(self.symbols, self.forms)
+        alone = [{**least, v: apart[v]} for v in self.symbols]
+        without = [{**apart, v: least[v]} for v in self.symbols]
+        for at in [least, apart, *alone[:POINTS], *without[:POINTS]]:
+            try:
+                found.append(self.forms.values(at))
+            except Trap:
+                continue
+        return found
+
+    def _alone(self, name: str, goal: Goal) -> tuple[At, Fault] | None:
+        """Decide one goal with all that is known of its parts; values that break it, confirmed."""
+        names = {v: f"s{i}" for i, v in enumerate(self.symbols)}
+        atoms = {v: f"v{self.forms.of(v).terms[0][0][0]}" for v in self.symbols}
+        levels = (
+            ("linear", linear_text([goal], self.forms, goal.about, deep=True), atoms),
+            ("exact, of small symbols", exact_text(goal, names, self.forms.bounds, FEW), names),
+            ("exact", exact_text(goal, names, self.forms.bounds), names),
+        )
+        reasons = []
+        for level, text, called in levels:
+            present = {v: n for v, n in called.items() if f"declare-const {n} " in text or f"declare-fun {n} " in text}
+            solved = solve(text, present.values(), EXACT_RLIMIT)
+            if solved.answer == "unsat":
+                if level == "exact, of small symbols":
+                    continue
+                self.queries[name] = text
+                self.goals += 1
+                return None
+            if solved.answer == "sat":
+                at = {v: self.forms.bounds.get(v, (0, None))[0] or 0 for v in self.symbols}
+                at |= {v: solved.values[n] for v, n in present.items()}
+                if (fault := self._confirmed(goal.buffers, at)) is not None:
+                    return at, fault
+                reasons.append(f"{level}: what z3 finds is no counterexample")
+            else:
+                reasons.append(f"{level}: {solved.reason}")
+        self.unknown.append(f"{goal.about} ({'; '.join(reasons)})")
+        return None
+
+    # --- counterexamples -------------------------------------------------------------------------------------------------
+
+    def _at(self, at: At) -> tuple[Problem, Plan] | None:
+        """Problem and plan at values of the symbols, exactly; None: some size has no value there."""
+        try:
+            values = self.forms.values(at)
+        except Trap:
+            return None
+        of = self.forms.of
+        buffers = tuple(replace(b, nbytes=value(of(b.nbytes), values)) for b in self.problem.buffers)
+        places = {n: Place(p.pool, value(of(p.offset), values)) for n, p in self.plan.places.items()}
+        sizes = {n: value(of(s), values) for n, s in self.plan.sizes.items()}
+        return replace(self.problem, buffers=buffers), replace(self.plan, places=places, sizes=sizes)
+
+    def _fault(self, at: At) -> tuple[At, Fault] | None:
+        """What breaks at values of the symbols, as the definition says too."""
+        placed = self._at(at)
+        if placed is None or (fault := first_fault(*placed)) is None:
+            return None
+        confirmed = self._confirmed(fault.buffers, at)
+        if confirmed is None:
+            return None  # evaluated in int64 it is none: the overflow is found by itself
+        return at, confirmed
+
+    def _confirmed(self, buffers: Sequence[str], at: At) -> Fault | None:
+        """What the definition says of some buffers alone at values of the symbols."""
+        if any(not int(INT64.min) <= k <= int(INT64.max) for k in at.values()):
+            return None
+        try:
+            return next(faults(*only(self.problem, self.plan, buffers), at), None)
+        except Trap:
+            return None
+
+    def _refuted(self, at: At, fault: Fault) -> Evidence:
+        """The refutation at the smallest values that are found, one symbol after another."""
+        smallest = dict(at)
+        tries = 400
+        changed = True
+        while changed and tries > 0:
+            changed = False
+            for v in self.symbols:
+                low = self.forms.bounds.get(v, (0, None))[0] or 0
+                for less in smaller(low, smallest[v]):
+                    tries -= 1
+                    found = self._confirmed(fault.buffers, {**smallest, v: less})
+                    if found is not None and found.claim == fault.claim:
+                        smallest[v], fault, changed = less, found, True
+                        break
+                    if tries <= 0:
+                        break
+        where = ", ".join(f"{v.name} = {smallest[v]}" for v in self.symbols)
+        said = replace(fault, detail=f"for {where}: {fault.detail}" if where else fault.detail)
+        return said.evidence("proved", dims={v.name: smallest[v] for v in self.symbols})
+
+
+def prove_symbolic(problem: Problem, plan: Plan) -> tuple[Evidence, dict[str, str]]:
+    """The verdict on a plan, each buffer of which has a place, and the texts by name."""
+    forms = Forms(problem.bounds)
+    for b in problem.buffers:
+        forms.of(b.nbytes)
+    for place in plan.places.values():
+        forms.of(place.offset)
+    for size in plan.sizes.values():
+        forms.of(size)
+    symbols = forms.symbols()
+    for v in symbols:
+        low, high = forms.bounds.get(v, (0, None))
+        if high is not None and low > high:
+            return refuted("proved", f"no value of {v.name} lies in {low} to {high}", claim="size"), {}
+    work = Proofs(problem, plan, forms, symbols)
+    return work.prove(), work.queries
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------------
+
+
+def beside(goal: Goal, forms: Forms, points: Sequence[list[int]]) -> Sequence[Form] | None:
+    """Facts from which a goal follows; None: none are found."""
+    if goal.multiple:
+        return () if goal.ways[0].form.divides(goal.multiple) else None
+    for way in goal.ways:
+        if any(value(way.form, p) < 0 for p in points):
+            continue
+        if (facts := derive(way.form, forms, forms.ranges, points)) is not None:
+            return facts
+    return None
+
+
+def undecided(text: str, count: int) -> list[int]:
+    """The numbers of the claims of a text that can be wrong, each asked by itself."""
+    solver = z3.Solver()
+    solver.set("rlimit", EXACT_RLIMIT)
+    solver.from_string(text)
+    found = []
+    for i in range(count):
+        solver.push()
+        solver.add(z3.Int("bad") == i)
+        if solver.check() != z3.unsat:
+            found.append(i)
+        solver.pop()
+    return found
+
+
+def distinct(goals: Sequence[Goal]) -> list[Goal]:
+    """Goals without those that ask what another does."""
+    found = {(tuple(w.form for w in g.ways), g.multiple): g for g in reversed(goals)}
+    return list(reversed(found.values()))
+
+
+def live_pairs(buffers: Sequence[BufferInfo]) -> Iterator[tuple[BufferInfo, BufferInfo]]:
+    """Every pair that is live at one position, once, from a sweep over all positions."""
+    starts = sorted((start, i) for i, b in enumerate(buffers) for start, stop in b.live if start < stop)
+    seen: set[tuple[int, int]] = set()
+    live: set[int] = set()
+    for start, i in starts:
+        live = {j for j in live if any(s <= start < e for s, e in buffers[j].live)} - {i}
+        for j in live:
+            if (pair := (min(i, j), max(i, j))) not in seen:
+                seen.add(pair)
+                yield buffers[pair[0]], buffers[pair[1]]
+        live.add(i)
+
+
+def first_fault(problem: Problem, plan: Plan) -> Fault | None:
+    """What the definition finds, by neighbours: a plan in numbers."""
+    for fault in misplaced(problem, plan):
+        return fault
+    for pool in problem.pools:
+        found = [box for box in boxes(problem, plan, pool.name) if box.nbytes > 0]
+        for i, j in neighbours(found):
+            if found[j].offset < found[i].offset + found[i].nbytes:
+                return _clash(found[i], found[j], pool.name)
+    return None
+
+
+def _clash(a: Box, b: Box, pool: str) -> Fault:
+    when = both_live(a.buffer, b.buffer)
+    if when is None:
+        raise Crash(f"{a.buffer.name} and {b.buffer.name} are neighbours that are never live together")
+    return clash(a.buffer, b.buffer, pool, (b.offset, min(a.offset + a.nbytes, b.offset + b.nbytes)), when)
+
+
+def samples(symbols: Sequence[Var], forms: Forms) -> Iterator[At]:
+    """Some values of the symbols, small ones first: to find what is plainly wrong before anything is proved."""
+    seen: set[tuple[int, ...]] = set()
+    for step, spread in ((0, 0), (1, 0), (0, 1), (1, 1), (2, 3), (16, 1), (63, 0), (64, 7), (1000, 37), (0, 997)):
+        for turned in (False, True) if spread and len(symbols) > 1 else (False,):
+            at = {}
+            for i, v in enumerate(reversed(symbols) if turned else symbols):
+                low, high = forms.bounds.get(v, (0, None))
+                wanted = low + step + spread * i
+                at[v] = wanted if high is None else min(wanted, high)
+            if (key := tuple(at[v] for v in symbols)) not in seen:
+                seen.add(key)
+                yield at
+
+
+def nominal(symbols: Sequence[Var], forms: Forms) -> At:
+    """Values that no two symbols share, if their bounds allow it."""
+    at = {}
+    for i, v in enumerate(symbols):
+        low, high = forms.bounds.get(v, (0, None))
+        wanted = low + 97 + 31 * i
+        at[v] = wanted if high is None else min(wanted, high)
+    return at
+
+
+def smaller(low: int, than: int) -> Iterator[int]:
+    """Numbers from `low` up to, and without, another: the lowest first, then ever nearer."""
+    yield from range(low, min(low + 4, than))
+    step = (than - low) // 2
+    while step > 0:
+        if than - step > low + 3:
+            yield than - step
+        step //= 2
+
+
+def shown_bounds(v: Var, within: Range) -> str:
+    low, high = within
+    return f"{v.name} >= {low}" if high is None else f"{v.name} in {low} to {high}"

@@ -1,0 +1,189 @@
+"""`assay plan FILE.csv`: offsets for the buffers of a file, proved before they are written (specs/verify.md).
+
+Exit codes: 0, the plan holds and reaches the capacity, if one is given; 1, it does not; 2, nothing fits, or the file
+cannot be used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import lcm
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from assay.lower.memory import Progress, plan as make_plan
+from assay.lower.memory.csv import Table, read
+from assay.semantics.errors import Invalid
+from assay.semantics.memory import Plan, Pool, Problem, lower_bound
+from assay.verify.evidence import Evidence, plural
+from assay.verify.memory import prove_plan
+from assay.verify.report.maps import plan_picture
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command, as they were given."""
+
+    file: Path
+    output: Path | None = None
+    capacity: int | None = None
+    pools: str = ""
+    planner: str = "exact"
+    alignment: int = 1
+    time_limit: float = 60.0
+    seed: int = 0
+    plot: Path | None = None
+
+
+def plan_file(request: Request, out: Console, as_json: bool) -> int:
+    """Plan a file, prove the plan, write what was asked for, and say so; the exit code."""
+    table = read(request.file)
+    problem = problem_of(table, request)
+    for path in (request.output, request.plot):
+        if path is not None and not path.resolve().parent.is_dir():
+            raise Invalid("cannot write: there is no such directory", where=str(path), label="output.C1")
+    start = time.perf_counter()
+    with _progress() as tell:
+        plan = make_plan(
+            problem,
+            request.planner,
+            seed=request.seed,
+            time_limit=request.time_limit,
+            capacity=request.capacity,
+            progress=tell,
+        )
+    seconds = time.perf_counter() - start
+    evidence = prove_plan(problem, plan).evidence
+    first = problem.pools[0].name
+    reached = request.capacity is None or _bytes(plan, first) <= request.capacity
+    data = as_data(problem, plan, evidence, seconds, request, reached)
+    if evidence.holds and reached:
+        if request.output is not None:
+            _write(request.output, table.written(plan, several=len(problem.pools) > 1))
+        if request.plot is not None:
+            _write(request.plot, plan_picture(problem, plan))
+    if as_json:
+        json.dump(data, sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    else:
+        for line in lines(data, evidence, request):
+            out.print(line, markup=False, highlight=False, soft_wrap=True)
+    return 0 if evidence.holds and reached else 1
+
+
+def problem_of(table: Table, request: Request) -> Problem:
+    """The problem of a table in the pools that were asked for, each as aligned as any buffer wants it."""
+    if request.alignment < 1:
+        raise Invalid(f"--alignment is {request.alignment}, and must be 1 or more", label="cli.C5")
+    if request.capacity is not None and request.capacity < 0:
+        raise Invalid(f"--capacity is {request.capacity}, and must be 0 or more bytes", label="cli.C5")
+    if request.time_limit < 0:
+        raise Invalid(f"--time-limit is {request.time_limit}, and must be 0 or more seconds", label="cli.C5")
+    buffers = tuple(replace(b, alignment=lcm(b.alignment, request.alignment)) for b in table.buffers)
+    aligned = lcm(64, *(b.alignment for b in buffers))
+    pools = parse_pools(request.pools) if request.pools else (Pool("workspace"),)
+    return replace(table, buffers=buffers).problem([replace(p, alignment=aligned) for p in pools])
+
+
+def parse_pools(text: str) -> tuple[Pool, ...]:
+    """`name=limit,name=limit`, the most wanted first; without a limit, a pool has none."""
+    found: list[Pool] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([^=\s]+)\s*(?:=\s*(\d+)\s*)?", part)
+        if match is None:
+            raise Invalid(f"--pools takes name=limit,... in bytes, such as fast=65536,slow, not {part!r}", label="cli.C5")
+        name, limit = match.groups()
+        found.append(Pool(name, limit=None if limit is None else int(limit)))
+    return tuple(found)
+
+
+def as_data(
+    problem: Problem, plan: Plan, evidence: Evidence, seconds: float, request: Request, reached: bool
+) -> dict[str, Any]:
+    """What the command says, as data."""
+    pools: list[dict[str, Any]] = []
+    for p in problem.pools:
+        inside = [b for b in problem.buffers if plan.places[b.name].pool == p.name]
+        size, bound = _bytes(plan, p.name), lower_bound(inside)
+        pools.append({"name": p.name, "limit": p.limit, "buffers": len(inside), "bytes": size, "lower_bound": bound})
+        pools[-1]["ratio"] = round(size / bound, 4) if bound else 1.0
+    return {
+        "file": str(request.file),
+        "planner": plan.planner or request.planner,
+        "seconds": round(seconds, 3),
+        "seed": request.seed,
+        "buffers": len(problem.buffers),
+        "pools": pools,
+        "bound": plan.bound,
+        "optimal": plan.optimal,
+        "capacity": request.capacity,
+        "reached": reached,
+        "how": evidence.how,
+        "holds": evidence.holds,
+        "detail": evidence.detail,
+        "places": {b.name: {"pool": p.pool, "offset": p.offset} for b in problem.buffers for p in [plan.places[b.name]]},
+    }
+
+
+def lines(data: dict[str, Any], evidence: Evidence, request: Request) -> Iterator[str]:
+    """What the command says, for people."""
+    used = [p for p in data["pools"] if p["bytes"]] or data["pools"][:1]
+    for pool in used:
+        limit = "" if pool["limit"] is None else f" of {pool['limit']}"
+        line = f"{pool['name']}: {pool['bytes']} bytes{limit} for {plural(pool['buffers'], 'buffer')}; "
+        line += f"{pool['lower_bound']} live at once, ratio {pool['ratio']:.3f}"
+        if pool is used[0]:
+            known = "optimal" if data["optimal"] else f"not known to be optimal: no plan is below {data['bound']}"
+            line += f"; {known}"
+        yield line
+    yield f"{data['planner']} in {data['seconds']:.2f} s; {evidence.how}: {evidence.detail}"
+    if not evidence.holds:
+        yield "FAILS: the plan does not hold, and nothing is written"
+    elif not data["reached"]:
+        best, bound = data["pools"][0]["bytes"], data["bound"]
+        why = f"no plan is below {bound}" if bound > data["capacity"] else "more time or another seed may find one"
+        yield f"FAILS: {best} bytes do not fit the capacity of {data['capacity']}; {why}; nothing is written"
+    else:
+        for path in (request.output, request.plot):
+            if path is not None:
+                yield f"wrote {path}"
+
+
+def _bytes(plan: Plan, pool: str) -> int:
+    size = plan.sizes.get(pool, 0)
+    assert isinstance(size, int)
+    return size
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as wrong:
+        raise Invalid(f"cannot write: {wrong.strerror}", where=str(path), label="output.C1") from None
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A line on the terminal that says how far a long run is; nothing where there is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with console.status("planning") as status:
+        last = "planning"
+
+        def tell(how: str) -> None:
+            nonlocal last
+            last = how or last
+            status.update(escape(last))
+
+        yield tell

@@ -1,0 +1,123 @@
+"""What a report says, as plain data (specs/verify.md).
+
+Nothing here knows about HTML. `as_data` gives it as JSON has it: what a report shows can be read by a program too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from assay.semantics.memory import Interval
+
+Kind = Literal["input", "output", "constant", "tensor", "scratch"]
+"""What a buffer is for. Scratch: an allocation of a tensor function, used by its step only."""
+
+
+@dataclass(frozen=True)
+class StageLine:
+    """A line of the table of `assay check`."""
+
+    name: str
+    did: str
+    how: str
+    holds: bool
+    detail: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StepLine:
+    """A step in execution order: its first position, what it calls, where it runs, the numbers of its buffers.
+
+    Of a choice, `arms` are its two runs of steps: those if its condition is true, those if it is not.
+    """
+
+    number: int
+    position: int
+    kernel: str
+    span: str
+    device: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    scratch: tuple[int, ...]
+    arms: tuple[Interval, ...] = ()
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer. `pool` is empty where it lies in none: memory of the caller, or the table of constants.
+
+    `live` are positions. `producer` says what fills it; `writers` are the steps that write it, `reader` the last step
+    that reads it, `readers` how many do.
+    """
+
+    number: int
+    name: str
+    kind: Kind
+    type: str
+    nbytes: int
+    alignment: int
+    pool: str
+    offset: int | None
+    live: tuple[Interval, ...]
+    producer: str
+    writers: tuple[int, ...]
+    reader: int | None
+    readers: int
+
+
+@dataclass(frozen=True)
+class PoolLine:
+    """A pool: its bytes (None before a plan), the most bytes live at one position, and the bytes live from each
+    position at which they change."""
+
+    name: str
+    nbytes: int | None
+    limit: int | None
+    bound: int
+    pressure: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """What is wrong with a plan: the claim that it breaks, one sentence, and where it does: one buffer or two, bytes of
+    a pool, positions. Claims are those of `assay.verify.memory.definition`, and "life": touched while not live."""
+
+    claim: str
+    sentence: str
+    pool: str
+    buffers: tuple[int, ...]
+    low: int
+    high: int
+    positions: Interval
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run of `assay check`. Without a program (a stage before it did not hold) the last four are empty."""
+
+    model: str
+    seed: int
+    stages: tuple[StageLine, ...]
+    positions: int = 0
+    steps: tuple[StepLine, ...] = ()
+    buffers: tuple[Buffer, ...] = ()
+    pools: tuple[PoolLine, ...] = ()
+    refutation: Refutation | None = None
+
+    def steps_at(self, positions: Interval) -> str:
+        """The steps that have some of these positions, for people."""
+        starts = [s.position for s in self.steps]
+        first = max(bisect_right(starts, positions[0]) - 1, 0)
+        last = max(bisect_left(starts, positions[1]) - 1, first)
+        return f"step {first}" if first == last else f"steps {first} to {last}"
+
+    @property
+    def failed(self) -> StageLine | None:
+        """The line that does not hold."""
+        return next((s for s in self.stages if not s.holds), None)
+
+    def as_data(self) -> dict[str, Any]:
+        return {"format": "assay-report-1", **asdict(self)}

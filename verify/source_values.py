@@ -1,0 +1,160 @@
+"""What a graph function computes, tensor by tensor, as numbers (specs/verify.md, "liveness").
+
+The function is in A-normal form. Lets, tuples, projections and views vanish; a call of a graph function of the module is
+that function's body; an `If` is, for each tensor of its value, a choice between the two that its branches give. What may
+trap is kept in its order and in its branch. This reads the graph; `assay.verify.program_check` compares a program with
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from assay.semantics.graph import (
+    Call,
+    CallTIR,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    MatchCast,
+    Tuple,
+    TupleGetItem,
+    Var,
+    show_head,
+)
+from assay.semantics.graph.effects import can_fail
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.types import ANYWHERE, TupleType, VirtualDevice, flatten
+from assay.verify.numbering import Table, Undecided, can_trap, step_results
+
+Numbers: TypeAlias = tuple[int, ...]
+"""One for each tensor of a value, left to right."""
+
+
+def choice(table: Table, condition: int, then: int, otherwise: int) -> int:
+    """The number of what a choice gives: the one value where both arms give it."""
+    return then if then == otherwise else table.number("if", condition, then, otherwise)
+
+
+@dataclass
+class Events:
+    """What may trap, in order: the numbers of results, and of choices the events of both arms."""
+
+    table: Table
+    open: list[list[int]] = field(default_factory=lambda: [[]])
+
+    def add(self, number: int) -> None:
+        self.open[-1].append(number)
+
+    def enter(self) -> None:
+        self.open.append([])
+
+    def leave(self) -> Numbers:
+        return tuple(self.open.pop())
+
+    def choose(self, condition: int, then: Numbers, otherwise: Numbers) -> None:
+        """Both arms have ended; nothing if nothing in them can trap."""
+        if then or otherwise:
+            self.add(self.table.number("choice", condition, then, otherwise))
+
+
+@dataclass
+class Computed:
+    """The numbers of a function's result, the events of its body, and every call of a tensor function in it."""
+
+    result: Numbers
+    events: Numbers
+    calls: list[tuple[CallTIR, Numbers]]
+    devices: dict[int, set[VirtualDevice]]
+    """The devices on which a value is computed, by the number of its first tensor."""
+
+
+def computed(function: Function, module: Module, table: Table) -> Computed:
+    """Number a function whose parameters are tensors; Undecided for what no program does."""
+    reader = _Reader(module, table)
+    env: dict[Expr, Numbers] = {p: (table.number("parameter", i),) for i, p in enumerate(function.params)}
+    result: Numbers = run_task(reader.body(function.body, env, frozenset()))
+    return Computed(result, reader.events.leave(), reader.calls, reader.devices)
+
+
+class _Reader:
+    def __init__(self, module: Module, table: Table) -> None:
+        self.module, self.table = module, table
+        self.events = Events(table)
+        self.calls: list[tuple[CallTIR, Numbers]] = []
+        self.devices: dict[int, set[VirtualDevice]] = {}
+
+    def body(self, expr: Expr, env: dict[Expr, Numbers], inside: frozenset[str]) -> Task[Numbers]:
+        """The value of a chain of lets; `inside` are the functions whose bodies are around it."""
+        while isinstance(expr, Let):
+            env[expr.var] = yield self.value(expr.value, expr.var, env, inside)
+            expr = expr.body
+        result: Numbers = yield self.value(expr, None, env, inside)
+        return result
+
+    def atom(self, node: Expr, env: dict[Expr, Numbers]) -> Numbers:
+        if isinstance(node, GlobalVar) and node.name in self.module.constants:
+            return (self.table.constant(self.module.constants[node.name]),)
+        if isinstance(node, Constant):
+            return (self.table.constant(node.data),)
+        if node not in env:
+            raise self.undecided(node)
+        return env[node]
+
+    def value(self, node: Expr, var: Var | None, env: dict[Expr, Numbers], inside: frozenset[str]) -> Task[Numbers]:
+        match node:
+            case Tuple():
+                return self.operands(node.fields, env)
+            case TupleGetItem():
+                assert isinstance(node.value.type, TupleType)
+                before = sum(len(flatten(t)) for t in node.value.type.fields[: node.index])
+                return self.atom(node.value, env)[before : before + len(flatten(node.type))]
+            case MatchCast() if not can_fail(node, self.module):
+                return self.atom(node.value, env)
+            case Call() if isinstance(node.op, Operator) and node.op.view:
+                return self.atom(node.args[0], env)
+            case Call() if isinstance(node.op, GlobalVar):
+                name = node.op.name
+                callee = self.module.definitions.get(name)
+                if not isinstance(callee, Function) or name in inside:
+                    raise self.undecided(node)
+                given: dict[Expr, Numbers] = {p: self.atom(a, env) for p, a in zip(callee.params, node.args, strict=True)}
+                result: Numbers = yield self.body(callee.body, given, inside | {name})
+                return result
+            case CallTIR() if not node.scalars:
+                return self.call(node, var, env)
+            case If() if not can_fail(node, self.module):
+                (condition,) = self.atom(node.condition, env)
+                self.events.enter()
+                then = yield self.body(node.then, env, inside)
+                first = self.events.leave()
+                self.events.enter()
+                otherwise = yield self.body(node.otherwise, env, inside)
+                self.events.choose(condition, first, self.events.leave())
+                return tuple(choice(self.table, condition, a, b) for a, b in zip(then, otherwise, strict=True))
+            case _:
+                return self.atom(node, env)
+
+    def call(self, node: CallTIR, var: Var | None, env: dict[Expr, Numbers]) -> Numbers:
+        kernel = self.module.kernel(node.func)
+        made = tuple(step_results(kernel, self.operands(node.args, env), self.table, self.module))
+        device = var.device if var is not None and node.device == ANYWHERE else node.device
+        self.devices.setdefault(made[0], set()).add(device)
+        self.calls.append((node, made))
+        if can_trap(kernel) and not all(n in self.table.constants for n in made):
+            self.events.add(made[0])
+        return made
+
+    def operands(self, nodes: Sequence[Expr], env: dict[Expr, Numbers]) -> Numbers:
+        return tuple(n for a in nodes for n in self.atom(a, env))
+
+    def undecided(self, node: Expr) -> Undecided:
+        at = f" at {node.span}" if node.span else ""
+        return Undecided(f"{show_head(node)}{at} is nothing that a program of steps can do")

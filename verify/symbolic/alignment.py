@@ -1,0 +1,72 @@
+"""Goals about where views begin, and what is assumed of where memory does (specs/verify.md, "Proofs for all sizes").
+
+Memory begins at a multiple of what its buffer declares (rule M6.14): no tensor function can see to that, so it is an
+assumption, and the report has it. Where a view begins follows from its offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import lcm
+
+import z3
+
+from assay.semantics.scalar.smt import Term
+from assay.semantics.tensor import Buffer
+from assay.semantics.tensor.places import declared_number
+from assay.verify.symbolic.events import Frame, Life, Window, beginning, root_of
+from assay.verify.symbolic.function import Function
+from assay.verify.symbolic.goals import Goal
+from assay.verify.symbolic.instance import Instance, unravelled
+
+
+def aligned(f: Function) -> Iterator[Goal]:
+    """Every view begins at a multiple of its `align` in bytes, and of its `offset_factor` in elements."""
+    for frame in f.events.windows:
+        assert isinstance(frame.what, Window)
+        buffer, site = frame.what.view.buffer, frame.what.site
+        factor, align = declared_number(buffer, "offset_factor"), declared_number(buffer, "align")
+        for number, unit, what in ((factor, buffer.dtype.itemsize, "elements"), (align, 1, "bytes")):
+            if number is None:
+                continue
+            query = f.query()
+            instance = f.run(query, frame)
+            begins = _first_byte(instance, frame)
+            if unit > 1:
+                begins, _ = query.terms.divided(begins, z3.IntVal(unit))
+            _, rest = query.terms.divided(begins, z3.IntVal(number))
+            claim = f"{buffer.name} begins at a multiple of {number} {what} of its memory"
+            facts = [*instance.guards, *instance.facts, rest != 0]
+            yield f.goal("aligned", claim, site, query, facts, [instance], (buffer.name,))
+
+
+def memory(f: Function) -> list[str]:
+    """What is assumed of where memory begins."""
+    needed: dict[Buffer, int] = {}
+    views = [(frame, frame.what.view.buffer) for frame in f.events.windows if isinstance(frame.what, Window)]
+    lives = [(frame, frame.what.buffer) for frame in f.events.lives if isinstance(frame.what, Life)]
+    for frame, buffer in [*((None, b) for b in f.func.params), *lives, *views]:
+        align = declared_number(buffer, "align")
+        if align is not None:
+            root, _ = root_of(buffer, frame)
+            needed[root] = lcm(align, needed.get(root, 1))
+    return [f"the memory of {b.name} begins at a multiple of {n} bytes: a planned program is checked for it" for b, n in needed.items()]
+
+
+def _first_byte(instance: Instance, frame: Frame) -> Term:
+    """The byte of the memory at which a view begins, as `assay.semantics.tensor.places.first_byte` has it in numbers."""
+    assert isinstance(frame.what, Window)
+    terms, view = instance.query.terms, frame.what.view
+    byte = instance.value(view.offset, frame.what.site) * view.buffer.dtype.itemsize
+    begin = beginning(view.source, frame.parent)
+    while begin is not None and isinstance(begin.what, Window):
+        outer, site = begin.what.view, begin.what.site
+        width = outer.buffer.dtype.itemsize
+        flat, rest = terms.divided(byte, z3.IntVal(width))
+        index = unravelled(terms, flat, [z3.If(d > 1, d, 1) for d in instance.shapes[begin]])
+        place = instance.value(outer.offset, site)
+        for i, s in zip(index, outer.strides, strict=True):
+            place = place + i * instance.value(s, site)
+        byte = place * width + rest
+        begin = beginning(outer.source, begin.parent)
+    return byte
