@@ -11,7 +11,8 @@ prover agreed on. With `execute="definition"` each single access of each kernel 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import Literal, TypeAlias
@@ -19,13 +20,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from assay.interp import tensor, vector
-from assay.interp.binding import Array
+from assay.interp.binding import Array, hidden_symbols
 from assay.interp.shadow import Region, ShadowMemory, Slots
 from assay.interp.windows import check_alignment
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid, Trap
+from assay.semantics.instance import at, is_symbolic, shape_in, sizes_of
 from assay.semantics.memory import Interval, Pool, overlap
 from assay.semantics.module import Branch, Module, Program, Slot, Step
+from assay.semantics.scalar import Dim
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
 
@@ -46,13 +49,19 @@ def run(
 ) -> dict[str, Array]:
     """The outputs of the module's planned program by name, on inputs by name.
 
-    `execute(func, inputs, outputs=..., scratch=...)` runs a kernel on views of the machine's memory; "definition" runs
-    it one element at a time, every access checked. Memory holds garbage from `seed` before it is written. After each
-    step `observe` is told its number, the step, and the arrays that it read and wrote by slot name; they are views,
-    good until it returns. A branch is no step that is observed. Invalid: inputs or slots that do not fit, or no offsets. Trap: "unwritten read", "clobbered",
-    "use outside lifetime", "misaligned", "out of bounds", and what kernels trap on.
+    `execute(func, inputs, outputs=..., scratch=...)`, with `scalars=...` where it has any, runs a kernel on views of the
+    machine's memory; "definition" runs it one element at a time, every access checked. Memory holds garbage from `seed`
+    before it is written. After each step `observe` is told its number, the step, and the arrays that it read and wrote
+    by slot name; they are views, good until it returns. A branch is no step that is observed. A program with symbols
+    runs at the sizes that the inputs have. Invalid: inputs or slots that do not fit, sizes outside of the program's
+    limits, or no offsets. Trap: "unwritten read", "clobbered", "use outside lifetime", "misaligned", "out of bounds",
+    and what kernels trap on.
     """
-    machine = _Machine(module, module.program, inputs, seed)
+    program = module.program
+    check_names(program, inputs)
+    if is_symbolic(program):
+        program = at(program, sizes_of(program, {name: np.shape(inputs[name]) for name in program.inputs}))
+    machine = _Machine(module, program, inputs, seed)
     machine.run(execute, observe)
     return machine.outputs()
 
@@ -65,6 +74,7 @@ class _Machine:
         self.program = program
         self.slots = Slots(program)
         self.positions = program.positions
+        self.open: dict[PrimFunc, PrimFunc] = {}
         garbage = np.random.default_rng(seed).integers(0, 256, GARBAGE, dtype=np.uint8)
         self.pools = {p.name: self.pool(p, garbage) for p in program.pools}
         table = [s for s in program.placed("constant") if not s.is_pooled]
@@ -140,13 +150,7 @@ class _Machine:
                 raise Trap("clobbered", what, label="machine.T8")
 
     def take_inputs(self, inputs: Mapping[str, Array]) -> None:
-        names = self.program.inputs
-        for name in inputs:
-            if name not in names:
-                raise Invalid(f"unknown input {name!r}; the inputs are {', '.join(names) or 'none'}", label="input.C1")
-        for name in names:
-            if name not in inputs:
-                raise Invalid(f"missing input {name!r}: {self.slots[name].type}", label="input.C2")
+        for name in self.program.inputs:
             slot = self.slots[name]
             if slot.is_pooled:
                 self.check_place(slot)
@@ -205,7 +209,7 @@ class _Machine:
         return bool(self.region(slot).view(slot))
 
     def step(self, number: int, step: Step, execute: Execute) -> dict[str, Array]:
-        """Run one step; the arrays that it read, as they were, and wrote, by name."""
+        """Run one step; the arrays that it read, as they were, and wrote, as it wrote them, by name."""
         func = self.module.kernel(step.kernel)
         _check_step(func, step)
         reads, writes, scratch = ([self.slots[n] for n in names] for names in (step.reads, step.writes, step.scratch))
@@ -220,7 +224,7 @@ class _Machine:
             self.check_use(slot, number, uses(buffer).live)
         for slot in reads:
             self.region(slot).check(slot, "read")
-        arrays = [self.array(slot, buffer) for buffer, slot in pairs]
+        arrays = [self.array(slot, buffer, shape_in(step, func, buffer)) for buffer, slot in pairs]
         over = self.in_place(step)
         # where operands share bytes, a kernel that runs as a whole gets memory of its own
         apart = (step.phases > 1 or bool(over)) and self.share([slot for _, slot in pairs])
@@ -229,24 +233,36 @@ class _Machine:
             taken = [a.copy() for a in taken]
         for array in taken:
             array.flags.writeable = False
+        func, scalars = self.opened(func, step)
         if execute == "definition":
             homes = {b: (s, self.region(s)) for b, s in pairs}
-            tensor.run(func, arrays[: len(reads)], memory=ShadowMemory(func, homes))
+            kept = {b for b, s in pairs if s.is_live(self.positions[number + 1] - 1)}
+            tensor.run(func, arrays[: len(reads)], scalars=scalars, memory=ShadowMemory(func, homes, kept))
         else:
-            self.claim(number, [(slot, uses(buffer)) for buffer, slot in pairs], len(reads), over)
+            order = (*pairs[: len(reads)], *pairs[len(func.params) :], *pairs[len(reads) : len(func.params)])
+            self.claim(number, [(slot, uses(buffer)) for buffer, slot in order], len(reads), over)
             for slot in scratch:
                 self.region(slot).spoil(slot)
+            call = partial(execute, scalars=scalars) if scalars else execute
             if apart:
-                results = [a.copy() for a in made]
-                execute(func, taken, outputs=results, scratch=[a.copy() for a in own])
-                for slot, result in zip(writes, results, strict=True):
+                made = [a.copy() for a in made]
+                call(func, taken, outputs=made, scratch=[a.copy() for a in own])
+                for slot, result in zip(writes, made, strict=True):
                     self.region(slot).fill(slot, result)
             else:
-                execute(func, taken, outputs=made, scratch=own)
+                call(func, taken, outputs=made, scratch=own)
         if step.phases == 1:
             self.still_owned([s for s in reads if s.name not in over], writes)
-        after = {s.name: a.reshape(s.type.static_shape) for s, a in zip(reads, taken, strict=True)}
-        return {**after, **{s.name: self.region(s).view(s) for s in writes}}
+        return {s.name: a.reshape(s.type.static_shape) for s, a in zip((*reads, *writes), (*taken, *made), strict=True)}
+
+    def opened(self, func: PrimFunc, step: Step) -> tuple[PrimFunc, Sequence[Dim]]:
+        """The tensor function and its scalars; sizes that only its outputs have are among them."""
+        hidden = hidden_symbols(func) if step.dims else ()
+        if not hidden:
+            return func, step.scalars
+        sizes = dict(step.dims)
+        found = self.open.setdefault(func, replace(func, scalars=(*func.scalars, *hidden)))
+        return found, (*step.scalars, *(sizes[s] for s in hidden))
 
     def in_place(self, step: Step) -> dict[str, str]:
         """The slots that a step reads whose bytes one that it writes takes, by permission; and which one that is.
@@ -265,7 +281,8 @@ class _Machine:
         """What is written takes its bytes; no two slots that share one, of which one is written, are in use at one phase.
 
         The kernel may write any byte of what it writes at any time in a phase. The first `reads` slots are read only;
-        those in `over` lose their bytes, by permission, where the slot that takes them begins.
+        its own memory comes next, for what it writes is there when that is gone. Those in `over` lose their bytes, by
+        permission, where the slot that takes them begins.
         """
         begins = {slot.name: use.live[0][0] for slot, use in uses[reads:] if use.live}
         lives = [
@@ -281,10 +298,10 @@ class _Machine:
                     self.clash(number, min(both), one, other, j < reads)
         for k in written:
             self.region(uses[k][0]).write(uses[k][0])
-        for k in written:
-            for j in written:  # what is not live any more when this one has been written is not whole behind the step
-                if j != k and overlap(tuple(uses[k][1].live), uses[j][1].after) and self.share([uses[j][0], uses[k][0]]):
-                    self.region(uses[k][0]).write(uses[k][0])
+        results = [k for k in written if uses[k][0].name in self.program.steps[number].writes]
+        for k in written:  # what is not live any more when this one has been written is not whole behind the step
+            if any(j != k and overlap(tuple(uses[k][1].live), uses[j][1].after) for j in results):
+                self.region(uses[k][0]).write(uses[k][0])
 
     def clash(self, number: int, phase: int, one: Slot, other: Slot, read: bool) -> None:
         """The trap for two slots that share a byte at one phase."""
@@ -323,13 +340,14 @@ class _Machine:
         if slot.is_pooled:
             self.check_place(slot)
 
-    def array(self, slot: Slot, buffer: Buffer) -> Array:
-        """The slot as the kernel sees it: its bytes under the shape of the parameter. A view in the graph is no code."""
+    def array(self, slot: Slot, buffer: Buffer, dims: Sequence[Dim]) -> Array:
+        """The slot as the kernel sees it: its bytes under the shape of the parameter, which is `dims` in this step. A view
+        in the graph is no code."""
         if slot.is_pooled or slot.place == "constant":
             check_alignment(buffer, self.region(slot).span(slot).start)
         flat = self.region(slot).view(slot).reshape(-1)
-        shape = tuple(d for d in buffer.shape if isinstance(d, int))
-        if len(shape) != len(buffer.shape):
+        shape = tuple(d for d in dims if isinstance(d, int))
+        if len(shape) != len(dims):
             shape = slot.type.static_shape
         if buffer.dtype is not slot.type.dtype or prod(shape) != flat.size:
             raise Invalid(f"slot {slot.name} is {slot.type}, which does not fit {buffer!r}", label="machine.C5")
@@ -354,6 +372,16 @@ class _Machine:
                 raise Trap(kind, f"at the end: {trap.message}", label=trap.label) from None
             found[name] = self.region(slot).view(slot).copy()
         return found
+
+
+def check_names(program: Program, inputs: Mapping[str, Array]) -> None:
+    """Invalid unless there is an input for each name that the program has, and no other."""
+    for name in inputs:
+        if name not in program.inputs:
+            raise Invalid(f"unknown input {name!r}; the inputs are {', '.join(program.inputs) or 'none'}", label="input.C1")
+    for name in program.inputs:
+        if name not in inputs:
+            raise Invalid(f"missing input {name!r}: {program.slots[name].type}", label="input.C2")
 
 
 def _end(slots: Sequence[Slot]) -> int:
@@ -392,6 +420,7 @@ def _check_step(func: PrimFunc, step: Step) -> None:
         ("inputs", len(func.inputs), len(step.reads)),
         ("outputs", func.num_outputs, len(step.writes)),
         ("allocations", len(func.allocations), len(step.scratch)),
+        ("scalars", len(func.scalars), len(step.scalars)),
     )
     for what, expected, given in counts:
         if expected != given:

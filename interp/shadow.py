@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,11 +122,15 @@ def _advice(slot: Slot, other: Slot) -> str:
 
 
 class ShadowMemory(Memory):
-    """The memory of one kernel inside the machine's: every element access looks at the owners of its bytes."""
+    """The memory of one kernel inside the machine's: every element access looks at the owners of its bytes.
 
-    def __init__(self, func: PrimFunc, homes: Mapping[Buffer, tuple[Slot, Region]]) -> None:
+    Outputs in `kept` must be whole at the end; the others are not live any more, and may have been overwritten.
+    """
+
+    def __init__(self, func: PrimFunc, homes: Mapping[Buffer, tuple[Slot, Region]], kept: Collection[Buffer]) -> None:
         super().__init__()
         self.homes = homes
+        self.kept = kept
         self.inputs = set(func.inputs)
         self.shapes: dict[Buffer, tuple[int, ...]] = {}
 
@@ -226,5 +230,6 @@ class ShadowMemory(Memory):
 
     def result(self, buffer: Buffer) -> Array:
         slot, region = self.homes[buffer]
-        region.check(slot, "an output")
+        if buffer in self.kept:
+            region.check(slot, "an output")
         return region.view(slot).reshape(self.shapes[buffer])

@@ -19,6 +19,7 @@ from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.scalar import Const, Var
 from assay.semantics.tensor import INDEPENDENT, Buffer, For, PrimFunc, Stmt, While, program_order
 from assay.semantics.tensor.recast import is_bytewise
+from assay.semantics.types import VirtualDevice
 
 MOST_STEPS = 1 << 21
 """Tensors that more statements than this touch keep memory of their own: what is claimed is checked on each of them."""
@@ -28,12 +29,18 @@ def in_place(module: Module) -> Module:
     """The module with `Step.in_place` of its program: which outputs take the bytes of which inputs."""
     program = module.program
     known: dict[str, set[tuple[int, int]]] = {}
+    devices: dict[str, set[VirtualDevice]] = {}
+    """Where each slot is made: its bytes are in no other memory."""
+    for maker in program.calls:
+        for name in maker.writes:
+            devices.setdefault(name, set()).add(maker.device)
     steps = []
     for step, first in zip(program.steps, program.positions, strict=False):
         if isinstance(step, Step):
             if step.kernel not in known:
                 known[step.kernel] = safe_pairs(module.kernel(step.kernel))
-            step = replace(step, in_place=_taken(program, step, first, known[step.kernel]))
+            near = {(k, j) for k, j in known[step.kernel] if devices.get(step.reads[j], set()) <= {step.device}}
+            step = replace(step, in_place=_taken(program, step, first, near))
         steps.append(step)
     return module.with_(main=replace(program, steps=tuple(steps)))
 

@@ -28,22 +28,26 @@ from assay.semantics.types import ANYWHERE, VirtualDevice
 @dataclass(frozen=True)
 class Memory:
     """What there is to plan with: pools in order of priority, and a planner by name or as a function. With `io`, inputs
-    and outputs lie in the pools too; with `in_place`, outputs may take the bytes of operands. `time_limit` in seconds;
-    without one the planner's effort is the same everywhere.
+    and outputs lie in the pools too; with `in_place`, outputs may take the bytes of operands. With `by_bound`, a tensor
+    whose symbols all have a declared upper bound gets the bytes that it can need at most; without it, and where there is
+    no such bound, places are expressions. `time_limit` in seconds; without one the planner's effort is the same
+    everywhere.
     """
 
     pools: tuple[Pool, ...] = (Pool("workspace"),)
     planner: str | Callable[[Problem], Plan] = "exact"
     io: bool = False
     in_place: bool = True
+    by_bound: bool = True
     time_limit: float | None = None
 
 
 def plan(module: Module, memory: Memory | None = None) -> Module:
     """The module with a pool and an offset for every slot of the workspace of `main`, and the size of each pool.
 
-    Invalid: a slot's device has no pool (pool.C1), or nothing fits (memory.C7, which names the limit that would do).
-    Sizes that are expressions stay so: the program then carries the plan as a whole (`Program.plan`).
+    Invalid: a slot's device has no pool (pool.C1), or nothing fits (memory.C7, which names the limit that would do);
+    pools with limits only, for a size without a largest value (memory.C8). Where sizes are expressions the program
+    carries the plan as a whole (`Program.plan`), and no slot has an offset of its own.
     """
     memory = memory or Memory()
     program = replace((in_place(module) if memory.in_place else module).program, pools=memory.pools)
@@ -52,10 +56,12 @@ def plan(module: Module, memory: Memory | None = None) -> Module:
     def planner(of: Problem) -> Plan:
         return place(of, memory.planner, time_limit=memory.time_limit)
 
-    if any(isinstance(b.nbytes, Expr) for b in asked.buffers):
-        return module.with_(main=replace(program, plan=plan_symbolic(asked, planner)))
-    made = planner(asked)
     first = leaders(program)
+    if any(isinstance(b.nbytes, Expr) for b in asked.buffers):
+        whole = plan_symbolic(asked, planner, by_bound=memory.by_bound)
+        places = {n: whole.places[first.get(n, n)] for n in program.slots if first.get(n, n) in whole.places}
+        return module.with_(main=replace(program, plan=replace(whole, places=places)))
+    made = planner(asked)
     slots = dict(program.slots)
     for name, slot in slots.items():
         found = made.places.get(first.get(name, name))
@@ -99,7 +105,7 @@ def _devices(program: Program) -> dict[str, VirtualDevice]:
 def _pools(pools: tuple[Pool, ...], buffer: BufferInfo, device: VirtualDevice) -> tuple[str, ...]:
     """The pools of a device; empty if all are."""
     usable = [p for p in pools if p.kind == "workspace" and not p.read_only]
-    found = [p for p in usable if _agree(p.device, device)]
+    found = [p for p in usable if p.device.agrees(device)]
     if not found:
         raise Invalid(
             f"no pool is on {device}, where buffer {buffer.name} ({buffer.producer}) is made; there are"
@@ -107,16 +113,3 @@ def _pools(pools: tuple[Pool, ...], buffer: BufferInfo, device: VirtualDevice) -
             label="pool.C1",
         )
     return () if len(found) == len(usable) else tuple(p.name for p in found)
-
-
-def _agree(pool: VirtualDevice, device: VirtualDevice) -> bool:
-    """Whether two devices may be one: what either leaves open agrees with anything."""
-    return all(
-        a == b or a == unset or b == unset
-        for a, b, unset in (
-            (pool.type, device.type, ""),
-            (pool.id, device.id, -1),
-            (pool.target, device.target, ""),
-            (pool.scope, device.scope, ""),
-        )
-    )

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Place
 from assay.semantics.module import Program, Slot, Step
-from assay.semantics.scalar import Const, Dim, Expr, Var, evaluate_dim, show, simplify, substitute, variables
+from assay.semantics.scalar import Const, Dim, Expr, Var, evaluate, evaluate_dim, show, simplify, substitute, variables
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.types import TensorType
 
@@ -55,11 +58,17 @@ def at(program: Program, values: Mapping[Var, int]) -> Program:
             raise Invalid(f"{v.name} is {n}; the program is planned for at least {low}{most}", label="instance.C1")
     plan = program.plan
 
+    env = {v: np.int64(n) for v, n in values.items()}
+    known: dict[int, Any] = {}  # places are made of one another
+
     def number(dim: Dim) -> int:
-        free = [v for v in variables(dim) if v not in values] if isinstance(dim, Expr) else []
-        if free:
-            raise Invalid(f"{free[0].name} in {show(dim)} has no value: no input has a dim that tells it", label="instance.C2")
-        return evaluate_dim(dim, values)
+        try:
+            return int(evaluate(dim, env, known=known))
+        except Invalid as wrong:
+            if wrong.label != "scalar.C7":
+                raise
+        free = next(v.name for v in variables(dim) if v not in values)
+        raise Invalid(f"{free} in {show(dim)} has no value: no input has a dim that tells it", label="instance.C2")
 
     def slot(s: Slot) -> Slot:
         shape = tuple(number(d) for d in s.type.shape)

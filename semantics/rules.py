@@ -101,9 +101,11 @@ def _check_pools(program: Program) -> None:
         raise Invalid(what, label="program.C8")
     for slot in program.slots.values():
         program.pool_of(slot)
-    for name in program.sizes:
+    for name, size in program.sizes.items():
         if name not in names:
             raise Invalid(f"a size is given to {name}, which is no pool of the program", label="program.C8")
+        if size < 0:
+            raise Invalid(f"the pool {name} has {size} bytes: a size is not negative", label="program.C8")
 
 
 def _check_choices(program: Program) -> None:

@@ -204,7 +204,9 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return value in inside
     if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(v, inside[0]) for v in value)
+        if inside[-1] is ...:
+            return isinstance(value, tuple) and all(_fits(v, inside[0]) for v in value)
+        return isinstance(value, tuple) and len(value) == len(inside) and all(map(_fits, value, inside))
     if origin is Mapping:
         return isinstance(value, dict) and all(_fits(k, inside[0]) and _fits(v, inside[1]) for k, v in value.items())
     if hint is int:

@@ -228,6 +228,11 @@ class VirtualDevice:
     target: str = ""
     scope: str = ""
 
+    def agrees(self, other: VirtualDevice) -> bool:
+        """Whether the two may be one: what either leaves open agrees with anything."""
+        pairs = ((self.type, other.type), (self.id, other.id), (self.target, other.target), (self.scope, other.scope))
+        return all(a == b or a in ("", -1) or b in ("", -1) for a, b in pairs)
+
 
 ANYWHERE = VirtualDevice()
 

@@ -87,14 +87,18 @@ class Comparison:
     def run(self) -> tuple[str, Evidence]:
         """Machine against C, bit for bit after every step; both against the bounds."""
         program = self.planned.program
-        digests: dict[int, list[bytes]] = {}
+        positions = program.positions
+        digests: dict[int, dict[str, bytes]] = {}
 
         wrong: str | None = None
 
         def record(index: int, step: Step, arrays: Mapping[str, Array]) -> None:
             nonlocal wrong
             self.progress(index + 1, len(program.steps))
-            digests[index] = [_digest(arrays[n], program.slots[n].type.dtype) for n in step.writes]
+            written = {n: program.slots[n] for n in step.writes}
+            digests[index] = {
+                n: _digest(arrays[n], s.type.dtype) for n, s in written.items() if s.is_live(positions[index + 1] - 1)
+            }
             if wrong is None:
                 kernel = self.planned.kernel(step.kernel)
                 reads, writes = [arrays[n] for n in step.reads], [arrays[n] for n in step.writes]
@@ -141,9 +145,9 @@ class Comparison:
             if own.kind == found.kind:
                 raise Invalid(f"the model traps on these inputs, give others with --inputs: {own}", label="input.C7") from None
 
-    def compare_c(self, digests: Mapping[int, list[bytes]], by_slot: Mapping[str, Array]) -> str | None:
+    def compare_c(self, digests: Mapping[int, Mapping[str, bytes]], by_slot: Mapping[str, Array]) -> str | None:
         """Where the C program first differs from the machine, if it does: in the steps that it takes, or in the bytes
-        that one has left. `digests` are of what each step has written, in the order in which the machine took them."""
+        that one has left. `digests` are of what each step has written and left, in the order in which the machine took them."""
         program = self.planned.program
         compiled = compile_c(self.c, reproducible=True, trace=True)
         first: list[str] = []
@@ -155,7 +159,7 @@ class Comparison:
             if index != (expected := next(path, None)) and not first:
                 there = "has ended" if expected is None else f"takes {describe(program.steps[expected], expected)}"
                 first.append(f"C takes {describe(step, index)} where the machine {there}")
-            for name, digest in zip(step.writes, () if first else digests[index], strict=not first):
+            for name, digest in () if first else digests[index].items():
                 if not first and _digest(look(program.slots[name]), program.slots[name].type.dtype) != digest:
                     first.append(f"C differs from the machine in buffer {name}, written by {describe(step, index)}")
 

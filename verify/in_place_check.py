@@ -63,7 +63,7 @@ def _about(func: PrimFunc, buffers: tuple[Buffer, ...]) -> PrimFunc:
 
     def change(stmt: Stmt) -> Stmt:
         if isinstance(stmt, Seq):
-            stmt = stmt.with_children([c for c in stmt.body if id(c) in kept])
+            stmt = replace(stmt, body=tuple(c for c in stmt.body if id(c) in kept))
         touched = [n.buffer for e in stmt.expressions for n in loads(e)]
         touched += [stmt.buffer] if isinstance(stmt, Store) else []
         if any(b in buffers for b in touched) or any(id(c) in kept for c in stmt.children):

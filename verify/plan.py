@@ -7,17 +7,21 @@ way (`assay.verify.memory`): no two buffers that are live at one position share 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Problem, overlap
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.instance import at, is_symbolic, place_of, symbols_of
+from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, overlap
 from assay.semantics.module import Branch, Module, Program, Step, flow
 from assay.semantics.paths import Intervals, join
+from assay.semantics.scalar import Dim, Var, same
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import phases
+from assay.semantics.types import TensorType
 from assay.verify.evidence import Evidence, checked, refuted
 from assay.verify.in_place_check import check_kernel
 from assay.verify.lives_check import check_lives
@@ -32,6 +36,9 @@ Left: TypeAlias = Mapping[Memory, tuple[int, Array]]
 
 NOBODY, DIFFERS = -1, -2
 """Owners of bytes that nothing has written, and of those that depend on the path."""
+
+MOST_SWEPT = 1 << 26
+"""Up to so many bytes in the pools, the greatest sizes are swept too."""
 
 
 @dataclass
@@ -187,8 +194,11 @@ class _Sweep:
 def sweep(program: Program, kernels: Mapping[str, PrimFunc] | None = None) -> Evidence:
     """Run the steps, on all paths at once, on bytes that know who wrote them last: every read finds its own bytes.
 
-    Bytes of which the last writer depends on the path are nobody's. `kernels` are asked for steps that have phases.
+    Bytes of which the last writer depends on the path are nobody's. `kernels` are asked for steps that have phases. A
+    program with symbols runs at some sizes, which the evidence names.
     """
+    if is_symbolic(program):
+        return _sweep_sizes(program, kernels)
     for slot in program.pooled:
         pool = program.pool_of(slot)
         size = program.sizes.get(pool.name, 0)
@@ -203,13 +213,59 @@ def sweep(program: Program, kernels: Mapping[str, PrimFunc] | None = None) -> Ev
     return checked("every byte read was last written by its own buffer") if wrong is None else refuted("checked", wrong)
 
 
+def _sweep_sizes(program: Program, kernels: Mapping[str, PrimFunc] | None) -> Evidence:
+    """The sweep of a program with symbols, at sizes at which it can run."""
+    done = []
+    for sizes in _some_sizes(program):
+        said = ", ".join(f"{v.name} = {n}" for v, n in sizes.items())
+        try:
+            numbers = at(program, sizes)
+        except (Invalid, Trap):
+            continue  # no run has these sizes
+        evidence = sweep(numbers, kernels)
+        if not evidence.holds:
+            return replace(evidence, detail=f"for {said}: {evidence.detail}")
+        done.append(said)
+    if not done:
+        return refuted("checked", "no sizes are found at which the program can run")
+    return checked(f"every byte read was last written by its own buffer, at {'; '.join(done)}", swept=done)
+
+
+def _some_sizes(program: Program) -> Iterator[dict[Var, int]]:
+    """Values of the symbols: the least, the least that make no tensor empty, and larger ones, no two of which are alike.
+    The greatest too where all have one and the pools are small then."""
+    symbols = symbols_of(program)
+    low = {v: program.bounds.get(v, (0, None))[0] for v in symbols}
+    high = {v: program.bounds.get(v, (0, None))[1] for v in symbols}
+    tries = [low, {v: max(n, 1) for v, n in low.items()}]
+    for order in (symbols, symbols[::-1]):
+        tries.append({v: low[v] + 17 + 14 * order.index(v) for v in symbols})
+    top = {v: n for v, n in high.items() if n is not None}
+    if symbols and len(top) == len(symbols):
+        tries.append(top)
+    seen: list[dict[Var, int]] = []
+    for sizes in tries:
+        sizes = {v: n if (most := high[v]) is None else min(n, most) for v, n in sizes.items()}
+        if sizes not in seen and (sizes != top or _pool_bytes(program, sizes) <= MOST_SWEPT):
+            seen.append(sizes)
+            yield sizes
+
+
+def _pool_bytes(program: Program, sizes: Mapping[Var, int]) -> int:
+    try:
+        return at(program, sizes).workspace_bytes
+    except (Invalid, Trap):
+        return 0
+
+
 def in_place(program: Program, step: Step) -> dict[str, str]:
     """The slots that a step reads whose bytes one that it writes takes, by permission; and which one that is."""
     found = {}
     for k, j in step.in_place:
         made, read = program.slots[step.writes[k]], program.slots[step.reads[j]]
-        if made.is_pooled and read.is_pooled and program.pool_of(made) is program.pool_of(read):
-            if (made.offset, made.nbytes) == (read.offset, read.nbytes):
+        here, there = place_of(program, made), place_of(program, read)
+        if here is not None and there is not None and here.pool == there.pool and same(here.offset, there.offset):
+            if made.type.is_static and read.type.is_static and made.nbytes == read.nbytes:
                 found[read.name] = made.name
     return found
 
@@ -230,17 +286,35 @@ def check_in_place(module: Module) -> Evidence:
     return checked(f"{len(seen)} outputs in place")
 
 
+def check_devices(program: Program) -> Evidence:
+    """Whether every slot lies in a pool of the device on which it is made; of one of them, where arms make it on several."""
+    made: dict[str, list[tuple[int, Step]]] = {}
+    for i, maker in enumerate(program.steps):
+        for name in (*maker.writes, *maker.scratch):
+            if isinstance(maker, Step):
+                made.setdefault(name, []).append((i, maker))
+    for slot in program.pooled:
+        place = place_of(program, slot)
+        pool = program.pool_of(slot if place is None else replace(slot, pool=place.pool))
+        steps = made.get(slot.name, [])
+        if steps and not any(pool.device.agrees(step.device) for _, step in steps):
+            i, step = steps[0]
+            what = f"buffer {slot.name} is made on {step.device} by {describe(step, i)}, the pool {pool.name} is on {pool.device}"
+            return refuted("checked", what)
+    return checked("every buffer lies in a pool of its device")
+
+
 def _without_last_step(program: Program) -> dict[str, tuple[Interval, ...]]:
     """The lives of slots whose bytes are taken in place, up to where that happens: from there on the bytes are those of
-    the slot that takes them, which is live there, and which lies in exactly the same."""
+    the slot that takes them, which is live there, and which lies in exactly the same. Not of those that live on."""
     found: dict[str, tuple[Interval, ...]] = {}
     for step, first in zip(program.steps, program.positions, strict=False):
+        last = first + step.phases
         for read, by in in_place(program, step).items() if isinstance(step, Step) else ():
-            here = (first, first + step.phases)
-            begin = min((max(i, here[0]) for i, j in program.slots[by].live if i < here[1] and j > here[0]), default=here[1])
             life = found.get(read, program.slots[read].live)
-            cut = [(i, min(j, begin)) for i, j in life if i < begin] + [(max(i, here[1]), j) for i, j in life if j > here[1]]
-            found[read] = tuple((i, j) for i, j in cut if i < j)
+            if all(j <= last for _, j in life):
+                begin = min((max(i, first) for i, j in program.slots[by].live if i < last and j > first), default=last)
+                found[read] = tuple((i, min(j, begin)) for i, j in life if i < begin)
     return found
 
 
@@ -250,20 +324,42 @@ def as_problem(program: Program) -> tuple[Problem, Plan]:
     lives = _without_last_step(program)
     for s in program.pooled:
         kind: Literal["workspace", "constant"] = "constant" if s.place == "constant" else "workspace"
-        pool = program.pool_of(s).name
-        buffers.append(BufferInfo(s.name, s.nbytes, lives.get(s.name, s.live), s.alignment, kind, (pool,), producer=s.producer))
-        if s.offset is not None:
-            places[s.name] = Place(pool, s.offset)
-    sizes = {p.name: program.sizes.get(p.name, 0) for p in program.pools}
-    return Problem(tuple(buffers), program.pools), Plan(places, sizes)
+        place = place_of(program, s)
+        pool = program.pool_of(s).name if place is None else place.pool
+        size = _bytes(s.type)
+        buffers.append(BufferInfo(s.name, size, lives.get(s.name, s.live), s.alignment, kind, (pool,), producer=s.producer))
+        if place is not None:
+            places[s.name] = place
+    sizes: Mapping[str, Dim] = {p.name: program.sizes.get(p.name, 0) for p in program.pools}
+    if program.plan is not None:
+        sizes = {**sizes, **program.plan.sizes}
+        places |= {n: place for n, place in program.plan.places.items() if n not in program.slots}
+    return Problem(tuple(buffers), program.pools, program.bounds), Plan(places, sizes)
+
+
+def _bytes(of: TensorType) -> Dim:
+    """The bytes of a tensor, dim by dim."""
+    size: Dim = of.dtype.itemsize
+    for d in of.shape:
+        size = size * d
+    return size
 
 
 def check_pool(module: Module) -> tuple[Evidence, dict[str, str]]:
     """The whole verdict on the plan of `main`: lives, sweep, z3. The first that does not hold is given; and the texts
-    that z3 was asked, `pool` about the first pool, `pool1` about the next, ..."""
+    that z3 was asked, `pool` about the first pool, `pool1` about the next, ...
+
+    Lives are the same at all sizes, and z3's proof is about all of them; the sweep is at those that the evidence names.
+    """
     program = module.program
-    for evidence in (check_lives(program, module.kernels), sweep(program, module.kernels), check_in_place(module)):
-        if not evidence.holds:
+    swept = sweep(program, module.kernels) if not is_symbolic(program) else None
+    for evidence in (check_lives(program, module.kernels), swept, check_in_place(module), check_devices(program)):
+        if evidence is not None and not evidence.holds:
             return evidence, {}
     proof = prove_plan(*as_problem(program))
-    return proof.evidence, {"pool" if name == "pool0" else name: text for name, text in proof.queries.items()}
+    found = proof.evidence
+    if found.holds and swept is None:
+        swept = sweep(program, module.kernels)
+        more = {**found.data, **swept.data}
+        found = replace(found, detail=f"{found.detail}; swept at {'; '.join(more['swept'])}", data=more) if swept.holds else swept
+    return found, {"pool" if name == "pool0" else name: text for name, text in proof.queries.items()}

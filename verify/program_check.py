@@ -6,13 +6,17 @@ holds a choice between what its arms have left in it; what only one arm has writ
 
 from __future__ import annotations
 
-from math import prod
-
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import show_head
+from assay.semantics.graph.limits import declared_limits
+from assay.semantics.instance import shape_in
 from assay.semantics.module import Branch, Module, Program, Step, flow
-from assay.semantics.types import flatten
+from assay.semantics.ops.sizes import same_size
+from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.memory.symbolic import shown_bounds
 from assay.verify.numbering import Table, Undecided, can_trap, step_results
+from assay.verify.numbering.terms import dim_text, type_text
 from assay.verify.source_values import Computed, Events, Numbers, choice, computed
 
 
@@ -44,7 +48,7 @@ def check_program(source: Module, target: Module) -> Evidence:
             return refuted("proved", f"output {name} does not get its value{why}")
     if steps.events.leave() != graph.events:
         return refuted("proved", "a step that can trap is dropped, added or moved")
-    return _interface(source, program) or proved(
+    return _interface(source, program, table) or proved(
         f"every output gets its value for every input; {len(program.calls)} steps{_choices(program)}"
     )
 
@@ -54,14 +58,25 @@ def _choices(program: Program) -> str:
     return f", {count} choice{'s' if count > 1 else ''}" if count else ""
 
 
-def _interface(source: Module, program: Program) -> Evidence | None:
-    """What is wrong with the inputs and outputs, if anything."""
-    params = [(p.name, str(p.type)) for p in source.main.params]
-    if params != [(n, str(program.slots[n].type)) for n in program.inputs]:
+def _interface(source: Module, program: Program, table: Table) -> Evidence | None:
+    """What is wrong with the inputs and outputs, and with the limits of sizes, if anything."""
+
+    def text(of: Type) -> str:
+        return type_text(of, lambda d: dim_text(d, lambda s: f"@{table.symbol(s)}"), table)
+
+    params = [(p.name, text(p.type)) for p in source.main.params]
+    if params != [(n, text(program.slots[n].type)) for n in program.inputs]:
         return refuted("proved", "the program's inputs are not the function's parameters")
-    types = [str(t) for t in flatten(source.main.result_type)]
-    if types != [str(program.slots[n].type) for n in program.outputs]:
+    types = [text(t) for t in flatten(source.main.result_type)]
+    if types != [text(program.slots[n].type) for n in program.outputs]:
         return refuted("proved", "the program's outputs do not have the types of the function's results")
+    try:
+        declared = declared_limits(source.main)
+    except Invalid as wrong:
+        return refuted("proved", str(wrong))
+    if declared != program.limits:
+        said = [", ".join(shown_bounds(v, (low, high)) for v, low, high in found) or "none" for found in (declared, program.limits)]
+        return refuted("proved", f"the limits of the program's sizes are {said[1]}, those declared are {said[0]}")
     for name, slot in zip(source.main.attrs.get("outputs", ()), program.outputs, strict=False):
         if slot != name and not slot.startswith(f"{name}_"):
             return refuted("proved", f"output {name} is written to {slot}")
@@ -99,12 +114,12 @@ class _Steps:
         for name in step.reads:
             if name not in self.holds:
                 return f"{describe(step, i)} reads {name}, which nothing has written"
-        wanted = [(b.static_shape, b.dtype) for b in kernel.params]
-        given = [program.slots[n].type for n in (*step.reads, *step.writes)]
-        for (shape, dtype), t, name in zip(wanted, given, (*step.reads, *step.writes), strict=True):
-            if t.dtype is not dtype or prod(t.static_shape) != prod(shape):
-                return f"{describe(step, i)} takes {shape} {dtype} where slot {name} is {t}"
-        results = step_results(kernel, [self.holds[n] for n in step.reads], table, self.target)
+        wanted = [TensorType(shape_in(step, kernel, b), b.dtype) for b in kernel.params]
+        for of, name in zip(wanted, (*step.reads, *step.writes), strict=True):
+            t = program.slots[name].type
+            if t.dtype is not of.dtype or not same_size(t.shape, of.shape):
+                return f"{describe(step, i)} takes {of} where slot {name} is {t}"
+        results = step_results(kernel, [self.holds[n] for n in step.reads], table, self.target, wanted, step.scalars)
         if can_trap(kernel):
             self.events.add(results[0])
         if step.kernel in self.source.definitions and step.device not in self.graph.devices.get(results[0], {step.device}):

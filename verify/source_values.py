@@ -8,7 +8,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -28,10 +28,12 @@ from assay.semantics.graph import (
     show_head,
 )
 from assay.semantics.graph.effects import can_fail
+from assay.semantics.instance import replaced
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
+from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import ANYWHERE, TupleType, VirtualDevice, flatten
+from assay.semantics.types import ANYWHERE, TensorType, TupleType, VirtualDevice, flatten
 from assay.verify.numbering import Table, Undecided, can_trap, step_results
 
 Numbers: TypeAlias = tuple[int, ...]
@@ -80,8 +82,22 @@ def computed(function: Function, module: Module, table: Table) -> Computed:
     """Number a function whose parameters are tensors; Undecided for what no program does."""
     reader = _Reader(module, table)
     env: dict[Expr, Numbers] = {p: (table.number("parameter", i),) for i, p in enumerate(function.params)}
-    result: Numbers = run_task(reader.body(function.body, env, frozenset()))
+    result: Numbers = run_task(reader.body(function.body, _Names(env)))
     return Computed(result, reader.events.leave(), reader.calls, reader.devices)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """One run of a function: what its variables hold, what its symbols are, and the functions whose bodies are around."""
+
+    holds: dict[Expr, Numbers]
+    sizes: Mapping[Symbol, Dim] = field(default_factory=dict)
+    inside: frozenset[str] = frozenset()
+
+    def types(self, nodes: Sequence[Expr]) -> list[TensorType]:
+        """The types of the tensors in some values, in the caller's symbols."""
+        flat = [t for n in nodes for t in flatten(n.type)]
+        return [TensorType(tuple(replaced(d, self.sizes) for d in t.shape), t.dtype) for t in flat] if self.sizes else flat
 
 
 class _Reader:
@@ -91,24 +107,24 @@ class _Reader:
         self.calls: list[tuple[CallTIR, Numbers]] = []
         self.devices: dict[int, set[VirtualDevice]] = {}
 
-    def body(self, expr: Expr, env: dict[Expr, Numbers], inside: frozenset[str]) -> Task[Numbers]:
-        """The value of a chain of lets; `inside` are the functions whose bodies are around it."""
+    def body(self, expr: Expr, env: _Names) -> Task[Numbers]:
+        """The value of a chain of lets."""
         while isinstance(expr, Let):
-            env[expr.var] = yield self.value(expr.value, expr.var, env, inside)
+            env.holds[expr.var] = yield self.value(expr.value, expr.var, env)
             expr = expr.body
-        result: Numbers = yield self.value(expr, None, env, inside)
+        result: Numbers = yield self.value(expr, None, env)
         return result
 
-    def atom(self, node: Expr, env: dict[Expr, Numbers]) -> Numbers:
+    def atom(self, node: Expr, env: _Names) -> Numbers:
         if isinstance(node, GlobalVar) and node.name in self.module.constants:
             return (self.table.constant(self.module.constants[node.name]),)
         if isinstance(node, Constant):
             return (self.table.constant(node.data),)
-        if node not in env:
+        if node not in env.holds:
             raise self.undecided(node)
-        return env[node]
+        return env.holds[node]
 
-    def value(self, node: Expr, var: Var | None, env: dict[Expr, Numbers], inside: frozenset[str]) -> Task[Numbers]:
+    def value(self, node: Expr, var: Var | None, env: _Names) -> Task[Numbers]:
         match node:
             case Tuple():
                 return self.operands(node.fields, env)
@@ -123,28 +139,34 @@ class _Reader:
             case Call() if isinstance(node.op, GlobalVar):
                 name = node.op.name
                 callee = self.module.definitions.get(name)
-                if not isinstance(callee, Function) or name in inside:
+                if not isinstance(callee, Function) or name in env.inside:
                     raise self.undecided(node)
                 given: dict[Expr, Numbers] = {p: self.atom(a, env) for p, a in zip(callee.params, node.args, strict=True)}
-                result: Numbers = yield self.body(callee.body, given, inside | {name})
+                wanted = [t for p in callee.params for t in flatten(p.type)]
+                sizes: dict[Symbol, Dim] = {}
+                for want, got in zip(wanted, env.types(node.args), strict=True):
+                    sizes.update((d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol))
+                result: Numbers = yield self.body(callee.body, _Names(given, sizes, env.inside | {name}))
                 return result
-            case CallTIR() if not node.scalars:
+            case CallTIR():
                 return self.call(node, var, env)
             case If() if not can_fail(node, self.module):
                 (condition,) = self.atom(node.condition, env)
                 self.events.enter()
-                then = yield self.body(node.then, env, inside)
+                then = yield self.body(node.then, env)
                 first = self.events.leave()
                 self.events.enter()
-                otherwise = yield self.body(node.otherwise, env, inside)
+                otherwise = yield self.body(node.otherwise, env)
                 self.events.choose(condition, first, self.events.leave())
                 return tuple(choice(self.table, condition, a, b) for a, b in zip(then, otherwise, strict=True))
             case _:
                 return self.atom(node, env)
 
-    def call(self, node: CallTIR, var: Var | None, env: dict[Expr, Numbers]) -> Numbers:
+    def call(self, node: CallTIR, var: Var | None, env: _Names) -> Numbers:
         kernel = self.module.kernel(node.func)
-        made = tuple(step_results(kernel, self.operands(node.args, env), self.table, self.module))
+        scalars = [replaced(d, env.sizes) for d in node.scalars]
+        types = env.types([*node.args, node])
+        made = tuple(step_results(kernel, self.operands(node.args, env), self.table, self.module, types, scalars))
         device = var.device if var is not None and node.device == ANYWHERE else node.device
         self.devices.setdefault(made[0], set()).add(device)
         self.calls.append((node, made))
@@ -152,7 +174,7 @@ class _Reader:
             self.events.add(made[0])
         return made
 
-    def operands(self, nodes: Sequence[Expr], env: dict[Expr, Numbers]) -> Numbers:
+    def operands(self, nodes: Sequence[Expr], env: _Names) -> Numbers:
         return tuple(n for a in nodes for n in self.atom(a, env))
 
     def undecided(self, node: Expr) -> Undecided:

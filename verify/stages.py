@@ -12,6 +12,7 @@ from itertools import accumulate
 
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Function, Let
+from assay.semantics.instance import is_symbolic, symbols_of
 from assay.semantics.memory import lower_bound
 from assay.semantics.module import GROUP, Definition, Module, Program, Slot, Step
 from assay.semantics.operator import Operator
@@ -97,13 +98,25 @@ def _schedule(before: Module, after: Module) -> Did:
 
 def _liveness(before: Module, after: Module) -> Did:
     steps, work = len(after.program.steps), after.program.placed("workspace")
+    if is_symbolic(after.program):
+        said = f"{plural(steps, 'step')}; {plural(len(work), 'buffer')}, sizes over {_symbols(after.program)}"
+        return said, {"steps": steps, "buffers": len(work)}
     total = sum(s.nbytes for s in work)
     data = {"steps": steps, "buffers": len(work), "buffer_bytes": total}
     return f"{plural(steps, 'step')}; {plural(len(work), 'buffer')}, {size(total)}", data
 
 
+def _symbols(program: Program) -> str:
+    return ", ".join(v.name for v in symbols_of(program)) or "no symbols"
+
+
 def _pool(before: Module, after: Module) -> Did:
     program = after.program
+    if program.plan is not None:
+        sizes, count = program.plan.sizes, len(program.plan.places)
+        numbers = {name: n for name, n in sizes.items() if isinstance(n, int)}
+        said = [f"{name}, {numbers[name]} bytes" if name in numbers else f"{name}, bytes by {_symbols(program)}" for name in sizes]
+        return f"{plural(count, 'buffer')} in {'; '.join(said)}", {"buffers": count, **numbers}
     work = [b for b in as_problem(program)[0].buffers if b.kind == "workspace"]
     pool = sum(program.sizes.get(p.name, 0) for p in program.pools if p.kind == "workspace")
     total, bound = sum(program.slots[b.name].nbytes for b in work), lower_bound(work)
@@ -249,8 +262,8 @@ def _check_pool(before: Module, after: Module, context: Context) -> Evidence:
     if {n: _but_place(s) for n, s in old.slots.items()} != {n: _but_place(s) for n, s in new.slots.items()}:
         return refuted("checked", "the plan changes more of a buffer than its offset")
     steps = tuple(replace(s, in_place=()) if isinstance(s, Step) else s for s in new.steps)
-    if (old.steps, old.inputs, old.outputs) != (steps, new.inputs, new.outputs):
-        return refuted("checked", "the plan has other steps than the program")
+    if (old.steps, old.inputs, old.outputs, old.limits) != (steps, new.inputs, new.outputs, new.limits):
+        return refuted("checked", "the plan has other steps, or other limits of sizes, than the program")
     evidence, queries = check_pool(after)
     context.queries.update(queries)
     return evidence

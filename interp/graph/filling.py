@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from assay.interp import tensor
+from assay.interp.binding import hidden_symbols
 from assay.interp.graph.named_sizes import Sizes
 from assay.interp.graph.room import memory
 from assay.interp.values import Event, Externs, Frame, Value, plain
@@ -15,7 +16,7 @@ from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.graph import CallTIR
 from assay.semantics.module import Module
 from assay.semantics.ops import operator
-from assay.semantics.scalar import TRANSCENDENTAL, Apply, Expr as Scalar, Var as Symbol, variables
+from assay.semantics.scalar import TRANSCENDENTAL, Apply, Expr as Scalar, Var as Symbol
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.calls import called
@@ -57,7 +58,7 @@ class Filler:
         if self.bounds and (any(isinstance(a, Bounded) for a in arrays) or self.chooses(func)):
             return self.claimed(node, func, given)
         scalars = [self.known.value(d, frame) for d in node.scalars]
-        hidden = _hidden(func)
+        hidden = hidden_symbols(func)
         if hidden:
             made = flatten(node.type)
             sizes: dict[Symbol, int] = {}
@@ -116,10 +117,3 @@ def flat(values: Sequence[Value]) -> list[Value]:
         else:
             found.append(value)
     return found
-
-
-def _hidden(func: PrimFunc) -> tuple[Symbol, ...]:
-    """The symbols that are dims of results only."""
-    told = {v for b in func.inputs for d in b.shape if isinstance(d, Scalar) for v in variables(d)} | set(func.scalars)
-    found = dict.fromkeys(d for b in func.outputs for d in b.shape if isinstance(d, Symbol))
-    return tuple(s for s in found if s not in told)

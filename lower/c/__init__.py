@@ -24,7 +24,8 @@ from assay.lower.c.packed import runtime, wrappers
 from assay.lower.c.packed_abi import SpecNames
 from assay.lower.c.source import CSource
 from assay.lower.c.tables import Array, blob, needs_math, static_table, storage
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.instance import is_symbolic, symbols_of
 from assay.semantics.module import Branch, Module, Program, Slot
 from assay.semantics.rules import check_program
 
@@ -77,6 +78,7 @@ class _Emitter:
         self.digest = digest
         self.interface = interface
         self.device = device
+        _check_sizes(self.program)
         check_program(self.program, module)
         _check_plan(self.program)
         self.devices = find_devices(self.program, device)
@@ -217,6 +219,20 @@ def _in_blob(program: Program) -> dict[str, int]:
             found[s.name] = first + s.offset
             end = max(end, first + s.offset + s.nbytes)
     return found
+
+
+def _check_sizes(program: Program) -> None:
+    """The C that is written has one size for each tensor."""
+    if is_symbolic(program):
+        names = list(dict.fromkeys(v.name for v in symbols_of(program)))
+        slot = next((s for s in program.slots.values() if not s.type.is_static), None)
+        what = "its plan has symbols" if slot is None else f"{slot.name} is {slot.type}"
+        told = " ".join(f"--dim {n}=4" for n in names)
+        raise Unsupported(
+            f"C is written for one size of each tensor, and {what}: give each symbolic dim a number before the model is"
+            f" lowered, such as {told}; with symbols it runs on the machine (assay.interp.machine)",
+            label="c.C23",
+        )
 
 
 def _check_plan(program: Program) -> None:

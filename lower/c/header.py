@@ -12,7 +12,7 @@ from assay.lower.c.packed_abi import PACKED_PARAMETERS, TYPES
 from assay.semantics.module import Branch
 from assay.semantics.types import TensorType
 
-FLAGS = "-std=c99 -ffp-contract=off"
+FLAGS = "-std=c99 -ffp-contract=off -fno-strict-aliasing"
 """What the generated C needs to keep its meaning."""
 
 STATUSES = {

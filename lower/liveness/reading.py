@@ -208,8 +208,8 @@ class _Reader:
                 functions[p] = a.name if isinstance(a, GlobalVar) else at.functions[a]
                 continue
             of[p] = at.look(a)
-            for want, got in zip(flatten(p.type), of[p], strict=True):
-                sizes.update((d, n) for d, n in zip(want.shape, got.type.shape, strict=True) if isinstance(d, Symbol))
+            for want, got in zip(flatten(p.type), flatten(at.typed(a.type)), strict=True):
+                sizes.update((d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol))
         return _Activation(f"{at.prefix}{var.name}.", of, sizes, functions), function.body
 
     def fresh(self, var: Var, at: _Activation) -> str:

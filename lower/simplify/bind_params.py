@@ -32,6 +32,7 @@ from assay.semantics.graph import (
     ShapeExpr,
     Var,
 )
+from assay.semantics.graph.limits import LOWER, UPPER, declared_limits
 from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim, match_types
 from assay.semantics.module import Module
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, evaluate_dim, variables
@@ -96,7 +97,23 @@ def _rewritten(function: Function, constants: Mapping[Var, Expr], symbols: Bound
     left = tuple(var(p) for p in function.params if p not in constants)
     of = function.func_type
     type_ = replace(of, params=tuple(p.type for p in left), result=instantiate(of.result, symbols))
-    return replace(function, type=type_, params=left, body=new[id(function.body)])
+    return replace(function, type=type_, params=left, body=new[id(function.body)], attrs=_attrs(function, symbols))
+
+
+def _attrs(function: Function, symbols: Bound) -> Mapping[str, Any]:
+    """The attributes, without the limits of symbols that are numbers now. Invalid: a number is outside of them."""
+    told = {s: n for s, n in symbols.items() if isinstance(n, int)}
+    if not told or not {UPPER, LOWER} & set(function.attrs):
+        return function.attrs
+    attrs = dict(function.attrs)
+    for s, low, high in declared_limits(function):
+        if s in told:
+            if told[s] < low or (high is not None and told[s] > high):
+                said = f"at least {low}" + ("" if high is None else f" and at most {high}")
+                raise Invalid(f"{s.name} would be {told[s]}; it is declared to be {said}", label="bind_params.C5")
+            for name in (UPPER, LOWER):
+                attrs[name] = {n: k for n, k in attrs.get(name, {}).items() if n != s.name}
+    return {k: v for k, v in attrs.items() if k not in (UPPER, LOWER) or v}
 
 
 def _with_symbols(node: Expr, symbols: Bound, var: Callable[[Var], Var]) -> Expr:

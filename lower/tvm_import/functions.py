@@ -6,6 +6,7 @@ generators that a loop runs, so neither long nor deep functions need Python's st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -19,6 +20,7 @@ from assay.semantics import graph
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constant, Dataflow, Expr, Function, Var
+from assay.semantics.graph.limits import LOWER, UPPER
 from assay.semantics.graph.matching import compatible
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import ANYWHERE, FuncType, TensorType, VirtualDevice, same_type, symbols
@@ -115,8 +117,9 @@ class Reader:
             made = Var(t, unique(str(p.name), names), device=device_of(p.ty))
             params.append(made)
             self.env[handle(p)] = self.owners.own(made.name, made, self.depth) if self.changes else Held(made)
-        limits = given.get("tir_var_upper_bound")
+        limits = given.get(UPPER)
         checks = self.limited(signature, limits) if isinstance(limits, dict) else []
+        attrs |= declared(signature, given)
         result = yield self.sequence(o.body, checks)
         body = self.use(result)
         self.force_pure, self.lets, self.mark, self.at = outer
@@ -275,6 +278,17 @@ class Reader:
         for i in items:
             found.append((yield self.value(i)))
         return found
+
+
+def declared(signature: FuncType, given: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """The attributes that limit sizes, as far as they are about sizes of the parameters; TVM ignores the rest."""
+    names = Counter(s.name for s in {s: None for t in signature.params for s in symbols(t)})
+    found = {}
+    for attribute in (UPPER, LOWER):
+        bounds = given.get(attribute)
+        if isinstance(bounds, dict) and (own := {str(n): int(k) for n, k in bounds.items() if names[str(n)] == 1}):
+            found[attribute] = own
+    return found
 
 
 def changes_in_place(o: Object) -> bool:

@@ -102,15 +102,17 @@ def evaluate(
     expr: Number,
     env: Mapping[Var, Any],
     load: Callable[[Buffer, tuple[Any, ...]], Any] | None = None,
+    known: dict[int, Any] | None = None,
 ) -> Any:
     """The value of `expr` with variables from `env` and buffer elements from `load`: one operation after another.
 
     Works on NumPy scalars and, equally, on arrays of lanes (but for `Choice`, which takes one way). Sharing is
-    respected: a shared node is computed once.
+    respected: a shared node is computed once; also between expressions that are given one `known`, values of nodes by
+    identity at this `env`.
     """
     if not isinstance(expr, Expr):
         return expr
-    value: dict[int, Any] = {}
+    value: dict[int, Any] = {} if known is None else known
     with np.errstate(all="ignore"):
         for node in needed(expr, value):
             args = [value[id(c)] for c in node.children if id(c) in value]

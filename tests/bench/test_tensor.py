@@ -139,7 +139,7 @@ def sanitized(func: PrimFunc, inputs: list[Array]) -> Array:
         slot, region = homes[b]
         region.view(slot)[...] = x
         region.write(slot)
-    (result,) = tensor.run(func, inputs, memory=ShadowMemory(func, homes))
+    (result,) = tensor.run(func, inputs, memory=ShadowMemory(func, homes, func.outputs))
     return result
 
 

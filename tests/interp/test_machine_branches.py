@@ -185,6 +185,39 @@ def test_a_step_of_one_position_shares_nothing(execute: Any) -> None:
     assert got.kind == "clobbered" and "slot b has overwritten it" in got.message
 
 
+def gone() -> Module:
+    """t = 2x; u = t; y = u, z = x: y lies where t was, z where y was, which nobody reads."""
+    x, y, z, t, u = (Buffer(n, (N,), FLOAT32) for n in "xyztu")
+
+    def copy(to: Buffer, of: Any) -> Any:
+        return loops("i", (N,), lambda i: store(to, i, of(i)))
+
+    ends = Allocate(u, seq(Allocate(t, seq(copy(t, lambda i: x[i] * 2.0), copy(u, lambda i: t[i]))), copy(y, lambda i: u[i])))
+    func = PrimFunc("gone", (x, y, z), 2, seq(ends, copy(z, lambda i: x[i])))
+    made = planned([(func, ["x"], ["a", "b"]), (UP, ["a"], ["y"]), (UP, ["b"], ["z"])], {"x": F}, ["y", "z"], phased=True)
+    uses = phases(func).uses
+    assert [uses[b] for b in (t, u, y, z)] == [((0, 1),), ((0, 2),), ((1, 2),), ((2, 3),)]
+    return made
+
+
+def test_what_is_written_where_memory_of_the_kernel_was_is_there_behind_it(execute: Any) -> None:
+    made = gone()
+    (t,) = (n for n in made.program.slots if n.endswith(".t"))
+    got = machine.run(moved(made, a={"offset": made.program.slots[t].offset}), {"x": X}, execute=execute)
+    assert (got["y"] == 2 * X + 1).all()
+
+
+def test_a_result_that_nobody_reads_may_be_overwritten_in_its_step(execute: Any) -> None:
+    made = gone()
+    dead = made.with_(main=replace(made.program, steps=(made.program.steps[0], made.program.steps[2]), outputs=("z",)))
+    place = {"offset": made.program.slots["a"].offset}
+    dead = moved(dead, a={"live": ((1, 2),)}, b={**place, "live": ((2, 4),)}, z={"live": ((3, 4),)})
+    seen: dict[str, Any] = {}
+    got = machine.run(dead, {"x": X}, execute=execute, observe=lambda i, step, arrays: seen.update({k: v.copy() for k, v in arrays.items()}))
+    assert (got["z"] == X + 1).all() and (seen["b"] == X).all()
+    assert trap(moved(made, b=place), {"x": X}, execute).kind == "clobbered", "here somebody reads it"
+
+
 def test_lives_count_phases(execute: Any) -> None:
     got = trap(moved(phased(), b={"live": ((3, 4),)}), {"x": X}, execute)
     assert got.kind == "use outside lifetime" and "at position 2, but is live only at [3, 4)" in got.message
@@ -305,6 +338,7 @@ def test_constants_in_one_pool_may_not_overlap(execute: Any) -> None:
         ({"pools": (Pool("flash", "constant"),)}, "program.C8"),
         ({"pools": (Pool("sram"), Pool("flash", "constant"))}, "program.C6"),
         ({"sizes": {"nowhere": 1}}, "program.C8"),
+        ({"sizes": {"sram": -8}}, "program.C8"),
         ({"steps": (Step("up", ("x",), ("a",), phases=2),)}, "program.C9"),
         ({"steps": (Step("up", ("x",), ("a",), in_place=((0, 1),)),)}, "program.C10"),
         ({"steps": (Branch("x", 1, 1),)}, "program.C7"),

@@ -149,6 +149,41 @@ def layered(rng: random.Random, n: int) -> Problem:
     return one_pool(*made)
 
 
+def cut(rng: random.Random, n: int, dropped: float, span: int = 1200, height: int = 1024) -> Problem:
+    """A pool of `height` KiB over time, cut into n pieces or a few more, and a part of them dropped: what is left fits
+    into it, with no room to spare where nothing was dropped. A quarter of the cuts are pinwheels of five pieces."""
+    pieces = [(0, span, 0, height)]
+    while len(pieces) < n:
+        weights = [((b - a) * (d - c)) ** 0.7 for a, b, c, d in pieces]
+        a, b, c, d = pieces.pop(rng.choices(range(len(pieces)), weights)[0])
+        if rng.random() < 0.25 and b - a > 2 and d - c > 2:
+            (x, u), (y, v) = sorted(rng.sample(range(a + 1, b), 2)), sorted(rng.sample(range(c + 1, d), 2))
+            pieces += [(a, x, c, v), (a, u, v, d), (u, b, y, d), (x, b, c, y), (x, u, y, v)]
+        elif b - a > 1 and (rng.random() < 0.5 or d - c == 1):
+            x = rng.randrange(a + 1, b)
+            pieces += [(a, x, c, d), (x, b, c, d)]
+        elif d - c > 1:
+            y = rng.randrange(c + 1, d)
+            pieces += [(a, b, c, y), (a, b, y, d)]
+        else:
+            pieces.append((a, b, c, d))
+    rng.shuffle(pieces)
+    kept = [p for p in pieces if rng.random() >= dropped]
+    return one_pool(*(BufferInfo(f"b{i}", 1024 * (d - c), ((a, b),)) for i, (a, b, c, d) in enumerate(kept)))
+
+
+CUTS = {
+    "cut 150": (150, 0.1), "cut 200": (200, 0.03), "cut 300": (300, 0.03), "cut 300, loose": (300, 0.1),
+    "cut 400": (400, 0.0),
+}  # fmt: skip
+"""Pieces and the part dropped. Each fits into CAPACITY, and is cut with its number of pieces as the seed."""
+
+
+def cut_up(name: str) -> Problem:
+    n, dropped = CUTS[name]
+    return cut(random.Random(n), n, dropped)
+
+
 # --- TVM's tests of its memory planner (USMP) --------------------------------------------------------------------
 
 CHAIN = from_conflicts(

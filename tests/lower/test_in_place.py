@@ -13,11 +13,11 @@ from assay.interp.tensor import run
 from assay.lower.in_place import safe_pairs
 from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.scalar import Expr, Load, apply, cast, const
-from assay.semantics.tensor import Buffer, For, PrimFunc, Seq, Stmt, Store, loops, seq, store, when
+from assay.semantics.tensor import Allocate, Buffer, For, PrimFunc, Seq, Stmt, Store, loops, seq, store, when
 from assay.semantics.walk import rewrite
 from assay.verify.in_place_check import check_kernel
 
-X, Y, Z = (Buffer(n, (4, 5), FLOAT32) for n in "xyz")
+X, Y, Z, T = (Buffer(n, (4, 5), FLOAT32) for n in "xyzt")
 FLAT = Buffer("y", (20,), FLOAT32)
 ROUND = Buffer("y", (4, 5), INT32)
 
@@ -44,6 +44,7 @@ SAFE: dict[str, PrimFunc] = {
     "guarded": kernel(loops("i j", (4, 5), lambda i, j: when(apply("lt", j, 3), store(Y, (i, j), X[i, j])))),
     "then again by itself": kernel(seq(each(lambda i, j: X[i, j]), each(lambda i, j: Y[3 - i, j] + 1.0))),
     "not read": kernel(each(lambda i, j: Z[i, j]), Z),
+    "then something else": kernel(seq(each(lambda i, j: X[i, j]), Allocate(T, each(lambda i, j: const(0.0, FLOAT32), out=T)))),
 }
 UNSAFE: dict[str, PrimFunc] = {
     "upwards": kernel(each(lambda i, j: X[i, j], lambda i, j: (i, j + 1), (4, 4))),

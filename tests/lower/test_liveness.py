@@ -58,7 +58,18 @@ from assay.semantics.tensor import (
 )
 from assay.semantics.types import TensorType, TupleType
 from assay.verify.lives_check import Flow, check_lives
-from tests.lower.liveness_programs import F4, B, Random, as_pairs, buffer, call_function, fill, live, lowered, pairs
+from tests.lower.liveness_programs import (
+    F4,
+    B,
+    Random,
+    as_pairs,
+    buffer,
+    call_function,
+    fill,
+    live,
+    lowered,
+    pairs,
+)
 
 X, Y, C, D = var("x", F4), var("y", F4), var("c", B), var("d", B)
 SAME = function([Y], Y)

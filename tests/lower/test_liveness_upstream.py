@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from assay.lower.liveness import kills
+from assay.lower.liveness import find_lives, kills
 from assay.semantics.dtypes import BOOL, FLOAT32, INT32
-from assay.semantics.graph import Expr, Var, call, constant, function, get, if_, let, tuple_of, var
+from assay.semantics.graph import Expr, Var, call, call_tir, constant, function, get, if_, let, tuple_of, var
+from assay.semantics.memory import overlap
 from assay.semantics.module import Branch, Module, Program
 from assay.semantics.tensor import LoopKind, PrimFunc, Stmt, seq
 from assay.semantics.types import TensorType, TupleType
@@ -27,6 +28,7 @@ from tests.lower.liveness_programs import (
     fill,
     kernel,
     live,
+    of_size,
     padded,
     pairs,
     peak,
@@ -371,3 +373,21 @@ def test_kills_in_nested_choices() -> None:
     w = [n.name for n in found.placed("workspace")]  # t3, new_s1, t4, t5, t1
     assert found.steps[:2] == (Branch("c", 8, 10), Branch("d", 5, 8))
     assert kills(found) == {(3, 4): (w[0],), (4, 10): (w[1],), (7, 10): (w[2], w[3]), (9, 10): (w[4],)}
+
+
+@pytest.mark.row("U16")
+def test_temporaries_are_lifted_out_of_their_tensor_function() -> None:
+    """They are slots of the program, which its steps hand over. With whole steps that is all, and two temporaries of one
+    call never share; with phases they keep the lives that they had inside."""
+    a, b = buffer("a", 40), buffer("b", 50)
+    apart = kernel("k", (40, 50), lambda x, out: seq(within(a, body=seq(fill(a, x), fill(out, a))), within(b, body=seq(fill(b, x), fill(out, b)))))
+    x = var("x", of_size(40))
+    y = var("y", of_size(50))
+    main = function([x], let(y, call_tir("k", [x], y.type), y))
+    for whole, shared in ((True, False), (False, True)):
+        program = find_lives(Module({"main": main, "k": apart}), whole=whole).program
+        (step,) = program.calls
+        one, two = (program.slots[n] for n in step.scratch)
+        assert (one.place, two.place) == ("workspace", "workspace") and (one.nbytes, two.nbytes) == (40, 50)
+        assert shared == (not overlap(one.live, two.live))
+        assert step.phases > 1 or whole

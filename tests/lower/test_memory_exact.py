@@ -19,7 +19,9 @@ from assay.semantics.memory import BufferInfo, Pool, Problem, lower_bound
 from tests.lower.memory_problems import (
     BOUNDS,
     CAPACITY,
+    CUTS,
     buffers,
+    cut_up,
     good,
     layered,
     minimalloc,
@@ -54,20 +56,22 @@ def test_the_optimum_of_small_problems() -> None:
 @pytest.mark.row("U11")
 def test_every_style_of_search_is_complete() -> None:
     """Just below the optimum every search ends without a plan, at the optimum with one."""
-    for seed in range(60):
+    for seed in range(90):
         rng = random.Random(seed)
         problem = random_problem(rng, 6, positions=8)
         inside = tuple(b for b in problem.buffers if b.pools == ("workspace",) and b.nbytes)
         if not inside:
             continue
+        if seed % 3:  # without gaps there are valleys
+            inside = tuple(replace(b, live=((b.live[0][0], b.live[-1][1]),)) for b in inside)
         part = Problem(inside, problem.pools[:1])
         best = optimum(part)
         layout = Layout(part)
         r = reduce(layout, range(len(inside)))
-        for buckets, tight in ((0, False), (10, False), (0, True)):
+        for tight in (False, True):
             rank = np.array(rng.sample(range(len(inside)), len(inside)))
             for capacity, there in ((best - 1, False), (best, True), (best + 3, True)):
-                found = Search(r, capacity, rank, Budget(None), None, set(), buckets, tight).run()
+                found = Search(r, capacity, rank, Budget(None), None, set(), tight).run()
                 assert (found is not None) == there, (seed, capacity, best)
 
 
@@ -100,10 +104,10 @@ def test_an_instance_at_its_lower_bound(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.row("U11")
-@pytest.mark.parametrize("name", [n for n in BOUNDS if n != "E"])  # E takes minutes with most seeds: see the benchmark
+@pytest.mark.parametrize("name", [*BOUNDS, "cut 150", "cut 200"])
 def test_an_instance_reaches_its_capacity(name: str) -> None:
-    problem = minimalloc(name)
-    made = plan(problem, capacity=CAPACITY, effort=1_000_000)
+    problem = cut_up(name) if name in CUTS else minimalloc(name)
+    made = plan(problem, capacity=CAPACITY, effort=400_000)
     assert good(problem, made)
     assert size(made) <= CAPACITY
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.interp import graph
+from assay.interp import graph, machine
 from assay.interp.graph import run
 from assay.interp.values import Event
+from assay.lower.anf import to_anf
 from assay.lower.onnx_import import import_onnx
 from assay.lower.tvm_import import from_tvm
 from assay.semantics import rules
@@ -18,6 +19,7 @@ from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import Dataflow, Function, Let, MatchCast
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order
+from tests.lower.dynamic_programs import planned, pool, proof, runs_alike
 from tests.lower.tvm_models import compiled, flat, imported, relax, stages, tvm
 from tests.models import small_cnn
 
@@ -189,6 +191,19 @@ def test_a_claimed_limit_of_a_size_is_checked() -> None:
     assert got.tolist() == [[-2, -2]] * 4
     with pytest.raises(Trap, match="the size n is more than 4"):
         graph.run(module, {"x": np.ones((5, 2), np.float32)})
+
+
+@pytest.mark.row("U21")
+def test_a_claimed_limit_of_a_size_is_planned_for() -> None:
+    """The attribute comes along: memory for the largest size, and no run of a larger one."""
+    module = to_anf(checked(after(Limited, "LegalizeOps")))
+    assert module.main.attrs["tir_var_upper_bound"] == {"n": 4}
+    made = planned(module, ready=True)
+    assert pool(made.program) == 96  # two of 32 bytes
+    assert "for all n in 0 to 4" in proof(made).detail
+    runs_alike(module, made, {"n": 1}, {"n": 4})
+    with pytest.raises(Invalid, match="n is 5; the program is planned for at least 0 and at most 4"):
+        machine.run(made, {"x": np.ones((5, 2), np.float32)})
 
 
 @I.ir_module

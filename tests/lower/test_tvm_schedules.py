@@ -14,7 +14,7 @@ from assay.lower.tvm_import import from_tvm
 from assay.semantics import rules
 from assay.semantics.errors import Trap, Unsupported
 from assay.semantics.tensor import For, LetStmt, View, program_order
-from tests.lower.tvm_models import tvm, tvm_ffi
+from tests.lower.tvm_models import lowered, tvm
 
 I = tvm.script.ir  # noqa: E741
 T = tvm.script.tirx
@@ -80,23 +80,6 @@ def in_blocks(s: Any) -> None:
     (i0, i1), (j0, j1) = s.split(i, [None, 4]), s.split(j, [None, 8])
     s.reorder(i0, j0, i1, j1, k)
     s.blockize(i1)
-
-
-def lowered(mod: Any) -> tuple[Any, list[tuple[str, Any]]]:
-    """The compiled function, and the module and what each pass before MakePackedAPI makes of it."""
-    found = [("the module", mod)]
-
-    @tvm.ir.instrument.pass_instrument
-    class Watch:
-        def run_after_pass(self, after: Any, info: Any) -> None:
-            found.append((str(info.name), after))
-
-    with tvm.transform.PassContext(instruments=[Watch()]):
-        code = tvm.compile(mod, "llvm")
-    seen: dict[int, tuple[str, Any]] = {}
-    for name, after in found[: next(i for i, (n, _) in enumerate(found) if "MakePackedAPI" in n)]:
-        seen.setdefault(tvm_ffi.structural_hash(after), (name, after))
-    return code, list(seen.values())
 
 
 @pytest.mark.parametrize("schedule", [parallel, decomposed, vectorized, factored, cached, uneven, in_blocks])

@@ -19,8 +19,7 @@ from assay.semantics.tensor import Alias, program_order
 from assay.verify.c.compiled import STRICT, compile_c
 from tests.interp.programs import same_bits
 from tests.lower.planned import alone
-from tests.lower.test_tvm_schedules import lowered
-from tests.lower.tvm_models import tvm
+from tests.lower.tvm_models import lowered, tvm
 from tests.semantics.test_text_tensor import check_identity, printed, read
 
 I = tvm.script.ir  # noqa: E741

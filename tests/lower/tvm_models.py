@@ -143,3 +143,20 @@ def kernel_calls(machine: Any, inputs: Mapping[str, Array]) -> list[tuple[str, l
     machine.set_instrument(watch)
     machine["main"](*map(as_tvm, inputs.values()))
     return calls
+
+
+def lowered(mod: Any) -> tuple[Any, list[tuple[str, Any]]]:
+    """The compiled function, and the module and what each pass before MakePackedAPI makes of it."""
+    found = [("the module", mod)]
+
+    @tvm.ir.instrument.pass_instrument
+    class Watch:
+        def run_after_pass(self, after: Any, info: Any) -> None:
+            found.append((str(info.name), after))
+
+    with tvm.transform.PassContext(instruments=[Watch()]):
+        code = tvm.compile(mod, "llvm")
+    seen: dict[int, tuple[str, Any]] = {}
+    for name, after in found[: next(i for i, (n, _) in enumerate(found) if "MakePackedAPI" in n)]:
+        seen.setdefault(tvm_ffi.structural_hash(after), (name, after))
+    return code, list(seen.values())

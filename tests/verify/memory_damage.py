@@ -10,6 +10,7 @@ from typing import TypeAlias
 from assay.lower.pool import plan
 from assay.semantics.dtypes import BOOL
 from assay.semantics.module import Branch, Module, Program, Slot, Step
+from assay.semantics.paths import join
 from tests.verify.memory_programs import living, some_memory, source
 
 Damage: TypeAlias = Callable[[random.Random, Program], Program | None]
@@ -40,13 +41,7 @@ def life_shortened(rng: random.Random, program: Program) -> Program | None:
     count = rng.randrange(1, len(at) + 1) if rng.random() < 0.3 else 1
     first = rng.choice([0, len(at) - count, rng.randrange(len(at) - count + 1)])
     kept = at[:first] + at[first + count :]
-    live: list[tuple[int, int]] = []
-    for p in kept:
-        if live and live[-1][1] == p:
-            live[-1] = live[-1][0], p + 1
-        else:
-            live.append((p, p + 1))
-    return _with(program, replace(slot, live=tuple(live)))
+    return _with(program, replace(slot, live=join([(p, p + 1) for p in kept])))
 
 
 def moved(rng: random.Random, program: Program) -> Program | None:
@@ -145,7 +140,7 @@ def phases_dropped(rng: random.Random, program: Program) -> Program | None:
     def at(p: int) -> int:
         return p if p <= first else max(first + 1, p - less)
 
-    slots = [replace(s, live=tuple((at(a), at(b)) for a, b in s.live if at(a) < at(b))) for s in program.slots.values()]
+    slots = [replace(s, live=join([(at(a), at(b)) for a, b in s.live if at(a) < at(b)])) for s in program.slots.values()]
     return _step(_with(program, *slots), index, replace(step, phases=1))
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from assay.lower.liveness import find_lives
-from assay.lower.memory import PLANNERS
+from assay.lower.memory import PLANNERS, plan as place
 from assay.lower.pool import Memory
 from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.graph import Call, CallTIR, Expr, call_tir
@@ -29,7 +29,7 @@ from tests.interp.valid_programs import ValidMaker
 from tests.lower.liveness_programs import F4, Random, lowered
 
 F8 = TensorType((8,), FLOAT32)
-KERNELS = 300
+KERNELS = 200
 """How many tensor functions there are: few enough that what is known of one is used again."""
 DEVICES = (ANYWHERE, VirtualDevice("cpu"), VirtualDevice("npu"))
 
@@ -106,7 +106,7 @@ def living(rng: random.Random, module: Module) -> Module:
 
 
 def some_memory(rng: random.Random) -> Memory:
-    """One pool or several, with limits and devices, and any planner. The last one has room for all."""
+    """One pool or several, with limits and devices, and any planner, with little effort. The last one has room for all."""
     least = rng.choice([16, 32, 64, 96])
     pools = rng.choice([
         (Pool("workspace"),),
@@ -115,7 +115,8 @@ def some_memory(rng: random.Random) -> Memory:
         (Pool("a", limit=least), Pool("b", limit=2 * least), Pool("c")),
         (Pool("host", device=VirtualDevice("cpu"), limit=least), Pool("far", device=VirtualDevice("npu")), Pool("rest")),
     ])  # fmt: skip
-    return Memory(pools, rng.choice(list(PLANNERS)), io=rng.random() < 0.4, in_place=rng.random() < 0.7)
+    planner = partial(place, planner=rng.choice(list(PLANNERS)), effort=50)
+    return Memory(pools, planner, io=rng.random() < 0.4, in_place=rng.random() < 0.7)
 
 
 def some_inputs(program: Program, seed: int) -> list[dict[str, Any]]:

@@ -371,6 +371,17 @@ def test_machine_and_c_are_compared_step_by_step_on_the_path_that_is_taken() -> 
     assert not evidence.holds and "C takes step" in evidence.detail and "where the machine takes step" in evidence.detail
 
 
+def test_a_result_that_nobody_reads_is_not_compared_where_it_has_been_overwritten() -> None:
+    x = var("x", TensorType((16,), FLOAT32))
+    source = lowered(Module({"main": function([x], call("tanh", get(call("split", x, sections=(8, 8), axis=0), 1)))}))
+    made = plan(find_lives(source))
+    first, second = (made.program.slots[n] for n in made.program.calls[0].writes)
+    assert first.offset == second.offset, "in one place, one after the other"
+    text = emit(made, "m")
+    compared = Comparison(source, made, text, compile_c(text, reproducible=False), {"x": np.arange(16, dtype=np.float32)})
+    assert compared.run()[1].holds
+
+
 def test_programs_with_choices_and_pools_are_stored_and_read_back(tmp_path: Path) -> None:
     for k, made in enumerate((choosing(), pooled(), phased())):
         with (tmp_path / f"{k}.bin").open("wb") as file:

@@ -49,6 +49,8 @@ def test_light_models(light: LightModel) -> None:
     assert [line.evidence.detail for line in lines if not line.evidence.holds] == []
     stages = ["import", "anf", "legalize", "fuse", "constants", "schedule", "liveness", "pool", "c", "compare", *(j.name for j in judged)]
     assert [line.stage for line in lines] == stages
+    pool = lines[7].as_data()["data"]
+    assert pool["pool_bytes"] == pool["lower_bound"], "no plan needs less"
     # weights all alike make logits of up to 1e21: what may be off there, softmax makes anything
     saturated = {"bvlc_alexnet", "inception_v1", "resnet50", "squeezenet", "vgg19", "zfnet512"}
     assert ("vacuous" in lines[9].did) == (light.name in saturated)

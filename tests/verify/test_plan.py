@@ -194,6 +194,10 @@ def test_an_output_may_take_the_bytes_of_an_input_where_its_kernel_allows_that()
         changed = moved(made.with_(main=replace(made.program, steps=steps)), a={"live": ((0, 3),)})
         assert "buffer a is overwritten by b" in verdict(changed).detail
         assert not prove_plan(*as_problem(changed.program)).evidence.holds
+    read_again = replace(made.program, steps=(*calls[:2], replace(calls[2], reads=("a", "a"))))
+    after = moved(made.with_(main=read_again), a={"live": ((0, 3),)}, b={"live": ((1, 2),)})
+    assert check_lives(after.program, after.kernels).holds and not verdict(after).holds
+    assert not prove_plan(*as_problem(after.program)).evidence.holds, "a lives on when b is gone"
     half = moved(made, b={"offset": 32, "alignment": 32})
     assert not verdict(half).holds and not prove_plan(*as_problem(half.program)).evidence.holds
     third = planned([(UP, ["x"], ["a"]), (UP, ["x"], ["c"]), (UP, ["a"], ["b"]), (UP, ["c"], ["d"]), (UP, ["b"], ["y"])], {"x": TensorType((16,), FLOAT32)}, ["y"])

@@ -22,7 +22,7 @@ from assay.semantics.errors import AssayError, Crash, Invalid, Trap
 
 Array = np.ndarray[Any, Any]
 
-STANDARD = ("-std=c99", "-ffp-contract=off")
+STANDARD = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 """What the generated C needs to keep its meaning."""
 FLAGS = (*STANDARD, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O3")
 STRICT = (*FLAGS[:-1], "-Wconversion", "-Wshadow", "-Wcast-qual", "-Wmissing-prototypes")

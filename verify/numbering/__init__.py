@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ from assay.semantics.graph import (
 from assay.semantics.graph.effects import acts, kernel_can_trap
 from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, substitute
+from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, simplify, substitute
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ANYWHERE, TensorType, TupleType, Type, flatten, symbols, with_dims
 from assay.verify.numbering.events import Budget, Walk, patterns, walk_body
@@ -84,14 +85,40 @@ def _claim(kernel: PrimFunc) -> Key:
     return ("kernel", kernel.name)
 
 
-def step_results(kernel: PrimFunc, args: Sequence[int], table: Table, module: Module) -> list[int]:
-    """The numbers of what a tensor function writes, given those of what it reads. A group is the calls in it."""
+def step_results(
+    kernel: PrimFunc,
+    args: Sequence[int],
+    table: Table,
+    module: Module,
+    types: Sequence[TensorType] = (),
+    scalars: Sequence[Dim] = (),
+) -> list[int]:
+    """The numbers of what a tensor function writes, given those of what it reads. A group is the calls in it.
+
+    `types` are those of its parameters in this call; they and `scalars` count where the function has symbols.
+    """
+    open_ = bool(kernel.scalars) or not all(isinstance(d, int) for b in kernel.params for d in b.shape)
     group = module.group(kernel)
     if group is not None:
-        return group_results(group, args, lambda c, read: step_results(_member(module, c), read, table, module))
-    types = [str(TensorType(b.shape, b.dtype)) for b in kernel.params]
+        sizes: dict[Symbol, Dim] = {}
+        for p, t in zip(group.params, types if open_ else (), strict=False):
+            sizes.update((d, n) for d, n in zip(flatten(p.type)[0].shape, t.shape, strict=True) if isinstance(d, Symbol))
+
+        def inside(call: CallTIR, read: list[int]) -> list[int]:
+            flat = [t for of in (*(a.type for a in call.args), call.type) for t in flatten(of)]
+            sized = [TensorType(tuple(_sized(d, sizes) for d in t.shape), t.dtype) for t in flat]
+            return step_results(_member(module, call), read, table, module, sized, [_sized(d, sizes) for d in call.scalars])
+
+        return group_results(group, args, inside)
+    claim = _claim(kernel)
+    if open_:
+        dim = partial(dim_text, name=lambda s: f"@{table.symbol(s)}")
+        texts = [f"Tensor(({', '.join(dim(simplify(d)) for d in t.shape)}), {t.dtype})" for t in types]
+        claim = (*claim, *(dim(simplify(d)) for d in scalars))
+    else:
+        texts = [str(TensorType(b.shape, b.dtype)) for b in kernel.params]
     read = len(kernel.inputs)
-    return _results(_claim(kernel), types[:read], types[read:], args, table)
+    return _results(claim, texts[:read], texts[read:], args, table)
 
 
 def group_results(

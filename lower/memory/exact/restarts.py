@@ -1,7 +1,8 @@
-"""Searches with other orders, again and again, each with more nodes, until one ends (specs/lower.md).
+"""Searches with other orders, again and again, most of them short, until one ends (specs/lower.md).
 
-Some orders end in hundreds of nodes where others take millions, and nobody knows beforehand which. What has failed in
-one search holds in all: it is remembered, so that no search repeats it.
+Some orders end in hundreds of nodes where others take millions, and nobody knows beforehand which: so most searches
+are given up soon, and now and then one may be long. What has failed in one holds in all: it is remembered, so that no
+search repeats it.
 """
 
 from __future__ import annotations
@@ -18,24 +19,18 @@ from assay.lower.memory.problem import Array
 
 @dataclass(frozen=True)
 class Style:
-    """How a search orders buffers: by these measures in turn, and its `Search` options. Of a buffer's tightest section:
-    T, its load, and L, that in classes. S: bytes; W: sections; A:
-    bytes times positions; B: bytes times sections."""
+    """How a search orders buffers: by these measures in turn, and its `Search` option. Of a buffer's sections: T, the
+    largest load, and L, that in classes. S: bytes; W: sections; A: bytes times positions; B: bytes times sections."""
 
     measures: str
-    buckets: int = 0
     tight: bool = False
 
 
-STYLES = (Style("LWA"), Style("LWA", tight=True), Style("B", 100), Style("TWA"), Style("LSW"))
-TURNS = (0, 1, 2, 3, 2, 3, 4)
-"""In which order styles take turns."""
-NOISE = (0.02, 0.1, 0.3)
+STYLES = (Style("LWA"), Style("TWA"), Style("LB"), Style("TWA", tight=True), Style("TS"), Style("LSW", tight=True))
+NOISE = (0.02, 0.05, 0.1, 0.2, 0.4)
 CLASSES = (20, 10, 50, 5, 200)
-FIRST, NEXT, MORE = 2000, 1000, 20
-"""Nodes of the first search of each style, of the next ones, and how many more each gets than the one before."""
-LONG, TIMES = 25, 10
-"""Every so many searches, one gets so many times the nodes: most that end with a plan end soon, proofs do not."""
+EACH = 3
+"""Nodes of the shortest searches, times the number of buffers. Most that end with a plan end soon, whatever the size."""
 
 
 class Attack:
@@ -52,18 +47,23 @@ class Attack:
         """Offsets in units within the capacity; None: it is proved that there are none. Spent: nobody knows yet."""
         while True:
             k, self.count = self.count, self.count + 1
-            if k < len(STYLES):
-                style, noise, limit = STYLES[k], 0.0, FIRST  # in its plain order
-            else:
-                style, noise = STYLES[TURNS[k % len(TURNS)]], self.rng.choice(NOISE)
-                limit = (NEXT + MORE * k) * (TIMES if k % LONG == LONG - 1 else 1)
-            rank = ranked(self.r, self.capacity, style, noise, CLASSES[k // len(TURNS) % len(CLASSES)], self.rng)
-            search = Search(self.r, self.capacity, rank, budget, limit, self.failed, style.buckets, style.tight)
+            style = STYLES[k % len(STYLES)]
+            noise = self.rng.choice(NOISE) if k >= len(STYLES) else 0.0  # first in its plain order
+            limit = EACH * len(self.r.nbytes) * luby(k // len(STYLES) + 1)
+            rank = ranked(self.r, self.capacity, style, noise, self.rng.choice(CLASSES), self.rng)
+            search = Search(self.r, self.capacity, rank, budget, limit, self.failed, style.tight)
             try:
                 return search.run()
             except Spent:
                 if budget.over:
                     raise
+
+
+def luby(k: int) -> int:
+    """The k-th of 1, 1, 2, 1, 1, 2, 4, 1, ...: every length gets as much effort (Luby, Sinclair and Zuckerman, 1993)."""
+    while k & (k + 1):
+        k -= (1 << k.bit_length() - 1) - 1
+    return (k + 1) // 2
 
 
 def ranked(r: Reduced, capacity: int, style: Style, noise: float, classes: int, rng: random.Random) -> Array:

@@ -1,9 +1,10 @@
 """One search for a plan within a capacity, over skylines (specs/lower.md). It ends with a plan, or proves there is none.
 
 Everything may be pushed down until it rests on something, so a plan can be built from below: in every section of time
-the buffers come in the order of their offsets, and a floor rises. The lowest floor is taken first, there in the section
-with the fewest buffers that can begin at it. Either one of them begins there, or the section is left empty up to the
-lowest place at which any could begin later. What a section can lose to holes is its slack.
+the buffers come in the order of their offsets, and a floor rises. A valley is a stretch of equal floors between higher
+ones: what can begin there lies within it. Of all valleys, the section is taken with the fewest buffers that can begin at
+its floor. Either one of them begins there, or the section is left empty up to the lowest place at which any could begin
+later. What a section can lose to holes is its slack. Where lives have gaps, the lowest floors count as the valleys.
 
 What is known after each step: no buffer begins below the highest floor of its sections, rounded up to its alignment; no
 floor is below the lowest such place of a buffer in its section; what that adds is taken from the slack. A state that
@@ -66,26 +67,23 @@ class Budget:
 class Search:
     """A search with one order of the buffers: `rank[i]` is the place of i among those that can begin at one floor.
 
-    With `buckets`, those whose tightest section has least slack come first, in that many classes. With `tight`, a section
-    with one candidate is taken first, and then the one with the least slack rather than that with fewest candidates. `limit` is the number of nodes
-    of this search, `budget` of all.
+    With `tight`, a section with one candidate is taken first, and then the one with the least slack rather than that with
+    the fewest candidates. `limit` is the number of nodes of this search, `budget` of all.
     """
 
     def __init__(
         self, r: Reduced, capacity: int, rank: Array, budget: Budget, limit: int | None, failed: set[bytes],
-        buckets: int = 0, tight: bool = False,
+        tight: bool = False,
     ) -> None:  # fmt: skip
         self.r = r
         self.rank = rank
         self.budget = budget
         self.left = limit
         self.failed = failed
-        self.buckets = buckets
         self.tight = tight
         self.last = r.last(capacity)
         top = (self.last + r.size).max() if len(r.nbytes) else 0
-        self.high = int(top) + 1 if len(r.nbytes) else 1
-        self.far = self.high * 4 + 4
+        self.far = int(top) * 4 + 8
         """Above every floor."""
         budgets = np.zeros(r.sections, r.dtype)
         for i, (low, high) in zip(r.owner.tolist(), zip(r.low.tolist(), r.high.tolist(), strict=True), strict=True):
@@ -112,7 +110,7 @@ class Search:
         crossing = np.zeros(r.sections, np.int64)
         for low, high in zip(self.begin.tolist(), self.end.tolist(), strict=True):
             crossing[low : high - 1] += 1
-        floors = np.zeros(r.sections, r.dtype)
+        floors = np.zeros(r.sections + 1, r.dtype)  # one more, for reduceat wants the end of a run as an index
         everything = np.arange(len(r.nbytes))
         found = run_task(self._parts(0, r.sections, floors, self.slack, crossing, everything, (0, r.sections)))
         return self.offset if found else None
@@ -157,12 +155,12 @@ class Search:
         key = _key(low, floor[low:high], alive)
         if key in self.failed:
             return False
-        h = int(floor[low:high].min())
-        at, covering = self._section(low, high, h, floor, slack, least, lows, highs, starts)
+        at, covering = self._section(low, high, floor, slack, least, lows, highs, starts)
+        h = int(floor[at])
         ready = least == h
         candidates = np.flatnonzero(covering & ready)
         forced = False
-        for i in self._ordered(candidates, alive, slack, lows, highs, starts):
+        for i in self._ordered(candidates, alive):
             b = int(alive[i])
             if r.pinned and not self._below_pins(b, h, alive):
                 continue
@@ -206,13 +204,12 @@ class Search:
         """Floors and slack after all that follows, and the least offset of each buffer left; None: it cannot be."""
         r = self.r
         last = self.last[alive]
-        ends = np.empty(2 * len(lows), np.int64)
-        ends[0::2], ends[1::2] = lows, highs
+        ends = _ends(lows, highs)
         align = r.align[alive] if r.aligned else None
         fixed = r.fixed[alive] if r.pinned else None
         a, z = new
         while True:
-            most = np.maximum.reduceat(np.append(floor, 0), ends)[::2]
+            most = np.maximum.reduceat(floor, ends)[::2]
             least = most if starts is None else np.maximum.reduceat(most, starts)
             if align is not None:
                 least = -(-least // align) * align
@@ -257,39 +254,38 @@ class Search:
             a, z = a + int(where[0]), a + int(where[-1]) + 1
 
     def _section(
-        self, low: int, high: int, h: int, floor: Array, slack: Array, least: Array, lows: Array, highs: Array,
+        self, low: int, high: int, floor: Array, slack: Array, least: Array, lows: Array, highs: Array,
         starts: Array | None,
     ) -> tuple[int, Array]:  # fmt: skip
         """The section to decide on, and which of the buffers left are in it."""
-        ready = least == h
-        per_run = ready if starts is None else np.repeat(ready, np.diff(np.append(starts, len(lows))))
-        count = np.bincount(lows[per_run] - low, minlength=high - low + 1)
-        count -= np.bincount(highs[per_run] - low, minlength=high - low + 1)
-        count = np.cumsum(count)[: high - low]
-        where = np.flatnonzero(floor[low:high] == h)
-        counts, slacks = count[where], slack[low:high][where]
+        floors = floor[low:high]
+        if starts is None:
+            ready = np.minimum.reduceat(floor, _ends(lows, highs))[::2] == least  # on even ground, so within a valley
+            steps = np.flatnonzero(floors[1:] != floors[:-1])
+            rises = floors[steps + 1] > floors[steps]
+            falls = np.append(True, ~rises)  # before each stretch of equal floors; the ends count as walls
+            valleys = np.repeat(falls & np.append(rises, True), np.diff(np.concatenate(([-1], steps, [high - low - 1]))))
+            where = np.flatnonzero(valleys)
+        else:
+            lowest = floors.min()
+            ready = np.repeat(least == lowest, np.diff(np.append(starts, len(lows))))
+            where = np.flatnonzero(floors == lowest)
+        count = np.bincount(lows[ready] - low, minlength=high - low + 1)
+        count -= np.bincount(highs[ready] - low, minlength=high - low + 1)
+        counts, slacks = np.cumsum(count)[where], slack[low:high][where]
         if self.tight:
             slacks = np.where(counts == 1, -1, slacks)
-            counts = np.ones_like(counts)
-        ties = np.flatnonzero(counts == counts.min())
-        at = low + int(where[ties[int(np.argmin(slacks[ties]))]])
+            order = floors[where], counts, slacks
+        else:
+            order = floors[where], slacks, counts
+        at = low + int(where[np.lexsort(order)[0]])
         inside = (lows <= at) & (at < highs)
         return at, inside if starts is None else np.logical_or.reduceat(inside, starts)
 
-    def _ordered(
-        self, candidates: Array, alive: Array, slack: Array, lows: Array, highs: Array, starts: Array | None
-    ) -> Iterator[int]:
+    def _ordered(self, candidates: Array, alive: Array) -> Iterator[int]:
         """The buffers to try at a floor, in order; of equal ones the first."""
         rank = self.rank[alive]
-        if self.buckets:
-            ends = np.empty(2 * len(lows), np.int64)
-            ends[0::2], ends[1::2] = lows, highs
-            least = np.minimum.reduceat(np.append(slack, 0), ends)[::2]
-            if starts is not None:
-                least = np.minimum.reduceat(least, starts)
-            chosen = sorted(candidates.tolist(), key=lambda i: (int(least[i]) * self.buckets // self.high, rank[i]))
-        else:
-            chosen = sorted(candidates.tolist(), key=lambda i: rank[i])
+        chosen = sorted(candidates.tolist(), key=lambda i: rank[i])
         if self.r.pinned:
             chosen.sort(key=lambda i: self.r.fixed[alive[i]] < 0)  # what has its place comes first
         seen: set[int] = set()
@@ -327,6 +323,13 @@ class Search:
                 top = int((least + self.r.size[alive])[near].min())
                 level = top if level is None else min(level, top)
         return level
+
+
+def _ends(lows: Array, highs: Array) -> Array:
+    """Runs as `reduceat` wants them: each result at an even place is that of a run."""
+    ends = np.empty(2 * len(lows), np.int64)
+    ends[0::2], ends[1::2] = lows, highs
+    return ends
 
 
 def _key(low: int, floor: Array, alive: Array) -> bytes:
