@@ -26,14 +26,14 @@ from assay.interp.windows import check_alignment
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, is_symbolic, shape_in, sizes_of
-from assay.semantics.memory import Interval, Pool, overlap
+from assay.semantics.memory import Pool, overlap
 from assay.semantics.module import Branch, Module, Program, Slot, Step
+from assay.semantics.paths import Intervals
 from assay.semantics.scalar import Dim
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.tensor.phases import phases
 
 Execute: TypeAlias = Callable[..., Sequence[Array]] | Literal["definition"]
-Intervals: TypeAlias = tuple[Interval, ...]
 Observe: TypeAlias = Callable[[int, Step, dict[str, Array]], None]
 GARBAGE = 1 << 16
 """Bytes of garbage, repeated through all memory that is not written yet."""
@@ -114,8 +114,7 @@ class _Machine:
                 else:
                     arrays = self.step(number, step, execute)
             except Trap as trap:
-                where = step.span or trap.where
-                raise Trap(trap.kind, f"{self.at(number)}: {trap.message}", where=where, label=trap.label) from None
+                raise trap.but(what=f"{self.at(number)}: {trap.what}", where=step.span or trap.where) from None
             if isinstance(step, Step):
                 if observe is not None:
                     observe(number, step, arrays)
@@ -313,7 +312,7 @@ class _Machine:
             self.region(one).check(one, "read while the step writes" if read else "written")
         except Trap as trap:
             at = f"phase {phase} of {count}, position {self.positions[number] + phase}: " if count > 1 else ""
-            raise Trap(trap.kind, at + trap.message, label=trap.label) from None
+            raise trap.but(what=at + trap.what, where=None) from None
 
     def share(self, slots: Sequence[Slot]) -> bool:
         """Whether two of the slots share a byte."""
@@ -369,7 +368,7 @@ class _Machine:
                 self.region(slot).check(slot, "returned")
             except Trap as trap:
                 kind = "unwritten output" if trap.kind == "unwritten read" else trap.kind
-                raise Trap(kind, f"at the end: {trap.message}", label=trap.label) from None
+                raise trap.but(kind=kind, what=f"at the end: {trap.what}", where=None) from None
             found[name] = self.region(slot).view(slot).copy()
         return found
 

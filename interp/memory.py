@@ -15,10 +15,9 @@ import numpy as np
 from assay.interp.binding import Array
 from assay.interp.reports import (
     absent,
-    element as element,
     no_bool,
     outside,
-    read_only as read_only,
+    read_only,
     unwritten,
     unwritten_output,
 )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from assay.interp.binding import Array
-from assay.interp.memory import Memory, check_bounds, element, read_only, to_bytes, with_byte
+from assay.interp.memory import Memory, check_bounds, to_bytes, with_byte
+from assay.interp.reports import element, read_only
 from assay.semantics.dtypes import size_in_bytes
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Program, Slot

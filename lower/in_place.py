@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
+from assay.lower.liveness import devices
 from assay.lower.loops.dependence import Access, Direction, Nest
 from assay.lower.loops.rewriting import plain
 from assay.semantics.errors import Unsupported
@@ -19,7 +20,6 @@ from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.scalar import Const, Var
 from assay.semantics.tensor import INDEPENDENT, Buffer, For, PrimFunc, Stmt, While, program_order
 from assay.semantics.tensor.recast import is_bytewise
-from assay.semantics.types import VirtualDevice
 
 MOST_STEPS = 1 << 21
 """Tensors that more statements than this touch keep memory of their own: what is claimed is checked on each of them."""
@@ -29,17 +29,13 @@ def in_place(module: Module) -> Module:
     """The module with `Step.in_place` of its program: which outputs take the bytes of which inputs."""
     program = module.program
     known: dict[str, set[tuple[int, int]]] = {}
-    devices: dict[str, set[VirtualDevice]] = {}
-    """Where each slot is made: its bytes are in no other memory."""
-    for maker in program.calls:
-        for name in maker.writes:
-            devices.setdefault(name, set()).add(maker.device)
+    made_on = devices(program)  # the bytes of a slot are in no other memory
     steps = []
     for step, first in zip(program.steps, program.positions, strict=False):
         if isinstance(step, Step):
             if step.kernel not in known:
                 known[step.kernel] = safe_pairs(module.kernel(step.kernel))
-            near = {(k, j) for k, j in known[step.kernel] if devices.get(step.reads[j], set()) <= {step.device}}
+            near = {(k, j) for k, j in known[step.kernel] if set(made_on.get(step.reads[j], ())) <= {step.device}}
             step = replace(step, in_place=_taken(program, step, first, near))
         steps.append(step)
     return module.with_(main=replace(program, steps=tuple(steps)))

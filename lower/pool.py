@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from assay.lower.in_place import in_place
-from assay.lower.liveness import problem
+from assay.lower.liveness import devices, problem
 from assay.lower.memory import plan as place
 from assay.lower.memory.symbolic import plan_symbolic
 from assay.semantics.errors import Invalid
@@ -75,11 +75,11 @@ def plan(module: Module, memory: Memory | None = None) -> Module:
 def wanted(program: Program, io: bool = False) -> Problem:
     """The planning problem of a program with pools: each slot in those of its device, slots in the same bytes as one."""
     whole = problem(program, (*program.inputs, *program.outputs) if io else (), program.bounds)
-    devices = _devices(program)
+    made_on = devices(program)
     first = leaders(program)
     joined: dict[str, BufferInfo] = {}
     for b in whole.buffers:
-        b = replace(b, pools=b.pools or _pools(program.pools, b, devices.get(b.name, ANYWHERE)))
+        b = replace(b, pools=b.pools or _pools(whole.candidates(b), b, made_on.get(b.name, [ANYWHERE])[-1]))
         head = first.get(b.name, b.name)
         if head in joined:
             one = joined[head]
@@ -97,14 +97,8 @@ def leaders(program: Program) -> Mapping[str, str]:
     return found
 
 
-def _devices(program: Program) -> dict[str, VirtualDevice]:
-    """Where each slot is made."""
-    return {name: s.device for s in program.calls for name in (*s.writes, *s.scratch)}
-
-
-def _pools(pools: tuple[Pool, ...], buffer: BufferInfo, device: VirtualDevice) -> tuple[str, ...]:
-    """The pools of a device; empty if all are."""
-    usable = [p for p in pools if p.kind == "workspace" and not p.read_only]
+def _pools(usable: tuple[Pool, ...], buffer: BufferInfo, device: VirtualDevice) -> tuple[str, ...]:
+    """Those of the usable pools that are on a device; empty if all are."""
     found = [p for p in usable if p.device.agrees(device)]
     if not found:
         raise Invalid(

@@ -23,6 +23,11 @@ Bounds: TypeAlias = Mapping[Var, tuple[int, int | None]]
 """The least and the greatest value of each symbol in sizes; None: no greatest is known."""
 
 
+def range_of(bounds: Bounds, symbol: Var) -> tuple[int, int | None]:
+    """What is known of a symbol: 0 or more where nothing is said, as every dim is."""
+    return bounds.get(symbol, (0, None))
+
+
 @dataclass(frozen=True)
 class Pool:
     """Memory that buffers can share (TVM's PoolInfo).

@@ -27,7 +27,7 @@ from assay.interp.graph import evaluate
 from assay.lower.anf import to_anf
 from assay.lower.c import Interface, emit
 from assay.lower.legalize import legalize
-from assay.lower.memory import PLANNERS
+from assay.lower.memory import called
 from assay.lower.onnx_import import import_onnx, load_model
 from assay.lower.pool import Memory
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap
@@ -219,8 +219,7 @@ def parse_dims(given: Iterable[str]) -> dict[str, int]:
 
 def memory_of(pools: str, planner: str, io: bool) -> Memory:
     """What there is to plan with."""
-    if planner not in PLANNERS:
-        raise Invalid(f"there is no planner {planner!r}; there are {', '.join(PLANNERS)}", label="memory.C8")
+    called(planner)  # before anything long begins
     return Memory(parse_pools(pools) if pools else Memory().pools, planner, io)
 
 

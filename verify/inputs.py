@@ -61,6 +61,11 @@ def save(path: Path, arrays: Mapping[str, Array]) -> None:
     replace_file(path, write)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all. Invalid (output.C1): it cannot be written."""
+    replace_file(path, lambda temporary: temporary.write_text(text, "utf-8", newline="\n"))
+
+
 def replace_file(path: Path, write: Any) -> None:
     """Call `write` with a temporary path beside `path`, then put the file in its place."""
     try:

@@ -15,7 +15,7 @@ import numpy as np
 
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, is_symbolic, place_of, symbols_of
-from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, overlap
+from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, overlap, range_of
 from assay.semantics.module import Branch, Module, Program, Step, flow
 from assay.semantics.paths import Intervals, join
 from assay.semantics.scalar import Dim, Var, same
@@ -235,8 +235,8 @@ def _some_sizes(program: Program) -> Iterator[dict[Var, int]]:
     """Values of the symbols: the least, the least that make no tensor empty, and larger ones, no two of which are alike.
     The greatest too where all have one and the pools are small then."""
     symbols = symbols_of(program)
-    low = {v: program.bounds.get(v, (0, None))[0] for v in symbols}
-    high = {v: program.bounds.get(v, (0, None))[1] for v in symbols}
+    low = {v: range_of(program.bounds, v)[0] for v in symbols}
+    high = {v: range_of(program.bounds, v)[1] for v in symbols}
     tries = [low, {v: max(n, 1) for v, n in low.items()}]
     for order in (symbols, symbols[::-1]):
         tries.append({v: low[v] + 17 + 14 * order.index(v) for v in symbols})

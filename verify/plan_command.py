@@ -25,6 +25,7 @@ from assay.lower.memory.csv import Table, read
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Plan, Pool, Problem, lower_bound
 from assay.verify.evidence import Evidence, plural
+from assay.verify.inputs import replace_text
 from assay.verify.memory import prove_plan
 from assay.verify.report.maps import plan_picture
 
@@ -68,9 +69,9 @@ def plan_file(request: Request, out: Console, as_json: bool) -> int:
     data = as_data(problem, plan, evidence, seconds, request, reached)
     if evidence.holds and reached:
         if request.output is not None:
-            _write(request.output, table.written(plan, several=len(problem.pools) > 1))
+            replace_text(request.output, table.written(plan, several=len(problem.pools) > 1))
         if request.plot is not None:
-            _write(request.plot, plan_picture(problem, plan))
+            replace_text(request.plot, plan_picture(problem, plan))
     if as_json:
         json.dump(data, sys.stdout, indent=1)
         sys.stdout.write("\n")
@@ -162,13 +163,6 @@ def _bytes(plan: Plan, pool: str) -> int:
     size = plan.sizes.get(pool, 0)
     assert isinstance(size, int)
     return size
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as wrong:
-        raise Invalid(f"cannot write: {wrong.strerror}", where=str(path), label="output.C1") from None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from assay.semantics.instance import shape_in
 from assay.semantics.module import Branch, Module, Program, Step, flow
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.types import TensorType, Type, flatten
-from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.evidence import Evidence, plural, proved, refuted
 from assay.verify.memory.symbolic import shown_bounds
 from assay.verify.numbering import Table, Undecided, can_trap, step_results
 from assay.verify.numbering.terms import dim_text, type_text
@@ -55,7 +55,7 @@ def check_program(source: Module, target: Module) -> Evidence:
 
 def _choices(program: Program) -> str:
     count = len(program.steps) - len(program.calls)
-    return f", {count} choice{'s' if count > 1 else ''}" if count else ""
+    return f", {plural(count, 'choice')}" if count else ""
 
 
 def _interface(source: Module, program: Program, table: Table) -> Evidence | None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Function, Let
 from assay.semantics.instance import is_symbolic, symbols_of
-from assay.semantics.memory import lower_bound
+from assay.semantics.memory import BufferInfo, lower_bound
 from assay.semantics.module import GROUP, Definition, Module, Program, Slot, Step
 from assay.semantics.operator import Operator
 from assay.semantics.paths import join
@@ -242,14 +241,10 @@ def _check_liveness(before: Module, after: Module, context: Context) -> Evidence
 
 def _peak_of_steps(program: Program) -> int:
     """The most bytes that are live at any time of one step: the schedule does not look into steps."""
-    positions = program.positions
     step_at = [i for i, s in enumerate(program.steps) for _ in range(s.phases)]
-    change = [0] * (len(positions) + 1)
-    for s in program.placed("workspace"):
-        for i, j in join((step_at[start], step_at[stop - 1] + 1) for start, stop in s.live):
-            change[i] += s.nbytes
-            change[j] -= s.nbytes
-    return max(accumulate(change))
+    work = program.placed("workspace")
+    lives = [join((step_at[start], step_at[stop - 1] + 1) for start, stop in s.live) for s in work]
+    return lower_bound(BufferInfo(s.name, s.nbytes, live) for s, live in zip(work, lives, strict=True))
 
 
 def _but_place(slot: Slot) -> tuple[object, ...]:

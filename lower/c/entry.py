@@ -9,7 +9,7 @@ from assay.lower.c.convention import Device, Interface
 from assay.lower.c.header import statuses
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import CKernel, Parameter
-from assay.lower.c.layout import Layout, size
+from assay.lower.c.layout import Layout, by_pointer, size
 from assay.lower.c.names import text_literal
 from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
 from assay.lower.c.packed_abi import TVM_FFI, spec_tables
@@ -121,10 +121,10 @@ void {layout.name}_trace(int step);
 def _check_arguments(layout: Layout, library: Library) -> Iterator[str]:
     """Pointers: there, aligned, and what is written apart from all else. Written arguments come first."""
     macro = layout.macro
-    rows = [(a.nbytes, a.type.dtype.itemsize) for a in layout.given_outputs]
+    rows = [(a.nbytes, a.type.dtype.itemsize) for a in by_pointer(layout.outputs)]
     rows += [(w.nbytes, w.alignment) for w in layout.workspaces]
     written = len(rows)
-    rows += [(a.nbytes, a.type.dtype.itemsize) for a in layout.given_inputs]
+    rows += [(a.nbytes, a.type.dtype.itemsize) for a in by_pointer(layout.inputs)]
     if layout.blob is not None:
         rows.append((layout.blob.nbytes, layout.blob.alignment))
     overlap = library.use("overlap")
@@ -191,8 +191,8 @@ def _head(layout: Layout) -> Iterator[str]:
     if packed:
         yield from entry_head(layout)
         yield from entry_names(layout)
-    words = [a.name for a in layout.given_outputs] + [w.name for w in layout.workspaces]
-    words += [a.name for a in layout.given_inputs]
+    words = [a.name for a in by_pointer(layout.outputs)] + [w.name for w in layout.workspaces]
+    words += [a.name for a in by_pointer(layout.inputs)]
     words += ["weights"] if layout.blob is not None else []
     yield f"    const void *const buffers[{len(words)}] = {{{', '.join(words)}}};\n"
     if layout.devices.all:
@@ -213,7 +213,7 @@ def _body(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
         yield f"        active += ({ok}) ? 1 : 0;\n    }}\n"
     yield from _steps(layout, kernels, pointers)
     copies = []
-    for a in layout.given_outputs:
+    for a in by_pointer(layout.outputs):
         slot = program.slots[a.slot]
         if pointers.given.get(slot.name) != a.name and slot.nbytes:
             copies.append(f"        memcpy({a.name}, {pointers.typed(slot, a.ctype, True)}, {size(slot.nbytes)});\n")
@@ -289,8 +289,8 @@ class _Pointers:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         slots = layout.program.slots
-        first = {a.slot: a.name for a in reversed(layout.given_outputs) if slots[a.slot].place == "output"}
-        self.given = {**{a.slot: a.name for a in layout.given_inputs}, **first}
+        first = {a.slot: a.name for a in reversed(by_pointer(layout.outputs)) if slots[a.slot].place == "output"}
+        self.given = {**{a.slot: a.name for a in by_pointer(layout.inputs)}, **first}
 
     def plain(self, slot: Slot) -> str:
         """A pointer of any type."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.lower.c.convention import Device, Devices, Interface
@@ -31,6 +31,11 @@ class Argument:
     @property
     def nbytes(self) -> int:
         return self.type.nbytes
+
+
+def by_pointer(arguments: Iterable[Argument]) -> list[Argument]:
+    """Those that are handed over by pointer; the others lie in a workspace."""
+    return [a for a in arguments if not a.workspace]
 
 
 @dataclass(frozen=True)
@@ -93,15 +98,6 @@ class Layout:
         """Whether the entry takes a resource handle, which hooks and kernels get."""
         return self.interface is not Interface.UNPACKED or bool(self.devices.all)
 
-    @property
-    def given_inputs(self) -> list[Argument]:
-        """The inputs that are handed over by pointer; the others lie in a workspace."""
-        return [a for a in self.inputs if not a.workspace]
-
-    @property
-    def given_outputs(self) -> list[Argument]:
-        return [a for a in self.outputs if not a.workspace]
-
     def offset(self, slot: str) -> str:
         """The macro of a slot's place in its workspace."""
         return f"{self.macro}_OFFSET_{self.offsets[slot]}"
@@ -115,8 +111,8 @@ class Layout:
         """The entry without its semicolon."""
         if self.interface is not Interface.UNPACKED:
             return f"int {self.name}_run({PACKED_PARAMETERS})"
-        words = [f"const {a.ctype} *{a.name}" for a in self.given_inputs]
-        words += [f"{a.ctype} *{a.name}" for a in self.given_outputs]
+        words = [f"const {a.ctype} *{a.name}" for a in by_pointer(self.inputs)]
+        words += [f"{a.ctype} *{a.name}" for a in by_pointer(self.outputs)]
         words += [f"void *{w.name}" for w in self.workspaces]
         if self.blob is not None:
             words.append("const void *weights")

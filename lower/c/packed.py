@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from assay.lower.c.convention import Interface
 from assay.lower.c.header import type_text
 from assay.lower.c.kernel import CKernel, Parameter
-from assay.lower.c.layout import Layout
+from assay.lower.c.layout import Layout, by_pointer
 from assay.lower.c.names import text_literal
 from assay.lower.c.packed_abi import ARGUMENTS, FAIL, FIND, PACK, PACKED_PARAMETERS, SPEC, Spec, spec_tables
 from assay.semantics.dtypes import DTYPES
@@ -105,7 +105,7 @@ def call(layout: Layout, name: str, pointers: Sequence[str]) -> str:
 
 def entry_specs(layout: Layout) -> Iterator[Spec]:
     """What the packed entry takes."""
-    for a in (*layout.given_inputs, *layout.given_outputs):
+    for a in (*by_pointer(layout.inputs), *by_pointer(layout.outputs)):
         yield Spec(f"{a.slot}: {type_text(a.type)}", a.type.static_shape, a.type.dtype, a.type.dtype.itemsize)
     of = DTYPES["uint8"]
     for w in layout.workspaces:
@@ -138,8 +138,8 @@ def entry_head(layout: Layout) -> Iterator[str]:
 
 def entry_names(layout: Layout) -> Iterator[str]:
     """The arguments as locals."""
-    words = [(a.name, f"const {a.ctype} *") for a in layout.given_inputs]
-    words += [(a.name, f"{a.ctype} *") for a in layout.given_outputs]
+    words = [(a.name, f"const {a.ctype} *") for a in by_pointer(layout.inputs)]
+    words += [(a.name, f"{a.ctype} *") for a in by_pointer(layout.outputs)]
     words += [(w.name, "void *") for w in layout.workspaces]
     words += [("weights", "const void *")] if layout.blob is not None else []
     for i, (name, type_) in enumerate(words):

@@ -56,15 +56,6 @@ class CSource:
         """Bytes to which every workspace may be aligned."""
         return max((w.alignment for w in self.workspaces), default=1)
 
-    @property
-    def given_inputs(self) -> list[Argument]:
-        """The inputs that are handed over by pointer; the others lie in a workspace."""
-        return [a for a in self.inputs if not a.workspace]
-
-    @property
-    def given_outputs(self) -> list[Argument]:
-        return [a for a in self.outputs if not a.workspace]
-
     def write(self, directory: Path) -> tuple[Path, ...]:
         """Write the files into a directory that exists; their paths, header first."""
         paths = [directory / f"{self.name}.h", directory / f"{self.name}.c"]

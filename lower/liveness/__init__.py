@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from assay.lower.liveness.homes import Homes, Row
 from assay.lower.liveness.kills import Edge, kills
-from assay.lower.liveness.problem import problem
+from assay.lower.liveness.problem import devices, problem
 from assay.lower.liveness.reading import read
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.memory import Interval
@@ -23,7 +23,7 @@ from assay.semantics.paths import TOP, Choice, Intervals, Paths, Use, join, meet
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import Phases, phases
 
-__all__ = ["ALIGNMENT", "Edge", "find_lives", "kills", "problem"]
+__all__ = ["ALIGNMENT", "Edge", "devices", "find_lives", "kills", "problem"]
 
 ALIGNMENT = 64
 """Bytes to which slots are aligned: a cache line, and enough for any vector unit in use."""

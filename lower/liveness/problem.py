@@ -9,7 +9,7 @@ from assay.semantics.memory import Bounds, BufferInfo, Problem
 from assay.semantics.module import Program
 from assay.semantics.scalar import Dim, Expr, apply
 from assay.semantics.tensor.calls import size_of
-from assay.semantics.types import TensorType
+from assay.semantics.types import TensorType, VirtualDevice
 
 
 def bytes_of(of: TensorType) -> Dim:
@@ -17,6 +17,15 @@ def bytes_of(of: TensorType) -> Dim:
     elements = size_of(of.shape)
     size = of.dtype.itemsize
     return apply("mul", elements, size) if isinstance(elements, Expr) else elements * size
+
+
+def devices(program: Program) -> dict[str, list[VirtualDevice]]:
+    """The devices of the steps that make each slot, in their order: several, where arms of a choice make it."""
+    found: dict[str, list[VirtualDevice]] = {}
+    for step in program.calls:
+        for name in (*step.writes, *step.scratch):
+            found.setdefault(name, []).append(step.device)
+    return found
 
 
 def problem(program: Program, placed: Collection[str] = (), bounds: Bounds | None = None) -> Problem:

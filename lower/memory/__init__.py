@@ -31,7 +31,7 @@ PLANNERS: dict[str, Planner] = {
 }
 """The planners by name, the quickest first."""
 
-__all__ = ["PLANNERS", "Options", "Planner", "Progress", "plan"]
+__all__ = ["PLANNERS", "Options", "Planner", "Progress", "called", "plan"]
 
 
 def plan(
@@ -54,9 +54,14 @@ def plan(
         made = planner(problem)
         _require_complete(problem, made)
         return made
-    if planner not in PLANNERS:
-        raise Invalid(f"there is no planner {planner!r}; there are {', '.join(PLANNERS)}", label="memory.C8")
-    return PLANNERS[planner](problem, Options(seed, effort, time_limit, capacity, progress))
+    return called(planner)(problem, Options(seed, effort, time_limit, capacity, progress))
+
+
+def called(name: str) -> Planner:
+    """The planner of a name. Invalid: there is none."""
+    if name not in PLANNERS:
+        raise Invalid(f"there is no planner {name!r}; there are {', '.join(PLANNERS)}", label="memory.C8")
+    return PLANNERS[name]
 
 
 def _require_complete(problem: Problem, made: Plan) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.memory import BufferInfo, Interval, Pool, Problem
+from assay.semantics.memory import BufferInfo, Interval, Pool, Problem, lower_bound
 
 Array = np.ndarray[Any, Any]
 SAFE = 1 << 60
@@ -111,18 +111,9 @@ class Layout:
 
     def bound(self, members: Iterable[int]) -> int:
         """Bytes that no pool can do without which holds these buffers."""
-        change: dict[int, int] = {}
-        most = 0
-        for i in members:
-            most = max(most, self.nbytes[i] + self.fixed.get(i, 0))
-            for start, stop in self.buffers[i].live:
-                change[start] = change.get(start, 0) + self.nbytes[i]
-                change[stop] = change.get(stop, 0) - self.nbytes[i]
-        live = 0
-        for _, delta in sorted(change.items()):
-            live += delta
-            most = max(most, live)
-        return most
+        members = list(members)
+        ends = (self.nbytes[i] + self.fixed.get(i, 0) for i in members)
+        return max(lower_bound(self.buffers[i] for i in members), *ends, 0)
 
 
 def check_rules(problem: Problem) -> None:

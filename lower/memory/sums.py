@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
-from assay.semantics.memory import Bounds
+from assay.semantics.memory import Bounds, range_of
 from assay.semantics.scalar import Apply, Const, Dim, Expr, Interner, Var, apply
 from assay.semantics.walk import post_order
 
@@ -70,7 +70,7 @@ class Sums:
             case Const() if node.dtype.is_integer:
                 return make({ONE: int(node.value)})
             case Var():
-                return self._part(node, self._bounds.get(node, (0, None)))
+                return self._part(node, range_of(self._bounds, node))
             case Apply(op="add" | "sub" as op):
                 return args[0].plus(args[1], 1 if op == "add" else -1)
             case Apply(op="neg"):

@@ -15,7 +15,7 @@ from math import prod
 from assay.lower.memory.problem import check_names
 from assay.lower.memory.sums import Sum, Sums
 from assay.semantics.errors import Invalid
-from assay.semantics.memory import BufferInfo, Place, Plan, Problem, conflicts
+from assay.semantics.memory import BufferInfo, Place, Plan, Problem, conflicts, range_of
 from assay.semantics.scalar import Dim, Expr, Var, evaluate_dim, variables
 
 NOMINAL = 128
@@ -142,7 +142,7 @@ def unlimited(problem: Problem, buffer: BufferInfo) -> tuple[str, ...]:
     hand = buffer.offset is not None and buffer.pools[:1] != found[:1]
     if not found or hand:
         limited = ", ".join(f"{p.name} ({p.limit} bytes)" for p in problem.candidates(buffer) if p.limit is not None)
-        free = [v.name for v in variables(buffer.nbytes) if problem.bounds.get(v, (0, None))[1] is None]
+        free = [v.name for v in variables(buffer.nbytes) if range_of(problem.bounds, v)[1] is None]
         why = f"no greatest value is known of {', '.join(free)}" if free else "no largest value is found of it"
         raise Invalid(
             f"buffer {buffer.name} has a symbolic size, and {why}, so nothing shows that it stays within the limit of"
@@ -156,7 +156,7 @@ def nominal(problem: Problem, at: Mapping[Var, int]) -> dict[Var, int]:
     """A value for every symbol: the one given, else its greatest, else `NOMINAL` or more."""
     found = {}
     for v in {v: None for b in problem.buffers for v in variables(b.nbytes)}:
-        low, high = problem.bounds.get(v, (0, None))
+        low, high = range_of(problem.bounds, v)
         found[v] = at.get(v, max(low, NOMINAL) if high is None else high)
     return found
 
@@ -166,7 +166,7 @@ def largest(size: Dim, problem: Problem, sums: Sums) -> int | None:
     if not isinstance(size, Expr):
         return size
     found = sums.range(sums.of(size))[1]
-    ends = {v: problem.bounds.get(v, (0, None)) for v in variables(size)}
+    ends = {v: range_of(problem.bounds, v) for v in variables(size)}
     box = [range(low, high + 1) for low, high in ends.values() if high is not None]
     if len(box) < len(ends) or found == evaluate_dim(size, {v: high or 0 for v, (_, high) in ends.items()}):
         return found

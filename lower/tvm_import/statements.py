@@ -44,7 +44,6 @@ LOOPS: dict[int, LoopKind] = {0: "serial", 1: "parallel", 2: "vectorized", 3: "u
 ITERATORS: dict[int, IterKind] = {0: "spatial", 2: "reduce", 3: "scan", 4: "opaque"}
 DEFAULT_ALIGNMENT = 64
 """Bytes that TVM takes every buffer to be aligned to; its text does not say them."""
-SCOPED = ("tirx.Bind", "tirx.AllocBuffer", "tirx.DeclBuffer")
 
 
 @dataclass

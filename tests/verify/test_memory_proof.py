@@ -11,10 +11,11 @@ import pytest
 
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, from_conflicts
+from assay.semantics.paths import join
 from assay.verify.memory import CLAIMS, available, check_plan, faults, prove_plan, recheck, second_opinion
 from assay.verify.memory.definition import both_live, overlapping
 from assay.verify.memory.proof import prove_pool
-from assay.verify.memory.query import SMALL, boxes, merged, neighbours, query
+from assay.verify.memory.query import SMALL, boxes, neighbours, query
 from tests.verify.memory_plans import WORK, N, broken, moved, place, plan, problem, random_problem
 
 pytestmark = pytest.mark.row("U10")
@@ -173,7 +174,7 @@ def test_lives_with_gaps_share() -> None:
 
 
 def test_odd_lives_are_read_as_sets() -> None:
-    assert merged(((5, 7), (0, 2), (2, 3), (4, 4), (6, 9))) == [(0, 3), (5, 9)]
+    assert join(((5, 7), (0, 2), (2, 3), (4, 4), (6, 9))) == ((0, 3), (5, 9))
     given = problem(replace(A, live=((5, 7), (0, 2), (1, 4), (3, 3))), replace(B, live=((3, 4),)))
     for found, good in ((plan(128, a=0, b=64), True), (plan(128, a=0, b=48), False)):
         assert check_plan(given, found).holds == prove_plan(given, found).evidence.holds == good

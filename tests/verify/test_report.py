@@ -355,7 +355,7 @@ def test_nothing_is_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(Invalid, match=r"No space left on device \[report\.C1\]"):
+    with pytest.raises(Invalid, match=r"No space left on device \[output\.C1\]"):
         write(tmp_path, report_of(many(5)))
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == old
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.lower.c import CSource, Interface
+from assay.lower.c.layout import by_pointer
 from assay.lower.c.packed_abi import dlpack
 from assay.semantics.dtypes import DTYPES, DType
 from assay.verify.c.tools import WRONG_HOOKS
@@ -73,7 +74,7 @@ static int assay_move(struct assay_calls *calls, int device, int from, int to)
 
 
 def _unpacked(source: CSource, handle: str) -> Iterator[str]:
-    types = [f"(const {a.ctype} *)" for a in source.given_inputs] + [f"({a.ctype} *)" for a in source.given_outputs]
+    types = [f"(const {a.ctype} *)" for a in by_pointer(source.inputs)] + [f"({a.ctype} *)" for a in by_pointer(source.outputs)]
     types += [""] * (len(source.workspaces) + (source.weights is not None))
     args = [f"{t}p[{i}]" for i, t in enumerate(types)] + ([handle] if source.devices else [])
     joined = ",\n        ".join(args)
@@ -84,7 +85,7 @@ def _packed(source: CSource, handle: str) -> Iterator[str]:
     """Every address as a tensor."""
     byte = DTYPES["uint8"]
     rows: list[tuple[tuple[int, ...], DType]] = [
-        (a.type.static_shape, a.type.dtype) for a in (*source.given_inputs, *source.given_outputs)
+        (a.type.static_shape, a.type.dtype) for a in (*by_pointer(source.inputs), *by_pointer(source.outputs))
     ]
     rows += [((w.nbytes,), byte) for w in source.workspaces]
     rows += [((source.weights.nbytes,), byte)] if source.weights is not None else []

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from assay.lower.c import CSource
-from assay.lower.c.layout import Argument
+from assay.lower.c.layout import Argument, by_pointer
 from assay.semantics.errors import Crash, Trap
 from assay.semantics.module import Slot
 from assay.verify.c.calls import caller
@@ -127,14 +127,14 @@ class Compiled:
         arrays = check_inputs(source, inputs)
         weights = self.weights
         spaces = {w.name: _Guarded(f"the {w.name}", w.nbytes, w.alignment, fill) for w in source.workspaces}
-        given = {a.slot: _Guarded(f"input {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in source.given_inputs}
-        made = [_Guarded(f"output {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in source.given_outputs]
+        given = {a.slot: _Guarded(f"input {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in by_pointer(source.inputs)}
+        made = [_Guarded(f"output {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in by_pointer(source.outputs)]
         for a, array in zip(source.inputs, arrays, strict=True):
             memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else given[a.slot].bytes
             memory[: a.nbytes] = raw(array)
         blocks = [*given.values(), *made, *spaces.values()]
         addresses = [b.address for b in blocks]
-        outputs = {a.slot: b for a, b in zip(source.given_outputs, made, strict=True)}
+        outputs = {a.slot: b for a, b in zip(by_pointer(source.outputs), made, strict=True)}
         pools = {w.pool: spaces[w.name] for w in source.workspaces}
 
         def look(slot: Slot) -> Array:

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Crash
-from assay.semantics.memory import Bounds
+from assay.semantics.memory import Bounds, range_of
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Dim, Expr, Interner, Var, evaluate_dim
 from assay.semantics.walk import post_order
 
@@ -257,7 +257,7 @@ class Forms:
     def atom_range(self, atom: Atom, bounds: Bounds, ranges: list[Range]) -> Range:
         match atom:
             case Symbol(var=var):
-                return bounds.get(var, (0, None))
+                return range_of(bounds, var)
             case Quotient(dividend=a, divisor=b):
                 (low, high), (least, most) = form_range(a, ranges), form_range(b, ranges)
                 assert least is not None and least > 0

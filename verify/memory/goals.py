@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import z3
 
 from assay.semantics.errors import Crash
-from assay.semantics.memory import BufferInfo, Plan, Pool
+from assay.semantics.memory import Bounds, BufferInfo, Plan, Pool, range_of
 from assay.semantics.scalar import Dim, Expr, Load, Var, show
 from assay.semantics.scalar.smt import Term, Terms
 from assay.verify.memory.definition import Claim, called
@@ -210,7 +210,7 @@ class Scope:
         return True
 
 
-def exact_text(goal: Goal, symbols: Mapping[Var, str], bounds: Mapping[Var, Range], most: int | None = None) -> str:
+def exact_text(goal: Goal, symbols: Mapping[Var, str], bounds: Bounds, most: int | None = None) -> str:
     """The text that is satisfiable exactly if a goal is wrong for some values of the symbols, by their names in it.
 
     `most`: only values up to it.
@@ -229,8 +229,8 @@ def exact_text(goal: Goal, symbols: Mapping[Var, str], bounds: Mapping[Var, Rang
         else:
             solver.add(total(way.more) < total(way.less))
     for v, term in env.items():
-        low, high = bounds.get(v, (0, None))
-        solver.add(*([] if low is None else [term >= low]), *(term <= k for k in (high, most) if k is not None))
+        low, high = range_of(bounds, v)
+        solver.add(term >= low, *(term <= k for k in (high, most) if k is not None))
     solver.add(*terms.known)
     text: str = solver.to_smt2()
     return f"; {comment(goal.about)}; unsat means that it holds\n" + text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from assay.semantics.dtypes import INT64, DType
-from assay.semantics.memory import Plan, Problem
+from assay.semantics.memory import Plan, Problem, range_of
 from assay.semantics.scalar import Var
 from assay.verify.evidence import Evidence, refuted
 from assay.verify.memory.derive import within
@@ -33,14 +33,14 @@ def overflow(problem: Problem, plan: Plan, forms: Forms, queries: dict[str, str]
     bounds = forms.bounds
     stays = "int64 suffices"
     if left:
-        free = [v for v in forms.symbols() if bounds.get(v, (0, None))[1] is None]
+        free = [v for v in forms.symbols() if range_of(bounds, v)[1] is None]
         if not free:
             return _broken(left, forms), ""
         most = greatest(left, forms, free)
         if most is None:
             what = f"nothing shows that {left[0][0]} stays in {left[0][2]}, even for small dims"
             return refuted("proved", what, claim="overflow"), ""
-        bounds = {**bounds, **{v: (bounds.get(v, (0, None))[0], most) for v in free}}
+        bounds = {**bounds, **{v: (range_of(bounds, v)[0], most) for v in free}}
         stays = f"int64 suffices while {' and '.join(v.name for v in free)} {'is' if len(free) == 1 else 'are'} at most {most}"
     ranges = forms.ranges_within(bounds)
     goals = [Goal("overflow", f"{about} is in int64", "", (), (_at_most(f),)) for about, f, _ in ends]
@@ -64,7 +64,7 @@ def greatest(held: Sequence[Held], forms: Forms, free: Sequence[Var]) -> int | N
     order = list(held)
 
     def fits(most: int) -> bool:
-        bounds = {v: (forms.bounds.get(v, (0, None))[0], most) for v in free}
+        bounds = {v: (range_of(forms.bounds, v)[0], most) for v in free}
         ranges = forms.ranges_within({**forms.bounds, **bounds})
         for i, h in enumerate(order):
             if not inside(h, ranges):
@@ -72,7 +72,7 @@ def greatest(held: Sequence[Held], forms: Forms, free: Sequence[Var]) -> int | N
                 return False
         return True
 
-    low = max(forms.bounds.get(v, (0, None))[0] for v in free)
+    low = max(range_of(forms.bounds, v)[0] for v in free)
     return last(fits, low, int(INT64.max))
 
 

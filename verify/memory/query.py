@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from assay.semantics.memory import BufferInfo, Interval, Plan, Pool, Problem
+from assay.semantics.paths import join
 from assay.verify.memory.definition import called, number
 
 SMALL = 300
@@ -33,17 +34,6 @@ def boxes(problem: Problem, plan: Plan, pool: str) -> list[Box]:
     return [Box(b, number(plan.places[b.name].offset), number(b.nbytes)) for b in there]
 
 
-def merged(live: tuple[Interval, ...]) -> list[Interval]:
-    """A life as intervals in order that neither touch nor are empty, whatever it was written as."""
-    found: list[Interval] = []
-    for start, stop in sorted(i for i in live if i[0] < i[1]):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(stop, found[-1][1])
-        else:
-            found.append((start, stop))
-    return found
-
-
 def neighbours(found: Sequence[Box]) -> Iterator[tuple[int, int]]:
     """Pairs that are adjacent by offset at some position at which both are live, the lower one first, as indices.
 
@@ -53,7 +43,7 @@ def neighbours(found: Sequence[Box]) -> Iterator[tuple[int, int]]:
     events = [
         event
         for i, box in enumerate(found)
-        for start, stop in merged(box.buffer.live)
+        for start, stop in join(box.buffer.live)
         for event in ((start, True, i), (stop, False, i))
     ]
     events.sort()  # what ends at a position makes room for what begins there

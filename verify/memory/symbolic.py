@@ -15,7 +15,7 @@ import z3
 
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Trap
-from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
+from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, range_of
 from assay.semantics.scalar import Var
 from assay.verify.evidence import Evidence, plural, proved, refuted
 from assay.verify.memory.definition import Fault, both_live, clash, faults, misplaced
@@ -69,7 +69,7 @@ class Proofs:
         if self.unknown:
             more = f", and {len(self.unknown) - SHOWN} more" if len(self.unknown) > SHOWN else ""
             return refuted("proved", f"not decided: {'; '.join(self.unknown[:SHOWN])}{more}", claim="unknown")
-        where = ", ".join(shown_bounds(v, self.forms.bounds.get(v, (0, None))) for v in self.symbols)
+        where = ", ".join(shown_bounds(v, range_of(self.forms.bounds, v)) for v in self.symbols)
         count = plural(len(self.problem.buffers), "live buffer")
         detail = f"z3: no two of {count} share a byte, for all {where}; {plural(self.goals, 'goal')}; {stays}"
         return proved(detail, goals=self.goals, pools=len(self.queries), symbols=where, int64=stays)
@@ -161,7 +161,7 @@ class Proofs:
     def _points(self) -> list[list[int]]:
         """The values of all atoms at some values of the symbols."""
         found = []
-        least = {v: self.forms.bounds.get(v, (0, None))[0] for v in self.symbols}
+        least = {v: range_of(self.forms.bounds, v)[0] for v in self.symbols}
         apart = nominal(self.symbols, self.forms)
         alone = [{**least, v: apart[v]} for v in self.symbols]
         without = [{**apart, v: least[v]} for v in self.symbols]
@@ -192,7 +192,7 @@ class Proofs:
                 self.goals += 1
                 return None
             if solved.answer == "sat":
-                at = {v: self.forms.bounds.get(v, (0, None))[0] or 0 for v in self.symbols}
+                at = {v: range_of(self.forms.bounds, v)[0] for v in self.symbols}
                 at |= {v: solved.values[n] for v, n in present.items()}
                 if (fault := self._confirmed(goal.buffers, at)) is not None:
                     return at, fault
@@ -243,7 +243,7 @@ class Proofs:
         while changed and tries > 0:
             changed = False
             for v in self.symbols:
-                low = self.forms.bounds.get(v, (0, None))[0] or 0
+                low = range_of(self.forms.bounds, v)[0]
                 for less in smaller(low, smallest[v]):
                     tries -= 1
                     found = self._confirmed(fault.buffers, {**smallest, v: less})
@@ -268,7 +268,7 @@ def prove_symbolic(problem: Problem, plan: Plan) -> tuple[Evidence, dict[str, st
         forms.of(size)
     symbols = forms.symbols()
     for v in symbols:
-        low, high = forms.bounds.get(v, (0, None))
+        low, high = range_of(forms.bounds, v)
         if high is not None and low > high:
             return refuted("proved", f"no value of {v.name} lies in {low} to {high}", claim="size"), {}
     work = Proofs(problem, plan, forms, symbols)
@@ -351,7 +351,7 @@ def samples(symbols: Sequence[Var], forms: Forms) -> Iterator[At]:
         for turned in (False, True) if spread and len(symbols) > 1 else (False,):
             at = {}
             for i, v in enumerate(reversed(symbols) if turned else symbols):
-                low, high = forms.bounds.get(v, (0, None))
+                low, high = range_of(forms.bounds, v)
                 wanted = low + step + spread * i
                 at[v] = wanted if high is None else min(wanted, high)
             if (key := tuple(at[v] for v in symbols)) not in seen:
@@ -363,7 +363,7 @@ def nominal(symbols: Sequence[Var], forms: Forms) -> At:
     """Values that no two symbols share, if their bounds allow it."""
     at = {}
     for i, v in enumerate(symbols):
-        low, high = forms.bounds.get(v, (0, None))
+        low, high = range_of(forms.bounds, v)
         wanted = low + 97 + 31 * i
         at[v] = wanted if high is None else min(wanted, high)
     return at

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from assay.semantics.errors import Invalid
+from assay.verify.inputs import replace_text
 from assay.verify.report.model import Report
 from assay.verify.report.page import MARK, page
 
@@ -41,17 +42,8 @@ def write(directory: Path, report: Report) -> Path:
     contents = {PAGE: page(report), DATA: json.dumps(report.as_data(), separators=(",", ":")) + "\n"}
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
-            _replace(directory / name, content)
     except OSError as wrong:
         raise Invalid(f"cannot write: {wrong.strerror}", where=str(directory), label="report.C1") from None
+    for name, content in contents.items():
+        replace_text(directory / name, content)
     return directory / PAGE
-
-
-def _replace(path: Path, content: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_text(content, "utf-8", newline="\n")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -26,15 +26,12 @@ NAME = "exact"
 def exact(problem: Problem, options: Options) -> Plan:
     """The plan of the least size, or the best that was found; `optimal` says which it is. Invalid: nothing fits."""
     layout = Layout(problem)
+    if not layout.buffers:
+        return make_plan(layout, [], [], NAME)
     budget = budget_of(layout, options)
-    wanted = {choices for choices in layout.choices}
-    if len(wanted) <= 1 and all(len(choices) == 1 for choices in wanted):
-        pool = min(wanted)[0] if wanted else 0
-        everything = range(len(layout.buffers))
-        part = layout.only(pool, everything) if wanted else None
-        found = least(part, options, budget) if part is not None else None
-        if found is None:
-            return make_plan(layout, [], [], NAME)
+    (pool, *others), everything = layout.choices[0], range(len(layout.buffers))
+    if not others and len(set(layout.choices)) == 1:
+        found = least(layout.only(pool, everything), options, budget)
         if found.offsets is None:
             _refuse(layout, options, pool)
         return make_plan(layout, [pool] * len(everything), [found.offsets[i] for i in everything], NAME, found.bound)

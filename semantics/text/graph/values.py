@@ -23,7 +23,7 @@ from assay.semantics.text.relax import ops as relax_ops
 from assay.semantics.text.relax.build import plain
 from assay.semantics.text.scalars import ScalarParser
 from assay.semantics.text.types_text import Written, exact
-from assay.semantics.types import ANYWHERE, FuncType, TensorType, TypeVar, VirtualDevice
+from assay.semantics.types import ANYWHERE, TensorType, TypeVar, VirtualDevice
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide",
@@ -397,6 +397,3 @@ class Values:
 
     def on(self, node: Expr, device: VirtualDevice) -> Expr:
         return node if device == ANYWHERE else replace(node, device=device)
-
-    def pure_of(self, callee: Expr) -> bool:
-        return not isinstance(callee.type, FuncType) or callee.type.pure
