@@ -190,7 +190,7 @@ class _Run:
                 yield node.body
                 self.memory.end(node.buffer)
             case AllocateConst():  # E10
-                self.memory.begin(node.buffer, tuple(node.data.shape), node.data)
+                self.memory.begin(node.buffer, tuple(node.contents.shape), node.contents)
                 self.born[node.buffer] = len(self.races), len(self.declared)
                 yield node.body
                 self.memory.end(node.buffer)

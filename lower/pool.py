@@ -17,12 +17,12 @@ from assay.lower.in_place import in_place
 from assay.lower.liveness import devices, problem
 from assay.lower.memory import plan as place
 from assay.lower.memory.symbolic import plan_symbolic
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import BufferInfo, Plan, Pool, Problem
 from assay.semantics.module import Module, Program
 from assay.semantics.paths import join
 from assay.semantics.scalar import Expr
-from assay.semantics.types import ANYWHERE, VirtualDevice
 
 
 @dataclass(frozen=True)

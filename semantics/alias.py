@@ -21,6 +21,7 @@ from assay.semantics.graph import (
     GlobalVar,
     Let,
     MatchCast,
+    OnDevice,
     Tuple,
     TupleGetItem,
     Var,
@@ -66,6 +67,8 @@ def passed(value: Expr, look: Look) -> tuple[Origin, ...] | None:
     match value:
         case Var() | GlobalVar():
             return look(value)
+        case OnDevice():
+            return look(value.value)
         case Tuple():
             return tuple(o for f in value.fields for o in look(f))
         case TupleGetItem():

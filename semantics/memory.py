@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.scalar.expression import Dim, Var
-from assay.semantics.types import ANYWHERE, VirtualDevice
 
 Interval: TypeAlias = tuple[int, int]
 """Positions from the first up to, and not including, the second."""

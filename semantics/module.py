@@ -13,12 +13,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Function
 from assay.semantics.memory import Bounds, Interval, Plan, Pool
 from assay.semantics.scalar import Dim, Var
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import ANYWHERE, DataDef, TensorType, VirtualDevice
+from assay.semantics.types import DataDef, TensorType
 
 GROUP = "group"
 """The attribute of a tensor function that is several calls in one: the name of the graph function that it computes."""
@@ -42,6 +43,8 @@ class Slot:
     offset: int | None = None
     producer: str = ""
     pool: str = ""
+    device: VirtualDevice = ANYWHERE
+    """In which memory it is: that of a device, in a scope (rule M8). Open: any."""
 
     @property
     def start(self) -> int:
@@ -224,13 +227,34 @@ Definition: TypeAlias = Function | PrimFunc | Program | DataDef
 
 
 @dataclass(frozen=True)
+class ConstantInfo:
+    """How a constant of a module's table is to be stored: its alignment in bytes, a power of two; the section of the
+    object file, "" for the usual one; and the memory in which it is (rule M8), open for any."""
+
+    alignment: int = 64
+    section: str = ""
+    device: VirtualDevice = ANYWHERE
+
+
+PLAIN = ConstantInfo()
+
+
+@dataclass(frozen=True)
 class Module:
-    """Definitions by name, and the constants they refer to by name. `main` is the entry."""
+    """Definitions by name, and the constants they refer to by name. `main` is the entry.
+
+    Graph functions name a constant of the table by a GlobalVar, tensor functions by the `index` of an AllocateConst.
+    """
 
     definitions: Mapping[str, Definition]
     constants: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     offsets: Mapping[str, int] = field(default_factory=dict)
     """Where each constant lies in the read-only table, in bytes, once that is decided."""
+    infos: Mapping[str, ConstantInfo] = field(default_factory=dict)
+    """How constants are to be stored; one that is not named here has nothing special."""
+
+    def info(self, name: str) -> ConstantInfo:
+        return self.infos.get(name, PLAIN)
 
     @property
     def main(self) -> Function:

@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type
 
 import numpy as np
 
-from assay.semantics import graph, memory, module, scalar, tensor, types
+from assay.semantics import devices, graph, memory, module, scalar, tensor, types
 from assay.semantics.dtypes import DTYPES, DType, dtype, size_in_bytes
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.operator import Operator
@@ -35,8 +35,8 @@ _CLASSES: dict[str, type] = {
     **{f"graph.{c.__name__}": c for c in (
         graph.Var, graph.Constant, graph.GlobalVar, graph.ExternFunc, graph.Constructor, graph.Call, graph.CallTIR,
         graph.Tuple, graph.TupleGetItem, graph.Let, graph.If, graph.Function, graph.Match, graph.Clause, graph.Wildcard,
-        graph.Bind, graph.Made, graph.Fields, graph.MatchCast, graph.ShapeExpr, graph.ShapeOf, graph.RefCreate,
-        graph.RefRead, graph.RefWrite, graph.Print, graph.AssertOp, graph.Dataflow,
+        graph.Bind, graph.Made, graph.Fields, graph.MatchCast, graph.ShapeExpr, graph.ShapeOf, graph.OnDevice,
+        graph.RefCreate, graph.RefRead, graph.RefWrite, graph.Print, graph.AssertOp, graph.Dataflow,
     )},
     **{f"scalar.{c.__name__}": c for c in (
         scalar.Var, scalar.Const, scalar.Apply, scalar.Cast, scalar.Load, scalar.Choice,
@@ -48,9 +48,10 @@ _CLASSES: dict[str, type] = {
     )},
     **{f"types.{c.__name__}": c for c in (
         types.TensorType, types.TupleType, types.FuncType, types.RefType, types.DataType, types.ShapeType,
-        types.TypeVar, types.ObjectType, types.DataDef, types.VirtualDevice,
+        types.TypeVar, types.ObjectType, types.DataDef,
     )},
-    **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step, module.Branch)},
+    **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step, module.Branch, module.ConstantInfo)},
+    "types.VirtualDevice": devices.VirtualDevice,
     "errors.Span": Span,
     **{f"memory.{c.__name__}": c for c in (memory.Pool, memory.Place, memory.Plan)},
 }  # fmt: skip

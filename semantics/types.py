@@ -219,24 +219,6 @@ class DataDef:
         return DataType(self.name, self.type_params)
 
 
-@dataclass(frozen=True)
-class VirtualDevice:
-    """Where a value lives (rule M8). An unset field is unconstrained: -1 for the id, "" for the others."""
-
-    type: str = ""
-    id: int = -1
-    target: str = ""
-    scope: str = ""
-
-    def agrees(self, other: VirtualDevice) -> bool:
-        """Whether the two may be one: what either leaves open agrees with anything."""
-        pairs = ((self.type, other.type), (self.id, other.id), (self.target, other.target), (self.scope, other.scope))
-        return all(a == b or a in ("", -1) or b in ("", -1) for a, b in pairs)
-
-
-ANYWHERE = VirtualDevice()
-
-
 def _same_parts(a: Sequence[Type], b: Sequence[Type]) -> bool:
     """So that what is the same type stays the same object: every question about it is then asked once."""
     return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))

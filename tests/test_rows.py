@@ -12,6 +12,7 @@ from assay.interp import graph, machine, tensor, vector
 from assay.lower.anf import to_anf
 from assay.lower.pipeline import passes
 from assay.semantics.alias import origins
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT64, size_in_bytes
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.graph import (
@@ -40,7 +41,7 @@ from assay.semantics.module import Module, Program
 from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, loops, store
-from assay.semantics.types import FuncType, TensorType, TupleType, VirtualDevice
+from assay.semantics.types import FuncType, TensorType, TupleType
 from assay.verify.anf import check_anf
 from assay.verify.plan import as_problem, check_pool
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import (
     Call,
     CallTIR,
@@ -22,6 +23,7 @@ from assay.semantics.graph import (
     If,
     Let,
     MatchCast,
+    OnDevice,
     Tuple,
     TupleGetItem,
     Var,
@@ -33,7 +35,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import ANYWHERE, TensorType, TupleType, VirtualDevice, flatten
+from assay.semantics.types import TensorType, TupleType, flatten
 from assay.verify.numbering import Table, Undecided, can_trap, step_results
 
 Numbers: TypeAlias = tuple[int, ...]
@@ -132,6 +134,8 @@ class _Reader:
                 assert isinstance(node.value.type, TupleType)
                 before = sum(len(flatten(t)) for t in node.value.type.fields[: node.index])
                 return self.atom(node.value, env)[before : before + len(flatten(node.type))]
+            case OnDevice():
+                return self.atom(node.value, env)
             case MatchCast() if not can_fail(node, self.module):
                 return self.atom(node.value, env)
             case Call() if isinstance(node.op, Operator) and node.op.view:

@@ -53,6 +53,7 @@ from assay.semantics.graph import (
     Let,
     Match,
     MatchCast,
+    OnDevice,
     Print,
     RefCreate,
     RefRead,
@@ -397,6 +398,8 @@ class _Evaluator:
                 else:
                     self.meet(node, result, frame)
                 return result
+            case OnDevice():
+                return args[0]
             case ShapeExpr():
                 return Shape(tuple(self.sizes(node, node.dims, frame)))
             case ShapeOf():

@@ -216,9 +216,9 @@ class _Builder:
             out.append(Fresh(buffer, self.allocations))
             self.allocations += 1
         else:
-            out.append(Fresh(buffer, data=node.data))
+            out.append(Fresh(buffer, data=node.contents))
             self.read_only.add(buffer)
-            self.blocks.constants[buffer] = node.data
+            self.blocks.constants[buffer] = node.contents
         self.bind(self.buffers, b, buffer)
         self.work.append(("run", node.body, out))
 

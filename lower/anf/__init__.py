@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from assay.lower.anf.copying import fresh_copy, with_variables
 from assay.lower.anf.names import Names
 from assay.lower.anf.placement import Placement
+from assay.semantics.devices import ANYWHERE
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.graph import (
     Clause,
@@ -30,7 +31,6 @@ from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import ANYWHERE
 
 GROWTH, SMALL = 64, 10_000
 """A node of the source is bound GROWTH times on average at most, not counting SMALL."""

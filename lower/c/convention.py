@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from assay.lower.c.names import Names
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.module import Branch, Program, Step
-from assay.semantics.types import VirtualDevice
 
 
 class Interface(StrEnum):

@@ -373,10 +373,10 @@ class _Writer:
             self.exprs.buffers[buffer] = outer
 
     def allocate_const(self, stmt: AllocateConst) -> None:
-        buffer, of = stmt.buffer, dtype(stmt.data.dtype)
-        if stmt.data.nbytes > MOST_CONSTANT_BYTES:
+        buffer, of = stmt.buffer, dtype(stmt.contents.dtype)
+        if stmt.contents.nbytes > MOST_CONSTANT_BYTES:
             raise Unsupported(
-                f"{self.kernel.name} holds {stmt.data.nbytes} bytes of constants in {buffer.name}; more than"
+                f"{self.kernel.name} holds {stmt.contents.nbytes} bytes of constants in {buffer.name}; more than"
                 f" {MOST_CONSTANT_BYTES} belong into the module's table of constants",
                 where=stmt.span,
                 label="c.C3",
@@ -388,8 +388,8 @@ class _Writer:
         def print_table() -> None:
             self.restore(buffer, outer)
             if place.used:
-                self.library.uses_math |= needs_math(stmt.data, of)
-                self.tables[index] = "\n" + "".join(static_table(place.text, stmt.data, of))
+                self.library.uses_math |= needs_math(stmt.contents, of)
+                self.tables[index] = "\n" + "".join(static_table(place.text, stmt.contents, of))
 
         index = len(self.tables)
         self.tables.append("")

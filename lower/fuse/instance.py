@@ -88,7 +88,7 @@ def _opened(body: Stmt) -> Body:
                 found.held.append((stmt.buffer, None))
                 work.append(stmt.body)
             case AllocateConst():
-                found.held.append((stmt.buffer, stmt.data))
+                found.held.append((stmt.buffer, stmt.contents))
                 work.append(stmt.body)
             case _:
                 found.statements.append(stmt)

@@ -159,6 +159,7 @@ def _through(
 TABLE: dict[str, Kernel] = {
     "permute_dims": _copy(_permuted),
     "broadcast_to": _copy(_broadcast_to),
+    "device_copy": _copy(lambda attrs, x, out, i: i),
     "strided_slice": _copy(_sliced),
     "concat": _concat,
     "split": _split,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Bounds, BufferInfo, Problem
 from assay.semantics.module import Program
 from assay.semantics.scalar import Dim, Expr, apply
 from assay.semantics.tensor.calls import size_of
-from assay.semantics.types import TensorType, VirtualDevice
+from assay.semantics.types import TensorType
 
 
 def bytes_of(of: TensorType) -> Dim:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias
 
 from assay.semantics.alias import Origin, chosen, from_outside, made, passed
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, If, Let, Var, show_head
 from assay.semantics.graph.effects import is_whole
@@ -17,7 +18,7 @@ from assay.semantics.module import Module
 from assay.semantics.names import unused
 from assay.semantics.scalar import Const, Dim, Expr as Scalar, Var as Symbol, substitute
 from assay.semantics.tasks import Task, run_task
-from assay.semantics.types import ANYWHERE, FuncType, TensorType, Type, VirtualDevice, flatten, with_dims
+from assay.semantics.types import FuncType, TensorType, Type, flatten, with_dims
 
 MOST = 1_000_000
 """Calls that a text may have: functions that call functions twice could make any number."""

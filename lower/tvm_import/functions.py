@@ -17,13 +17,14 @@ from assay.lower.tvm_import.objects import Object, attributes, handle, op_name, 
 from assay.lower.tvm_import.signatures import Signatures
 from assay.lower.tvm_import.types import Types, device_of, is_exact
 from assay.semantics import graph
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constant, Dataflow, Expr, Function, Var
 from assay.semantics.graph.limits import LOWER, UPPER
 from assay.semantics.graph.matching import compatible
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import ANYWHERE, FuncType, TensorType, VirtualDevice, same_type, symbols
+from assay.semantics.types import FuncType, TensorType, same_type, symbols
 
 Steps: TypeAlias = Generator[Any, Any, Any]
 """A part of the reading: it yields the parts that it needs, and returns a value."""

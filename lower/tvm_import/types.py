@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from assay.lower.tvm_import.objects import Object, dtype_of, type_key
 from assay.lower.tvm_import.scalars import Scalars, Symbols
+from assay.semantics.devices import TYPES, ANYWHERE, VirtualDevice
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.scalar import Dim, Var
 from assay.semantics.tensor import Buffer
-from assay.semantics.types import (
-    ANYWHERE,
-    FuncType,
-    ObjectType,
-    ShapeType,
-    TensorType,
-    TupleType,
-    Type,
-    VirtualDevice,
-)
+from assay.semantics.types import FuncType, ObjectType, ShapeType, TensorType, TupleType, Type
 
 
 class Types:
@@ -120,4 +112,4 @@ def device_of(o: Object) -> VirtualDevice:
         return ANYWHERE
     device = o.vdevice
     kind = str(device.target.kind.name)
-    return VirtualDevice(kind, int(device.vdevice_id), kind, str(device.memory_scope))
+    return VirtualDevice(TYPES.get(kind, kind), int(device.vdevice_id), kind, str(device.memory_scope))

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from assay.semantics.analyses.structure import NAMES, Node, labelled
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Expr
 from assay.semantics.graph.nodes import Constant
 from assay.semantics.module import Module, Program
 from assay.semantics.scalar import Expr as Scalar, show
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc
-from assay.semantics.types import ANYWHERE, DataDef, TensorType, TypeVar, VirtualDevice, show_type
+from assay.semantics.types import DataDef, TensorType, TypeVar, show_type
 
 DEEPEST = 60
 """Levels that are shown by indentation; deeper ones by their number, so that a long chain takes linear space."""
@@ -102,6 +103,8 @@ class _Dump:
             return []
         if isinstance(node, (Constant, AllocateConst)):
             data = node.data
+            if data is None:
+                return [f"constant {node.index}" if isinstance(node, AllocateConst) else ""]
             return [str(data.tolist()) if data.size <= 8 else f"{data.size} elements"]
         if isinstance(node, DataDef):
             fields = {c: ", ".join(map(_text, ts)) for c, ts in node.constructors.items()}

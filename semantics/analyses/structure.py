@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Span
 from assay.semantics.graph.nodes import (
@@ -39,7 +40,7 @@ from assay.semantics.tensor import (
     PrimFunc,
     View as Window,
 )
-from assay.semantics.types import DataDef, FuncType, TensorType, TypeVar, VirtualDevice
+from assay.semantics.types import DataDef, FuncType, TensorType, TypeVar
 
 Node: TypeAlias = Any
 """A node of any of the languages: expression, pattern, type, scalar, statement, buffer, definition."""

@@ -7,10 +7,12 @@ them. A node with two parents is one evaluation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import BOOL, INT64, dtype
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph.matching import compatible, instantiate, join, match_types
@@ -33,6 +35,7 @@ from assay.semantics.graph.nodes import (
     Made,
     Match,
     MatchCast,
+    OnDevice,
     Pattern,
     Print,
     RefCreate,
@@ -84,6 +87,7 @@ __all__ = [
     "Made",
     "Match",
     "MatchCast",
+    "OnDevice",
     "Pattern",
     "Print",
     "RefCreate",
@@ -303,6 +307,23 @@ def match_cast(value: Expr, type: Type, span: Span | None = None) -> MatchCast:
     if not compatible(type, value.type):
         raise Invalid(f"{value.type} cannot be {type}", where=span, label="match_cast.C1")
     return MatchCast(type, value, span=span)
+
+
+def on_device(
+    value: Expr,
+    device: VirtualDevice = ANYWHERE,
+    *,
+    constrain_body: bool = True,
+    constrain_result: bool = False,
+    span: Span | None = None,
+) -> OnDevice:
+    """`value`, which lives on `device`; a copy may follow. See `OnDevice`."""
+    return OnDevice(value.type, value, device, constrain_body, constrain_result, span=span)
+
+
+def device_copy(value: Expr, to: VirtualDevice = ANYWHERE, span: Span | None = None) -> Expr:
+    """A tensor's elements on the device `to`: what alone crosses from one device to another."""
+    return replace(call(operator("device_copy"), value, span=span), device=to)
 
 
 def shape(*dims: Dim, span: Span | None = None) -> ShapeExpr:

@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Span
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim
-from assay.semantics.types import ANYWHERE, FuncType, Type, VirtualDevice
+from assay.semantics.types import FuncType, Type
 from assay.semantics.walk import post_order
 
 
@@ -277,6 +278,20 @@ class ShapeExpr(Expr):
 @dataclass(frozen=True, eq=False, repr=False)
 class ShapeOf(Unary):
     """The shape of a tensor, as a value."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnDevice(Unary):
+    """`value`, with a word on where it lives: it changes no value (rule M8).
+
+    With `constrain_body` the operand lives on `wanted`, with `constrain_result` the result does. A user's annotation
+    constrains the operand only, so that a copy may follow; a fixed one constrains both; one that constrains neither
+    lets a copy stand here. The constraint of the node's own field `device` is one on the result.
+    """
+
+    wanted: VirtualDevice
+    constrain_body: bool = True
+    constrain_result: bool = False
 
 
 @dataclass(frozen=True, eq=False)

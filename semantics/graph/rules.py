@@ -28,6 +28,7 @@ from assay.semantics.graph import (
     Made,
     Match,
     MatchCast,
+    OnDevice,
     Print,
     RefCreate,
     RefRead,
@@ -161,6 +162,8 @@ def derive(node: Expr, module: Module) -> Type:
             return graph.match(node.value, *clauses, partial=node.partial).type
         case MatchCast():
             return graph.match_cast(node.value, node.type).type
+        case OnDevice():
+            return node.value.type
         case ShapeExpr():
             return graph.shape(*node.dims).type
         case ShapeOf():

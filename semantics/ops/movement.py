@@ -13,7 +13,7 @@ import numpy as np
 
 from assay.semantics.errors import Crash
 from assay.semantics.operator import Attr, Attrs, Example, Operator
-from assay.semantics.ops.common import normalize_axes, normalize_axis, same_dtype, show_shapes
+from assay.semantics.ops.common import identity_type, normalize_axes, normalize_axis, same_dtype, show_shapes
 from assay.semantics.ops.parts import PAD, STRIDED_SLICE, TAKE, is_tuple, record
 from assay.semantics.ops.sizes import is_dim, is_int, missing_dim, same_size
 from assay.semantics.scalar import Dim, provably_equal, show, simplify
@@ -300,6 +300,20 @@ BROADCAST_TO = record(
     },
 )
 
+DEVICE_COPY = record(
+    "device_copy",
+    "The operand's elements on another device: the operand's device is the source, the call's the destination",
+    ("x",),
+    identity_type,
+    lambda attrs, x: x.copy(),
+    "TVM relay.op.device_copy; relax.op.to_vdevice",
+    (
+        Example((((2, 3), "float32"),)),
+        Example((((), "bool"),)),
+        Example((((0, 3), "int8"),)),
+    ),
+)
+
 TABLE: tuple[Operator, ...] = (
     RESHAPE,
     SQUEEZE,
@@ -311,4 +325,5 @@ TABLE: tuple[Operator, ...] = (
     TAKE,
     PAD,
     BROADCAST_TO,
+    DEVICE_COPY,
 )

@@ -54,7 +54,11 @@ def check_prim_func(function: PrimFunc) -> None:
         match item:
             case Block():
                 _check_block(item, scope)
-            case AllocateConst() if (
+            case AllocateConst() if item.data is None and not item.index:
+                raise Invalid(
+                    f"{item.buffer} has neither data nor the name of a constant of the module", where=item.span, label="tensor.C9"
+                )
+            case AllocateConst() if item.data is not None and (
                 item.data.shape != item.buffer.static_shape or dtype(item.data.dtype) is not item.buffer.dtype
             ):
                 raise Invalid(

@@ -212,11 +212,27 @@ class Allocate(Around):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AllocateConst(Around):
-    """`buffer` exists within `body` with the contents `data`, read-only."""
+    """`buffer` exists within `body` with the contents `data`, read-only.
+
+    `index` is the name of the same contents in the module's table of constants, "" if they are not there. Where `data`
+    is None they are only there: `assay.semantics.module.Module.resolved` fetches them.
+    """
 
     buffer: Buffer
-    data: np.ndarray[Any, Any]
+    data: np.ndarray[Any, Any] | None
     body: Stmt
+    index: str = ""
+
+    @property
+    def contents(self) -> np.ndarray[Any, Any]:
+        """The data; Invalid (tensor.C22) where they have not been fetched from a table."""
+        if self.data is None:
+            raise Invalid(
+                f"the contents of {self.buffer.name} are the constant {self.index} of a module, and were not fetched from one",
+                where=self.span,
+                label="tensor.C22",
+            )
+        return self.data
 
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
@@ -27,7 +28,7 @@ from assay.semantics.text.module_printer import show, show_function
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor.parser import parse_prim_func
 from assay.semantics.text.types_text import exact
-from assay.semantics.types import DataDef, TensorType, Type, TypeVar, VirtualDevice
+from assay.semantics.types import DataDef, TensorType, Type, TypeVar
 
 __all__ = ["parse", "show", "show_function"]
 

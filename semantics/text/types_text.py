@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import (
-    ANYWHERE,
     DataType,
     FuncType,
     ObjectType,
@@ -25,7 +25,6 @@ from assay.semantics.types import (
     TupleType,
     Type,
     TypeVar,
-    VirtualDevice,
 )
 from assay.semantics.walk import Tree, post_order
 

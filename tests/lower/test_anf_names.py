@@ -8,6 +8,7 @@ import pytest
 from assay.lower.anf import to_anf
 from assay.lower.anf.names import Names
 from assay.semantics import graph as g
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Span
 from assay.semantics.graph import (
     Call,
@@ -26,7 +27,7 @@ from assay.semantics.graph import (
     var,
 )
 from assay.semantics.module import Module
-from assay.semantics.types import ANYWHERE, UNIT, RefType, VirtualDevice
+from assay.semantics.types import UNIT, RefType
 from tests.lower.anf_text import same_text, text
 from tests.lower.test_anf_pass import BIT, INT, UNARY, add, anf, div, number
 

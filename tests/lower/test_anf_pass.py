@@ -10,6 +10,7 @@ import pytest
 from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
 from assay.semantics import graph as g
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.graph import (
     Call,
@@ -27,7 +28,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.module import Definition, Module
 from assay.semantics.rules import check
-from assay.semantics.types import UNIT, DataDef, DataType, FuncType, RefType, TensorType, VirtualDevice
+from assay.semantics.types import UNIT, DataDef, DataType, FuncType, RefType, TensorType
 from tests.lower.anf_text import same_text
 
 INT, BIT = TensorType((), INT64), TensorType((), BOOL)

@@ -13,12 +13,13 @@ import pytest
 
 from assay.interp import machine
 from assay.lower.c import CSource, Interface, emit
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.memory import Pool
 from assay.semantics.module import Branch, Module, Step
 from assay.semantics.scalar import apply
-from assay.semantics.types import TensorType, VirtualDevice
+from assay.semantics.types import TensorType
 from assay.verify.c.compiled import compile_c, run_sanitized
 from assay.verify.c.tools import STRICT
 from tests.interp.test_machine_branches import PATHS, UP, WANTED, F, X, choosing, in_place, inputs, phased, pooled

@@ -17,11 +17,12 @@ from assay.lower.c.convention import device_name, find_devices
 from assay.lower.liveness import find_lives
 from assay.lower.pipeline import passes
 from assay.semantics.builder import Builder, tensor
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Trap
 from assay.semantics.graph import Call
 from assay.semantics.module import Module, Program
-from assay.semantics.types import ANYWHERE, TensorType, VirtualDevice
+from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.c.compiled import compile_c, run_sanitized
 from assay.verify.c.tools import STANDARD, STRICT
@@ -278,7 +279,7 @@ def test_a_program_on_other_devices_is_refused(wrong: VirtualDevice) -> None:
 
 def test_names_of_devices() -> None:
     cases = [(NPU, "npu"), (VirtualDevice(target="llvm -mcpu=native"), "llvm"), (VirtualDevice(scope="global"), ""), (ANYWHERE, ""),
-             (VirtualDevice("gpu", target="cuda"), "gpu"), (VirtualDevice(target='{"keys": ["cpu"], "kind": "c"}'), "c")]  # fmt: skip
+             (VirtualDevice("cuda", target="cuda"), "cuda"), (VirtualDevice(target='{"keys": ["cpu"], "kind": "c"}'), "c")]  # fmt: skip
     assert [device_name(d) for d, _ in cases] == [n for _, n in cases]
 
 

@@ -20,11 +20,11 @@ from assay.semantics.analyses.variables import called
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.builder.prelude import INT, make_list, prelude_function, with_prelude
 from assay.semantics.builder.te import compute
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import AssayError, Invalid
 from assay.semantics.graph import Call, Expr, Function, Let, MatchCast, Var
 from assay.semantics.module import Module
 from assay.semantics.rules import check
-from assay.semantics.types import VirtualDevice
 from assay.semantics.walk import post_order, rewrite
 from tests.lower.small_programs import program
 from tests.museum.dce_faults import FAULTS, Fault

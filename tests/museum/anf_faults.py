@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.graph import (
     Call,
     Constant,
@@ -27,7 +28,6 @@ from assay.semantics.graph import (
     read,
 )
 from assay.semantics.module import Module
-from assay.semantics.types import VirtualDevice
 from assay.semantics.walk import rewrite
 from tests.museum import anf_programs as programs
 from tests.museum.anf_programs import PAIR, S

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32, INT32, INT64
 from assay.semantics.errors import Span
 from assay.semantics.graph import (
@@ -37,7 +38,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import DataDef, FuncType, TensorType, VirtualDevice
+from assay.semantics.types import DataDef, FuncType, TensorType
 
 F = TensorType((2, 3), FLOAT32)
 S = TensorType((), INT32)

@@ -17,13 +17,14 @@ from assay.lower.liveness import find_lives
 from assay.lower.memory import plan as place
 from assay.lower.memory.symbolic import plan_symbolic
 from assay.lower.pool import Memory, plan
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32, UINT8
 from assay.semantics.graph import Expr, call, call_tir, function, get, let, tuple_of, var
 from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Pool, Problem
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim, Expr as Scalar, apply, const, evaluate_dim
 from assay.semantics.tensor import Buffer, Call, PrimFunc, Stmt, loops, phases as reading, seq, store
-from assay.semantics.types import TensorType, VirtualDevice
+from assay.semantics.types import TensorType
 from assay.verify.evidence import Evidence
 from assay.verify.memory import prove_plan
 from assay.verify.plan import check_pool

@@ -16,21 +16,14 @@ from assay.semantics.analyses.equality import first_difference, structural_equal
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.builder.prelude import INT, prelude
 from assay.semantics.builder.te import compute, reduce, tensor_function
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.graph import Call, Expr, Function
 from assay.semantics.module import Module
 from assay.semantics.ops import operator
 from assay.semantics.scalar import Var as Symbol, const
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
-from assay.semantics.types import (
-    FuncType,
-    ShapeType,
-    TensorType,
-    TupleType,
-    Type,
-    TypeVar,
-    VirtualDevice,
-)
+from assay.semantics.types import FuncType, ShapeType, TensorType, TupleType, Type, TypeVar
 from assay.semantics.walk import rewrite
 from tests.lower.small_programs import program
 

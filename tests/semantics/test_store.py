@@ -11,6 +11,7 @@ import pytest
 
 from assay.lower.kernels import build
 from assay.semantics import graph
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Expr, call, constant, function, if_, let, nodes, show_head, tuple_of, var
@@ -79,6 +80,7 @@ def whole_language() -> Module:
     body = let(p, graph.match_cast(v, t), body, dataflow=block)
     body = let(s, graph.write(r, x), let(v, found, body))
     body = let(r, graph.ref(x), let(var("t", UNIT), graph.print_(x, r, format="{}"), body))
+    body = let(var("on", t), graph.on_device(x, VirtualDevice("cpu"), constrain_result=True), body)
     body = let(var("u", UNIT), graph.assert_op(c, x, format="bad {}"), body)
     return Module({"List": data, "main": function([x, c], body)})
 

@@ -14,6 +14,7 @@ from assay.interp.graph import run
 from assay.semantics import graph as g
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.builder.prelude import prelude
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64, dtype
 from assay.semantics.errors import Span
 from assay.semantics.graph import Call, Dataflow, Expr, Function, Let, call, constant, function, let, var
@@ -23,7 +24,7 @@ from assay.semantics.ops import OPERATORS
 from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse, show, show_function
 from assay.semantics.text.relax.ops import coverage, from_relax, to_relax
-from assay.semantics.types import FuncType, RefType, TensorType, TupleType, TypeVar, VirtualDevice
+from assay.semantics.types import FuncType, RefType, TensorType, TupleType, TypeVar
 from assay.semantics.walk import post_order
 from tests.lower import shared_programs, small_programs
 from tests.verify.programs import Maker

@@ -224,6 +224,7 @@ ID = var("identity", FuncType((T,), T, type_params=(T,)))
 OPTION = DataDef("Option", (T,), {"some": (T,), "none": ()})
 
 INVALID: list[tuple[str, Callable[[], Any]]] = [
+    ("tensor.C22", lambda: tensor.AllocateConst(Buffer("t", (2,), FLOAT32), None, tensor.Seq(()), "w").contents),
     ("dtype.C1", lambda: dtype("float31")),
     ("dtype.C1", lambda: dtype(np.dtype("complex64"))),
     ("dtype.C1", lambda: constant(["text"])),

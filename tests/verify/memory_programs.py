@@ -18,13 +18,14 @@ import numpy as np
 from assay.lower.liveness import find_lives
 from assay.lower.memory import PLANNERS, plan as place
 from assay.lower.pool import Memory
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.graph import Call, CallTIR, Expr, call_tir
 from assay.semantics.memory import Pool
 from assay.semantics.module import Module, Program
 from assay.semantics.scalar import Expr as Scalar, const
 from assay.semantics.tensor import Buffer, PrimFunc, seq
-from assay.semantics.types import ANYWHERE, TensorType, TupleType, VirtualDevice
+from assay.semantics.types import TensorType, TupleType
 from tests.interp.valid_programs import ValidMaker
 from tests.lower.liveness_programs import F4, Random, lowered
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import UINT8
 from assay.semantics.errors import Span
 from assay.semantics.memory import Interval, Pool
 from assay.semantics.module import Branch, Program, Slot, Step
-from assay.semantics.types import TensorType, VirtualDevice
+from assay.semantics.types import TensorType
 
 HOSTILE = ("</title><script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "a&amp;b", "\u202egnp\x00.", "long" * 50_000)
 """Names that somebody's model may have."""

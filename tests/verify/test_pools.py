@@ -15,10 +15,10 @@ from assay.interp.graph import evaluate
 from assay.lower.onnx_import import import_onnx
 from assay.lower.pipeline import passes
 from assay.lower.pool import Memory, plan, wanted
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Place, Plan, Pool, Problem
 from assay.semantics.module import Module
-from assay.semantics.types import VirtualDevice
 from assay.verify.cli import main
 from assay.verify.plan import check_pool
 from tests.models import small_cnn

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.graph import Function, Let, free_variables
 from assay.semantics.graph.effects import is_whole
 from assay.semantics.module import Module
-from assay.semantics.types import Type, VirtualDevice
+from assay.semantics.types import Type
 from assay.verify.anf.difference import difference
 from assay.verify.anf.inner import Inner
 from assay.verify.anf.shape import named, shape_fault

@@ -159,7 +159,7 @@ class _Tracer:
                 cells = {stmt.buffer: self.begin(stmt.buffer, shape, lanes.count)}
                 return [(stmt.body, lanes.inside(cells=cells), group)]
             case AllocateConst():
-                cells = {stmt.buffer: Cells(stmt.data.shape, data=stmt.data)}
+                cells = {stmt.buffer: Cells(stmt.contents.shape, data=stmt.contents)}
                 return [(stmt.body, lanes.inside(cells=cells), group)]
             case Store():
                 self.store(stmt, lanes, group)

@@ -93,11 +93,11 @@ class _Words:
             case Allocate():
                 return replace(stmt, buffer=self.word(stmt.buffer), body=parts[0])
             case AllocateConst():
-                if stmt.data.size > 4096:
+                if stmt.contents.size > 4096:
                     raise Undecided("a constant of more than 4096 elements")
-                values = [self.meaning.number(x, stmt.buffer.dtype) for x in stmt.data.reshape(-1)]
+                values = [self.meaning.number(x, stmt.buffer.dtype) for x in stmt.contents.reshape(-1)]
                 known = [evaluate(v, {}) for v in values]
-                data = np.array(known, np.uint64).reshape(stmt.data.shape)
+                data = np.array(known, np.uint64).reshape(stmt.contents.shape)
                 return replace(stmt, buffer=self.word(stmt.buffer), data=data, body=parts[0])
             case Store():
                 indices = tuple(self.plain(i) for i in stmt.indices)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.alias import bindings
+from assay.semantics.devices import ANYWHERE
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.graph import (
     AssertOp,
@@ -32,6 +33,7 @@ from assay.semantics.graph import (
     Let,
     Match,
     MatchCast,
+    OnDevice,
     Print,
     ShapeExpr,
     ShapeOf,
@@ -45,7 +47,7 @@ from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, simplify, substitute
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import ANYWHERE, TensorType, TupleType, Type, flatten, symbols, with_dims
+from assay.semantics.types import TensorType, TupleType, Type, flatten, symbols, with_dims
 from assay.verify.numbering.events import Budget, Walk, patterns, walk_body
 from assay.verify.numbering.nesting import Nesting, Undecided, is_atom, nesting, plain_symbols
 from assay.verify.numbering.terms import Key, Table, attrs_key, constant_key, dim_text, type_text
@@ -270,6 +272,10 @@ class Numbering:
                 number = table.number("apply", tuple(map(self.type_key, node.type_args)), *args)
             case MatchCast():
                 number = table.number("match_cast", self.type_key(node.type), *args)
+            case OnDevice() if self.exact:
+                number = table.number("on_device", repr(node.wanted), node.constrain_body, node.constrain_result, *args)
+            case OnDevice():
+                return args[0]
             case ShapeExpr():
                 number = table.number("shape", *map(self.dim_key, node.dims))
             case ShapeOf():

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from assay.lower.c.convention import device_name
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span
 from assay.semantics.memory import BufferInfo, pressure
 from assay.semantics.module import Branch, Module, Program, Slot, Step
-from assay.semantics.types import VirtualDevice
 from assay.verify.check import Line
 from assay.verify.report.model import Buffer, Kind, PoolLine, Report, StageLine, StepLine
 from assay.verify.report.refuted import refutation

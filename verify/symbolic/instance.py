@@ -98,8 +98,8 @@ class Scope:
         if node.buffer in query.inputs or fixed is not None:
             query.loaded.append((node.buffer, tuple(indices)))
             value = query.terms.function(f"element of {query.label(node.buffer)}", indices, node.dtype)
-            if fixed is not None and fixed.data.size and node.dtype.is_integer and node.dtype is not BOOL:
-                least, most = int(np.min(fixed.data)), int(np.max(fixed.data))
+            if fixed is not None and fixed.contents.size and node.dtype.is_integer and node.dtype is not BOOL:
+                least, most = int(np.min(fixed.contents)), int(np.max(fixed.contents))
                 query.terms.known.append(z3.And(least <= value, value <= most))
             return value
         return query.terms.function(f"load {self.site.number}.{self.number(node)}", self.loops, node.dtype)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics import graph
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.graph import Bind, Constructor, Dataflow, Expr, Fields, GlobalVar, Made, Pattern, Var, Wildcard
 from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Expr as Scalar
@@ -22,7 +23,7 @@ from assay.semantics.text.graph.values import Values
 from assay.semantics.text.relax import ops as relax_ops
 from assay.semantics.text.relax.build import attribute, plain
 from assay.semantics.text.types_text import Written, exact
-from assay.semantics.types import FuncType, TupleType, Type, TypeVar, VirtualDevice
+from assay.semantics.types import FuncType, TupleType, Type, TypeVar
 
 TYPES = ("Tensor", "Tuple", "Shape", "Callable", "Object", "Any")
 _OUT = ("out_ty", "out_sinfo")
@@ -236,6 +237,8 @@ class Calls(Values):
                 return Written("ref", parts=(self.as_type(of, node),))
             case "on":
                 return self._on(node, args, given)
+            case "on_device":
+                return self._on_device(node, args, given)
             case "extern":
                 func, of = self.arguments(node, args, given, "name", "type")
                 type_ = exact(self.as_type(of, node))
@@ -276,11 +279,30 @@ class Calls(Values):
 
     def _on(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Any:
         value, *parts = self.arguments(node, args, given, "value", "type?", "id?", "target?", "scope?")
-        kind, number, target, scope = parts
-        device = VirtualDevice(str(kind or ""), -1 if number is None else int(number), str(target or ""), str(scope or ""))
+        device = self._device(parts, node)
         if isinstance(value, (Written, Path, TypeVar)):
             return replace(self.as_type(value, node), device=device)
         return self.on(self.as_expr(value, node), device)
+
+    def _device(self, parts: list[Any], node: ast.Call) -> VirtualDevice:
+        kind, number, target, scope = parts
+        if any(not isinstance(p, (str, type(None))) for p in (kind, target, scope)) or not isinstance(number, (int, type(None))):
+            message = 'a device is a type, an id, a target and a scope, such as "cuda", 0, "cuda", "global"'
+            raise self.source.error(node, message, "text.C6")
+        with self.at(node):
+            return VirtualDevice(kind or "", -1 if number is None else number, target or "", scope or "")
+
+    def _on_device(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
+        wanted = ("value", "type?", "id?", "target?", "scope?", "constrain_body?", "constrain_result?")
+        value, *parts, body, result = self.arguments(node, args, given, *wanted)
+        device = self._device(parts, node)
+        return graph.on_device(
+            self.as_expr(value, node),
+            device,
+            constrain_body=body is not False,
+            constrain_result=result is True,
+            span=self.source.span(node),
+        )
 
     def _function(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
         wanted = ("params", "body", "ret", "pure?", "type_params?", "attrs?")

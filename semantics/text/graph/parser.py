@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay.semantics import graph
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Dataflow, Expr, Function, Var
 from assay.semantics.graph.matching import compatible, instantiate
 from assay.semantics.scalar import Var as Symbol
@@ -25,7 +26,7 @@ from assay.semantics.text.graph.scope import ModuleNames, Path, Scope
 from assay.semantics.text.relax.build import attribute
 from assay.semantics.text.source import Source
 from assay.semantics.text.types_text import Written, exact, filled
-from assay.semantics.types import ANYWHERE, FuncType, Type, TypeVar, VirtualDevice, dims, same_type, symbols
+from assay.semantics.types import FuncType, Type, TypeVar, dims, same_type, symbols
 from assay.semantics.walk import post_order
 
 DEEPEST = 90

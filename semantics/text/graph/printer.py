@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Call, CallTIR, Expr, Function, If, Let, Match, TupleGetItem, Var
 from assay.semantics.graph.nodes import LEAVES, Dataflow, bound_by
 from assay.semantics.operator import Operator
@@ -20,7 +21,7 @@ from assay.semantics.text.graph.names import ModuleTexts, Pool, SymbolNames, unk
 from assay.semantics.text.graph.scope import HOUSE
 from assay.semantics.text.graph.texts import NodeTexts
 from assay.semantics.text.types_text import height
-from assay.semantics.types import ANYWHERE, TupleType, Type, VirtualDevice, same_type, symbols
+from assay.semantics.types import TupleType, Type, same_type, symbols
 from assay.semantics.walk import post_order
 
 DEEPEST = 16

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.scalar import Expr as Scalar
 from assay.semantics.text.source import Source
-from assay.semantics.types import DataDef, Type, VirtualDevice
+from assay.semantics.types import DataDef, Type
 
 HOUSE = "A"
 """The prefix of what TVMScript lacks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.graph import (
@@ -24,6 +25,7 @@ from assay.semantics.graph import (
     Made,
     Match,
     MatchCast,
+    OnDevice,
     Pattern,
     Print,
     RefCreate,
@@ -46,7 +48,7 @@ from assay.semantics.text.relax.build import Number, RelaxCall, Shape
 from assay.semantics.text.relax.ops import to_relax
 from assay.semantics.text.scalars.printer import ScalarPrinter
 from assay.semantics.text.types_text import TypePrinter, listed
-from assay.semantics.types import ANYWHERE, FuncType, TupleType, Type, VirtualDevice, same_type
+from assay.semantics.types import FuncType, TupleType, Type, same_type
 
 
 class NodeTexts:
@@ -109,10 +111,18 @@ class NodeTexts:
         return f"cls.{self.module.globals[node.name]}"
 
     def on(self, text: str, device: VirtualDevice) -> str:
-        if device == ANYWHERE:
-            return text
-        parts = f"{quoted(device.type)}, {device.id}, {quoted(device.target)}, {quoted(device.scope)}"
-        return f"A.on({text}, {parts})"
+        return text if device == ANYWHERE else f"A.on({text}, {self.parts(device)})"
+
+    def parts(self, device: VirtualDevice) -> str:
+        return f"{quoted(device.type)}, {device.id}, {quoted(device.target)}, {quoted(device.scope)}"
+
+    def on_device(self, node: OnDevice) -> str:
+        given = [self.atom(node.value), *([self.parts(node.wanted)] if node.wanted != ANYWHERE else [])]
+        if not node.constrain_body:
+            given.append("constrain_body=False")
+        if node.constrain_result:
+            given.append("constrain_result=True")
+        return f"A.on_device({', '.join(given)})"
 
     def annotation(self, of: Type, device: VirtualDevice = ANYWHERE, signature: bool = False) -> str:
         return self.on(self.types.text(of, quoted=signature), device)
@@ -147,6 +157,8 @@ class NodeTexts:
                 return f"R.{name}({', '.join([*self.atoms(node.children), f'format={quoted(node.format)}'])})"
             case MatchCast():
                 return f"R.match_cast({self.atom(node.value)}, {self.types.text(node.type)})"
+            case OnDevice():
+                return self.on_device(node)
             case ShapeOf():
                 return f"R.shape_of({self.atom(node.value)})"
             case Let():

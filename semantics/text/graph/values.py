@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from assay.semantics import graph
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import DTYPES, INT64, dtype
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constructor, Expr, GlobalVar, Tuple
@@ -23,7 +24,7 @@ from assay.semantics.text.relax import ops as relax_ops
 from assay.semantics.text.relax.build import plain
 from assay.semantics.text.scalars import ScalarParser
 from assay.semantics.text.types_text import Written, exact
-from assay.semantics.types import ANYWHERE, TensorType, TypeVar, VirtualDevice
+from assay.semantics.types import TensorType, TypeVar
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide",

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.tasks import Task
 from assay.semantics.text.relay import syntax
 from assay.semantics.text.relay.lexer import Places, Token
 from assay.semantics.text.relay.metadata import Metadata
 from assay.semantics.text.relay.reader import Reader
 from assay.semantics.text.relay.syntax import Binder, Fn, Node, Pattern
-from assay.semantics.types import ANYWHERE, Type, VirtualDevice
+from assay.semantics.types import Type
 
 BINARY = {
     "*": ("multiply", 12), "/": ("divide", 12), "+": ("add", 10), "-": ("subtract", 10), "<": ("less", 8),

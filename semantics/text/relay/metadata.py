@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.text.constants_text import from_dlpack
 from assay.semantics.text.relay.lexer import Places, Token
-from assay.semantics.types import VirtualDevice
 
 Array = np.ndarray[Any, Any]
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import ANYWHERE, DataDef, Type, TypeVar, VirtualDevice
+from assay.semantics.types import DataDef, Type, TypeVar
 
 
 @dataclass(eq=False)

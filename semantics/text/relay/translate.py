@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from assay.semantics import graph
 from assay.semantics.builder.prelude import prelude, with_prelude
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Expr, Function, GlobalVar, Var
 from assay.semantics.graph.matching import Bound
@@ -27,7 +28,7 @@ from assay.semantics.text.relay.prelude import MORE
 from assay.semantics.text.relay.syntax import Binder, Fn, Node, Pattern, Program
 from assay.semantics.text.relay.typing import Typing, has_holes
 from assay.semantics.text.source import Source
-from assay.semantics.types import DataDef, DataType, FuncType, TupleType, VirtualDevice, symbols
+from assay.semantics.types import DataDef, DataType, FuncType, TupleType, symbols
 from assay.semantics.walk import post_order
 
 
