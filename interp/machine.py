@@ -20,9 +20,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from assay.interp import tensor, vector
+from assay.interp.across import Across
 from assay.interp.binding import Array, hidden_symbols
 from assay.interp.shadow import Region, ShadowMemory, Slots
 from assay.interp.windows import check_alignment
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, is_symbolic, shape_in, sizes_of
@@ -55,7 +57,7 @@ def run(
     by slot name; they are views, good until it returns. A branch is no step that is observed. A program with symbols
     runs at the sizes that the inputs have. Invalid: inputs or slots that do not fit, sizes outside of the program's
     limits, or no offsets. Trap: "unwritten read", "clobbered", "use outside lifetime", "misaligned", "out of bounds",
-    and what kernels trap on.
+    "wrong device", and what kernels trap on.
     """
     program = module.program
     check_names(program, inputs)
@@ -70,15 +72,15 @@ class _Machine:
     """Memory during a run of a program."""
 
     def __init__(self, module: Module, program: Program, inputs: Mapping[str, Array], seed: int) -> None:
-        self.module = module
+        self.module = module.resolved()
         self.program = program
         self.slots = Slots(program)
         self.positions = program.positions
         self.open: dict[PrimFunc, PrimFunc] = {}
         garbage = np.random.default_rng(seed).integers(0, 256, GARBAGE, dtype=np.uint8)
         self.pools = {p.name: self.pool(p, garbage) for p in program.pools}
-        table = [s for s in program.placed("constant") if not s.is_pooled]
-        self.table = Region.make("constant table", _end(table), self.slots, None)
+        self.across = Across(program)
+        self.tables = self.make_tables()
         self.own = {
             s.name: Region.make(f"memory of {s.name}", s.nbytes, self.slots, garbage if s.place == "output" else None)
             for s in program.slots.values()
@@ -95,7 +97,20 @@ class _Machine:
         name = "pool" if len(program.pools) == 1 else f"pool {pool.name}"
         if pool.limit is not None and size > pool.limit:
             raise Trap("out of bounds", f"the {name} has {size} bytes, its limit is {pool.limit}", label="machine.T9")
+        if pool.kind == "constant":
+            return Region.of_constants(name, size, self.slots, pool.alignment)
         return Region.make(name, size, self.slots, garbage, pool.alignment)
+
+    def make_tables(self) -> dict[VirtualDevice, Region]:
+        """The constant table, in each memory in which there are constants."""
+        inside: dict[VirtualDevice, list[Slot]] = {}
+        for s in self.program.placed("constant"):
+            if not s.is_pooled:
+                inside.setdefault(s.device, []).append(s)
+        return {
+            device: Region.of_constants("constant table" + (f" on {device}" if len(inside) > 1 else ""), _end(some), self.slots)
+            for device, some in inside.items()
+        }
 
     def run(self, execute: Execute, observe: Observe | None) -> None:
         """Run the steps on the path that the conditions choose."""
@@ -141,8 +156,7 @@ class _Machine:
             if contents is None:
                 raise Invalid(f"the module has no constant {slot.name}", label="machine.C1")
             self.fill(slot, contents, "constant")
-        self.table.data.flags.writeable = False
-        by_place = sorted((s for s in placed if s.nbytes), key=lambda s: (self.region(s).name, s.offset or 0))
+        by_place = sorted((s for s in placed if s.nbytes), key=lambda s: (id(self.region(s)), s.offset or 0))
         for a, b in pairwise(by_place):
             if self.region(a) is self.region(b) and (a.offset or 0) + a.nbytes > (b.offset or 0):
                 what = f"constants {a.name} and {b.name} share byte {b.offset} of the {self.region(a).name}"
@@ -161,7 +175,7 @@ class _Machine:
         """The memory in which a slot lies."""
         if slot.is_pooled:
             return self.pools[self.program.pool_of(slot).name]
-        return self.table if slot.place == "constant" else self.own[slot.name]
+        return self.tables[slot.device] if slot.place == "constant" else self.own[slot.name]
 
     def fill(self, slot: Slot, contents: Array, what: str) -> None:
         """Contents that are there before the first step."""
@@ -169,6 +183,9 @@ class _Machine:
             got = f"Tensor({tuple(contents.shape)}, {contents.dtype})"
             raise Invalid(f"{what} {slot.name!r} is {got}, expected {slot.type}", label="input.C3")
         region = self.region(slot)
+        if region.held is not None:
+            region.hold(slot, contents)
+            return
         np.copyto(region.view(slot), contents)
         if region.owner is not None:
             region.write(slot)
@@ -203,6 +220,7 @@ class _Machine:
         slot = self.slots[branch.condition]
         if slot.type.dtype is not BOOL or slot.type.static_shape:
             raise Invalid(f"slot {slot.name} is {slot.type}, a condition is one boolean", label="machine.C6")
+        self.across.check_condition(slot)
         self.check_use(slot, number, ((0, 1),))
         self.region(slot).check(slot, "read as a condition")
         return bool(self.region(slot).view(slot))
@@ -218,6 +236,9 @@ class _Machine:
             if slot.name in (*step.writes, *step.scratch):
                 raise Trap("clobbered", f"slot {slot.name} is read and written by the same step", label="machine.T7")
         pairs = list(zip((*func.params, *func.allocations), (*reads, *writes, *scratch), strict=True))
+        across = self.across.of_step(step, func, pairs)
+        if execute != "definition":
+            across.check()
         uses = _uses(func, step)
         for buffer, slot in pairs:
             self.check_use(slot, number, uses(buffer).live)
@@ -236,7 +257,8 @@ class _Machine:
         if execute == "definition":
             homes = {b: (s, self.region(s)) for b, s in pairs}
             kept = {b for b, s in pairs if s.is_live(self.positions[number + 1] - 1)}
-            tensor.run(func, arrays[: len(reads)], scalars=scalars, memory=ShadowMemory(func, homes, kept))
+            tensor.run(func, arrays[: len(reads)], scalars=scalars, memory=ShadowMemory(func, homes, kept, across))
+            across.check()
         else:
             order = (*pairs[: len(reads)], *pairs[len(func.params) :], *pairs[len(reads) : len(func.params)])
             self.claim(number, [(slot, uses(buffer)) for buffer, slot in order], len(reads), over)
@@ -316,13 +338,13 @@ class _Machine:
 
     def share(self, slots: Sequence[Slot]) -> bool:
         """Whether two of the slots share a byte."""
-        places = sorted((self.region(s).name, self.region(s).span(s).start, s.nbytes) for s in slots if s.nbytes)
+        places = sorted((id(self.region(s)), self.region(s).span(s).start, s.nbytes) for s in slots if s.nbytes)
         return any(a[0] == b[0] and a[1] + a[2] > b[1] for a, b in pairwise(places))
 
     def check_writable(self, slot: Slot) -> None:
         """Traps where a step writes what is not its own."""
         what = f"the program's {slot.place}" if slot.place in ("constant", "input") else ""
-        if slot.is_pooled and self.program.pool_of(slot).read_only:
+        if slot.is_pooled and (self.program.pool_of(slot).read_only or self.region(slot).held is not None):
             what = what or f"in the read-only {self.region(slot).name}"
         if what:
             raise Trap("store to constant", f"slot {slot.name} is written, but it is {what}", label="machine.T6")

@@ -190,12 +190,12 @@ def misaligned(buffer: Buffer, unit: str, place: int, claim: str, number: int) -
     )
 
 
-def other_scope(view: View) -> Trap:
+def other_scope(view: View, scope: str) -> Trap:
     own, source = view.buffer, view.source
     return Trap(
         "wrong scope",
-        f"{own.name} is declared in scope {own.scope}; the memory of {source.name} is in scope {source.scope}",
-        right=f"{own.name} must be declared in scope {source.scope}",
+        f"{own.name} is declared in scope {own.scope}; the memory of {source.name} is in scope {scope}",
+        right=f"{own.name} must be declared in scope {scope}",
         label="tensor.T12",
         **at(own),
     )
@@ -211,6 +211,16 @@ def unmatched(view: View, kind: str, message: str, low: int, high: int) -> Trap:
         label="tensor.T14",
         **at(view.buffer),
     )
+
+
+# --- devices -------------------------------------------------------------------------------------------------------
+
+
+def wrong_device(what: str, right: str, buffer: Buffer | None = None, index: Index | None = None) -> Trap:
+    """Memory of one device or scope is touched from another (rule M8)."""
+    said = {} if buffer is None else at(buffer, index)
+    touched = "" if buffer is None or index is None else f", touched as {element(buffer, index)}"
+    return Trap("wrong device", what + touched, right=right, label="machine.T10", **said)
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from assay.interp.across import StepAcross
 from assay.interp.binding import Array
 from assay.interp.memory import Memory, check_bounds, to_bytes, with_byte
 from assay.interp.reports import element, read_only
+from assay.semantics.bits import frozen
 from assay.semantics.dtypes import size_in_bytes
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Program, Slot
@@ -19,6 +21,11 @@ from assay.semantics.tensor import Buffer, PrimFunc
 NOBODY = 0
 """The owner of a byte that was not written."""
 SPOILED = 0xA5
+
+
+def raw_bytes(array: Array) -> Array:
+    """The bytes of a row-major array."""
+    return array.reshape(-1).view(np.uint8)
 
 
 class Slots(Mapping[str, Slot]):
@@ -54,6 +61,14 @@ class Region:
     owner: Array | None
     slots: Slots
     alignment: int
+    held: dict[str, Array] | None = None
+    """Of memory for constants: their contents, which are not copied. Then `data` says how many bytes it has, no more."""
+
+    @staticmethod
+    def of_constants(name: str, size: int, slots: Slots, alignment: int | None = None) -> Region:
+        """Read-only memory of `size` bytes that is filled with `hold`."""
+        data = np.broadcast_to(np.uint8(0), (size,))
+        return Region(name, data, None, slots, alignment or slots.alignment, {})
 
     @staticmethod
     def make(name: str, size: int, slots: Slots, garbage: Array | None, alignment: int | None = None) -> Region:
@@ -71,7 +86,18 @@ class Region:
 
     def view(self, slot: Slot) -> Array:
         """The slot's bytes as its tensor."""
+        if self.held is not None:
+            return self.held[slot.name]
         return self.data[self.span(slot)].view(slot.type.dtype.numpy).reshape(slot.type.static_shape)
+
+    def bytes(self, slot: Slot) -> Array:
+        """The slot's bytes."""
+        return self.data[self.span(slot)] if self.held is None else raw_bytes(self.held[slot.name])
+
+    def hold(self, slot: Slot, contents: Array) -> None:
+        """Constant contents for the slot, for good."""
+        assert self.held is not None
+        self.held[slot.name] = frozen(contents)
 
     def owners(self, slot: Slot) -> Array:
         """Who wrote each byte of the slot last."""
@@ -123,13 +149,21 @@ def _advice(slot: Slot, other: Slot) -> str:
 
 
 class ShadowMemory(Memory):
-    """The memory of one kernel inside the machine's: every element access looks at the owners of its bytes.
+    """The memory of one kernel inside the machine's: every element access looks at the owners of its bytes, and at the
+    device that they are on.
 
     Outputs in `kept` must be whole at the end; the others are not live any more, and may have been overwritten.
     """
 
-    def __init__(self, func: PrimFunc, homes: Mapping[Buffer, tuple[Slot, Region]], kept: Collection[Buffer]) -> None:
+    def __init__(
+        self,
+        func: PrimFunc,
+        homes: Mapping[Buffer, tuple[Slot, Region]],
+        kept: Collection[Buffer],
+        across: StepAcross | None = None,
+    ) -> None:
         super().__init__()
+        self.across = across if across else None
         self.homes = homes
         self.kept = kept
         self.inputs = set(func.inputs)
@@ -176,6 +210,8 @@ class ShadowMemory(Memory):
         if buffer not in self.shapes:
             self.cell(buffer)
         at = check_bounds(buffer, self.shapes[buffer], index)
+        if self.across is not None:
+            self.across.check_element(buffer, at)
         place = int(np.ravel_multi_index(at, self.shapes[buffer])) if at else 0
         size = buffer.dtype.itemsize
         return at, slice(place * size, place * size + size)
@@ -188,7 +224,7 @@ class ShadowMemory(Memory):
         wrong = region.owners(slot)[place] != region.slots.numbers[slot.name]
         if wrong.any():
             raise region.trap(slot, place.start + int(np.argmax(wrong)), f"read as {element(buffer, at)}")
-        return region.data[region.span(slot)][place].view(buffer.dtype.numpy)[0]
+        return region.bytes(slot)[place].view(buffer.dtype.numpy)[0]
 
     def store(self, buffer: Buffer, index: Sequence[Any], value: Any) -> None:
         if buffer not in self.homes:
@@ -215,7 +251,7 @@ class ShadowMemory(Memory):
         slot, region = self.homes[buffer]
         if not self.is_byte_written(buffer, at, byte):
             raise region.trap(slot, place.start + byte, f"read as byte {byte} of {element(buffer, at)}")
-        return to_bytes(region.data[region.span(slot)][place].view(buffer.dtype.numpy)[0])[byte]
+        return to_bytes(region.bytes(slot)[place].view(buffer.dtype.numpy)[0])[byte]
 
     def store_byte(self, buffer: Buffer, index: Sequence[Any], byte: int, value: int) -> None:
         if buffer not in self.homes:

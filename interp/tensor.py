@@ -339,7 +339,7 @@ class _Run:
 
     def view(self, view: View) -> None:
         """A view begins: its sizes, and where in its source it lies."""
-        check_scope(view)
+        check_scope(view, self.views)
         for claim in matching(view):
             low, high = int(self.value(claim.low)), int(self.value(claim.high))
             if low > high:

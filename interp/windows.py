@@ -88,7 +88,10 @@ def as_bits(value: Any, of: DType) -> Any:
     return value if value.dtype == of.numpy else np.asarray(value).view(of.numpy)[()]
 
 
-def check_scope(view: View) -> None:
-    """Traps where a view says that its memory is of another kind than that of its source."""
-    if view.buffer.scope != view.source.scope:
-        raise other_scope(view)
+def check_scope(view: View, windows: Mapping[Buffer, Window]) -> None:
+    """Traps where a view says that its memory is of another kind than that of its source; what is open says nothing."""
+    source = view.source
+    while not source.scope and source in windows:
+        source = windows[source].view.source
+    if view.buffer.scope and source.scope not in ("", view.buffer.scope):
+        raise other_scope(view, source.scope)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
-from assay.lower.liveness import devices
 from assay.lower.loops.dependence import Access, Direction, Nest
 from assay.lower.loops.rewriting import plain
 from assay.semantics.errors import Unsupported
@@ -29,14 +28,12 @@ def in_place(module: Module) -> Module:
     """The module with `Step.in_place` of its program: which outputs take the bytes of which inputs."""
     program = module.program
     known: dict[str, set[tuple[int, int]]] = {}
-    made_on = devices(program)  # the bytes of a slot are in no other memory
     steps = []
     for step, first in zip(program.steps, program.positions, strict=False):
         if isinstance(step, Step):
             if step.kernel not in known:
                 known[step.kernel] = safe_pairs(module.kernel(step.kernel))
-            near = {(k, j) for k, j in known[step.kernel] if set(made_on.get(step.reads[j], ())) <= {step.device}}
-            step = replace(step, in_place=_taken(program, step, first, near))
+            step = replace(step, in_place=_taken(program, step, first, known[step.kernel]))
         steps.append(step)
     return module.with_(main=replace(program, steps=tuple(steps)))
 
@@ -58,9 +55,11 @@ def _taken(program: Program, step: Step, first: int, safe: set[tuple[int, int]])
 
 
 def _fits(made: Slot, operand: Slot, first: int, phases: int) -> bool:
-    """Whether both are tensors of the workspace, of as many bytes, and live together, but in this step alone."""
+    """Whether both are tensors of the workspace, in one memory, of as many bytes, and live together, but in this step
+    alone."""
     return (
         made.place == operand.place == "workspace"
+        and made.device == operand.device
         and made.type.is_static
         and operand.type.is_static
         and made.nbytes == operand.nbytes > 0

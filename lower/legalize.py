@@ -1,6 +1,6 @@
 """Operator calls become calls of tensor functions (specs/lower.md, "legalize").
 
-Calls of one operator with equal attributes and operand types share one kernel. Views (reshape and its like) stay: they
+Calls of one operator with equal attributes, operand types and storage scopes share one kernel. Views (reshape and its like) stay: they
 are names for bytes, not work. Where sizes may be symbolic, a kernel takes them from its buffers, and those that no
 operand tells as scalars.
 
@@ -17,7 +17,9 @@ from dataclasses import replace
 from itertools import chain, count
 from typing import Any, TypeAlias
 
+from assay.lower.devices.scopes import with_scopes
 from assay.lower.kernels import build
+from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call_tir
 from assay.semantics.graph.effects import is_whole
@@ -62,10 +64,12 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
         scalars = () if unknown is None else _untold(node, operands)
         # two symbols may have one name
         dims = () if unknown is None else tuple(map(number, [*(d for t in types for d in t.shape), *dims_in(node.attrs.values())]))
-        key = (node.op.name, str(sorted(node.attrs.items())), str(operands), str(node.type), dims)
+        scopes = _scopes(node)
+        key = (node.op.name, str(sorted(node.attrs.items())), str(operands), str(node.type), dims, scopes)
         if key not in known:
             name = _name(node.op.name, definitions)
             kernel = strategy(node, name) or _built(node, operands, scalars, name)
+            kernel = with_scopes(kernel, name, dict(enumerate(scopes)))
             known[key] = kernel = replace(kernel, attrs={**kernel.attrs, **origin(node)})
             definitions[name] = kernel
         made = call_tir(known[key].name, node.args, node.type, node.span, scalars)
@@ -81,6 +85,13 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
     for name in _used(definitions):
         definitions[name] = without_calls(kernels[name], kernels)
     return replace(module, definitions=definitions)
+
+
+def _scopes(node: Call) -> tuple[str, ...]:
+    """The storage scope of each parameter of a call's kernel: that of the operand, and that of the result. Main memory
+    where nothing is said."""
+    operands = [a.device.scope or GLOBAL for a in node.args if isinstance(a.type, TensorType)]
+    return (*operands, *(node.device.scope or GLOBAL for _ in flatten(node.type)))
 
 
 def _used(definitions: Mapping[str, Definition]) -> list[str]:

@@ -9,8 +9,9 @@ origins on, and so does a choice whose branches give the same; a call of a funct
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import (
     Call,
@@ -41,6 +42,8 @@ class Origin:
     type: TensorType
     kind: str
     """One of "parameter", "constant", "call", "choice"."""
+    device: VirtualDevice = field(default=ANYWHERE, compare=False)
+    """Where they are, as far as what made them says."""
 
 
 def bindings(function: Function) -> Iterator[tuple[Var, Expr]]:
@@ -92,28 +95,36 @@ def passed(value: Expr, look: Look) -> tuple[Origin, ...] | None:
             return None
 
 
-def made(name: str, call: CallTIR) -> tuple[Origin, ...]:
-    """The origins that a call makes."""
-    return tuple(Origin(name, i, t, "call") for i, t in enumerate(flatten(call.type)))
+def device_of(var: Var, value: Expr) -> VirtualDevice:
+    """Where a bound value lives: its own device, or else that of its variable."""
+    return var.device if value.device == ANYWHERE else value.device
 
 
-def chosen(name: str, then: Sequence[Origin], otherwise: Sequence[Origin]) -> tuple[Origin, ...]:
-    """The origins of a choice, given those of its branches: new ones where the branches differ."""
+def made(name: str, call: CallTIR, device: VirtualDevice = ANYWHERE) -> tuple[Origin, ...]:
+    """The origins that a call makes on a device."""
+    return tuple(Origin(name, i, t, "call", device) for i, t in enumerate(flatten(call.type)))
+
+
+def chosen(
+    name: str, then: Sequence[Origin], otherwise: Sequence[Origin], device: VirtualDevice = ANYWHERE
+) -> tuple[Origin, ...]:
+    """The origins of a choice, given those of its branches: new ones, on a device, where the branches differ."""
     return tuple(
-        a if a == b else Origin(name, i, a.type, "choice") for i, (a, b) in enumerate(zip(then, otherwise, strict=True))
+        a if a == b else Origin(name, i, a.type, "choice", device)
+        for i, (a, b) in enumerate(zip(then, otherwise, strict=True))
     )
 
 
 def from_outside(expr: Expr) -> tuple[Origin, ...]:
     """The origins of a name of the module: a constant of its table."""
     assert isinstance(expr, GlobalVar)
-    return tuple(Origin(expr.name, i, t, "constant") for i, t in enumerate(flatten(expr.type)))
+    return tuple(Origin(expr.name, i, t, "constant", expr.device) for i, t in enumerate(flatten(expr.type)))
 
 
 def origins(function: Function) -> Look:
     """For each operand of an ANF function of calls: its origins. Unsupported for branches and inner functions."""
     of: dict[Expr, tuple[Origin, ...]] = {
-        p: tuple(Origin(p.name, i, t, "parameter") for i, t in enumerate(flatten(p.type))) for p in function.params
+        p: tuple(Origin(p.name, i, t, "parameter", p.device) for i, t in enumerate(flatten(p.type))) for p in function.params
     }
 
     def look(expr: Expr) -> tuple[Origin, ...]:

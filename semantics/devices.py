@@ -18,6 +18,11 @@ TYPES = {
 }  # fmt: skip
 """The device type of each kind of target that has only one (TVM include/tvm/target/target_kind.h)."""
 
+DLPACK = {
+    1: "cpu", 2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 12: "ext_dev", 15: "webgpu", 16: "hexagon",
+}  # fmt: skip
+"""DLPack's numbers of device types."""
+
 GLOBAL = "global"
 """The scope of a device's main memory: what an open scope becomes."""
 
@@ -25,7 +30,7 @@ GLOBAL = "global"
 @dataclass(frozen=True)
 class VirtualDevice:
     """A type such as "cuda", an id, a target such as "llvm -mcpu=native", a memory scope such as "global.texture". An
-    unset field is open: -1 for the id, "" for the others.
+    unset field is open: -1 for the id, "" for the others. A target of a kind that is for one type of device says the type.
 
     Invalid (device.C1): an id below -1, or a target of another type of device.
     """
@@ -38,11 +43,13 @@ class VirtualDevice:
     def __post_init__(self) -> None:
         if self.id < -1:
             raise Invalid(f"a virtual device has the id {self.id}; 0 or more is wanted, or -1 where it is open", label="device.C1")
-        of = TYPES.get(kind_of(self.target))
-        if self.type and of is not None and of != self.type:
+        of = TYPES.get(kind_of(self.target), "")
+        if self.type and of and of != self.type:
             raise Invalid(
                 f"a virtual device of type {self.type} has the target {self.target!r}, which is for {of}", label="device.C1"
             )
+        if of and not self.type:  # so what means the same is equal
+            object.__setattr__(self, "type", of)
 
     @property
     def place(self) -> VirtualDevice:
@@ -63,16 +70,9 @@ class VirtualDevice:
         pairs = ((self.type, other.type), (self.id, other.id), (self.target, other.target), (self.scope, other.scope))
         if any(a != b and a not in ("", -1) and b not in ("", -1) for a, b in pairs):
             return None
-        if self.covers(other):
-            return self
-        if other.covers(self):
-            return other
-        try:
-            return VirtualDevice(
-                self.type or other.type, max(self.id, other.id), self.target or other.target, self.scope or other.scope
-            )
-        except Invalid:  # a type and a target that do not go together
-            return None
+        return VirtualDevice(
+            self.type or other.type, max(self.id, other.id), self.target or other.target, self.scope or other.scope
+        )
 
     def covers(self, other: VirtualDevice) -> bool:
         """Whether this one says all that the other says."""
@@ -81,13 +81,13 @@ class VirtualDevice:
 
     def default(self, other: VirtualDevice) -> VirtualDevice:
         """This device with what it leaves open from `other`: its target only where that is for the same type."""
-        of = self.type or TYPES.get(kind_of(self.target), "") or other.type
-        target = self.target or (other.target if of == (other.type or of) else "")
+        of = self.type or other.type
+        target = self.target or (other.target if other.type in ("", of) else "")
         return VirtualDevice(of, self.id if self.id >= 0 else other.id, target, self.scope or other.scope)
 
     def __str__(self) -> str:
         """For people: cuda:1 (sm_80) global.texture; "anywhere" if all is open."""
-        words = [self.type or kind_of(self.target) or ("any" if self != ANYWHERE else "anywhere")]
+        words = [self.type or ("any" if self != ANYWHERE else "anywhere")]
         if self.id >= 0:
             words[0] += f":{self.id}"
         if self.target and self.target != self.type:

@@ -33,8 +33,9 @@ class Pool:
     """Memory that buffers can share (TVM's PoolInfo).
 
     `limit` is its size in bytes if it has one; every address in it is aligned to `alignment` bytes at most. Constants
-    lie in pools of the kind "constant", what is written never in a read-only one. The last six are figures for whoever
-    ranks pools (Hz, bytes a cycle, cycles, bytes), 0 where unknown; no planner of ours reads them.
+    lie in pools of the kind "constant", what is written never in a read-only one. Such a pool becomes the `section` of
+    the object file, "" for the usual one. The six figures are for whoever ranks pools (Hz, bytes a cycle, cycles, bytes),
+    0 where unknown; no planner of ours reads them.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Pool:
     read_latency: int = 0
     write_latency: int = 0
     burst: int = 0
+    section: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,22 @@ that they share. Modules are values: a pass returns a new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
-import numpy as np
-
+from assay.semantics.bits import Array, same_bits
 from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Function
 from assay.semantics.memory import Bounds, Interval, Plan, Pool
 from assay.semantics.scalar import Dim, Var
-from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor import AllocateConst, PrimFunc, Stmt, program_order
 from assay.semantics.types import DataDef, TensorType
+from assay.semantics.walk import rewrite
 
 GROUP = "group"
 """The attribute of a tensor function that is several calls in one: the name of the graph function that it computes."""
@@ -177,6 +179,8 @@ class Program:
     sizes: Mapping[str, int] = field(default_factory=dict)
     plan: Plan | None = None
     limits: tuple[tuple[Var, int, int | None], ...] = ()
+    host: VirtualDevice = ANYWHERE
+    """The device that reads the conditions of branches (rule M8). Open: any."""
 
     @property
     def bounds(self) -> Bounds:
@@ -239,6 +243,52 @@ class ConstantInfo:
 PLAIN = ConstantInfo()
 
 
+def entry(node: AllocateConst, constants: Mapping[str, Array]) -> Array:
+    """The constant of a table that a node names; Invalid where it is not there, or has another dtype or shape."""
+    found = constants.get(node.index)
+    if found is None:
+        what = f"{node.buffer.name} is the constant {node.index or 'without a name'}, which is not in the module's table"
+        raise Invalid(what, where=node.span, label="module.C7")
+    if found.shape != node.buffer.shape or dtype(found.dtype) is not node.buffer.dtype:
+        got = TensorType(found.shape, dtype(found.dtype))
+        raise Invalid(f"{node.buffer!r} is the constant {node.index} of the table, which is {got}", where=node.span, label="module.C8")
+    return found
+
+
+def with_contents(function: PrimFunc, contents: Callable[[AllocateConst], Array | None]) -> PrimFunc:
+    """A tensor function with other contents in its constants, at every depth; itself where all are the same arrays."""
+
+    def change(node: Stmt) -> Stmt:
+        if not isinstance(node, AllocateConst):
+            return node
+        data = contents(node)
+        return node if data is node.data else replace(node, data=data)
+
+    body = rewrite(function.body, change)
+    return function if body is function.body else replace(function, body=body)
+
+
+def by_name(function: PrimFunc, constants: Mapping[str, Array]) -> PrimFunc:
+    """A tensor function without contents in its constants where a table has them under the name that they give: what
+    `Module.resolved` undoes."""
+
+    def contents(node: AllocateConst) -> Array | None:
+        there = node.index in constants and node.data is not None and same_bits(node.data, constants[node.index])
+        return None if there else node.data
+
+    return with_contents(function, contents)
+
+
+def _unresolved(function: PrimFunc) -> bool:
+    """Whether a tensor function has a constant without contents."""
+    if function not in _open:
+        _open[function] = any(isinstance(s, AllocateConst) and s.data is None for s in program_order(function.body))
+    return _open[function]
+
+
+_open: WeakKeyDictionary[PrimFunc, bool] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True)
 class Module:
     """Definitions by name, and the constants they refer to by name. `main` is the entry.
@@ -247,7 +297,7 @@ class Module:
     """
 
     definitions: Mapping[str, Definition]
-    constants: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    constants: Mapping[str, Array] = field(default_factory=dict)
     offsets: Mapping[str, int] = field(default_factory=dict)
     """Where each constant lies in the read-only table, in bytes, once that is decided."""
     infos: Mapping[str, ConstantInfo] = field(default_factory=dict)
@@ -255,6 +305,20 @@ class Module:
 
     def info(self, name: str) -> ConstantInfo:
         return self.infos.get(name, PLAIN)
+
+    def resolved(self) -> Module:
+        """This module with the contents of every constant in its tensor functions: those that have only the name of a
+        constant of the table get that array itself. Itself where all have theirs.
+
+        Invalid where the table has no such constant, or it has another dtype or shape (`module.C7`, `module.C8`).
+        """
+        changed = {n: d for n, d in self.kernels.items() if _unresolved(d)}
+        if not changed:
+            return self
+        made: dict[str, Definition] = {
+            n: with_contents(d, lambda s: entry(s, self.constants) if s.data is None else s.data) for n, d in changed.items()
+        }
+        return replace(self, definitions={**self.definitions, **made})
 
     @property
     def main(self) -> Function:

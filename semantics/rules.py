@@ -15,8 +15,10 @@ from assay.semantics.graph.rules import broken_rules, check_data
 from assay.semantics.instance import shape_in
 from assay.semantics.module import Branch, Module, Program
 from assay.semantics.ops.sizes import same_size
+from assay.semantics.table import broken_table, check_constants
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import activation, called, callee
+from assay.semantics.tensor.copying import check_copy
 from assay.semantics.tensor.phases import phases
 from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.types import DataDef
@@ -30,6 +32,7 @@ def check(module: Module) -> None:
 
 def broken(module: Module) -> Iterator[Invalid]:
     """What is ill-formed about the module: one Invalid for each broken rule and place."""
+    yield from broken_table(module)
     for name, d in module.definitions.items():
         try:
             match d:
@@ -38,9 +41,11 @@ def broken(module: Module) -> Iterator[Invalid]:
                         yield Invalid(wrong.message, where=wrong.where or name, label=wrong.label)
                 case PrimFunc():
                     check_prim_func(d)
+                    check_copy(d)
                     for call in called(d):
                         if not call.extern:
                             activation(call, callee(call, module.kernels))
+                    check_constants(d, module)
                 case Program():
                     check_program(d, module)
                 case DataDef():
@@ -63,6 +68,7 @@ def check_program(program: Program, module: Module) -> None:
         if isinstance(step, Branch):
             continue
         kernel = module.kernel(step.kernel)
+        check_copy(kernel)
         if step.phases not in (1, phases(kernel).count):
             count = phases(kernel).count
             raise Invalid(

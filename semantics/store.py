@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type
 import numpy as np
 
 from assay.semantics import devices, graph, memory, module, scalar, tensor, types
+from assay.semantics.bits import raw
 from assay.semantics.dtypes import DTYPES, DType, dtype, size_in_bytes
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.operator import Operator
@@ -67,7 +68,7 @@ class ArrayWriter:
         self.known: dict[str, int] = {}
 
     def add(self, array: np.ndarray[Any, Any]) -> dict[str, Any]:
-        data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        data = raw(array)
         digest = hashlib.sha256(data).hexdigest()
         if digest not in self.known:
             padding = -self.end % ALIGNMENT

@@ -22,6 +22,8 @@ import numpy as np
 
 from assay.lower.c import CSource, Interface, emit
 from assay.lower.c.names import identifier as c_identifier
+from assay.semantics.compilation import CompilationConfig
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
@@ -31,7 +33,7 @@ from assay.verify.evidence import Evidence, checked, plural, refuted
 from assay.verify.inputs import load, save
 from assay.verify.stages import STAGES
 
-FORMAT = "assay-certificate-1"
+FORMAT = "assay-certificate-2"
 FOLDER = "certificate"
 
 
@@ -94,6 +96,7 @@ def _fill(directory: Path, check: Check, lines: list[Line], name: str) -> None:
         "seed": check.seed,
         "interface": check.source.interface,
         "device": check.source.device,
+        "devices": None if check.origin.config is None else _devices_as_data(check.origin.config),
         "lines": [line.as_data() for line in lines],
         "files": {str(p.relative_to(directory)): _digest(p) for p in sorted(directory.rglob("*")) if p.is_file()},
     }
@@ -103,6 +106,18 @@ def _fill(directory: Path, check: Check, lines: list[Line], name: str) -> None:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _devices_as_data(config: CompilationConfig) -> dict[str, Any]:
+    """The devices that there are, and which of them, by number, are the host and the default."""
+    devices = config.devices
+    there = [[d.type, d.id, d.target] for d in devices]
+    return {"there": there, "host": devices.index(config.host), "default": devices.index(config.default)}
+
+
+def _devices_of(data: Any) -> CompilationConfig:
+    there = [VirtualDevice(str(kind), int(number), str(target)) for kind, number, target in data["there"]]
+    return CompilationConfig.make(there, there[data["host"]], there[data["default"]])
 
 
 class Stored:
@@ -118,6 +133,8 @@ class Stored:
                 raise ValueError("unknown format")
             self.name, self.seed = str(self.manifest["name"]), int(self.manifest["seed"])
             self.interface, self.device = Interface(self.manifest["interface"]), str(self.manifest["device"])
+            devices = self.manifest["devices"]
+            self.config = None if devices is None else _devices_of(devices)
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")
             missing = required(self.name) - set(files)
@@ -125,7 +142,7 @@ class Stored:
                 raise ValueError(f"no digest of {min(missing)}")
         except FileNotFoundError:
             raise Invalid("no certificate here; assay build makes one", where=str(directory), label="certificate.C1") from None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as wrong:
+        except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError, Invalid) as wrong:
             raise Invalid(f"not a certificate: {wrong}", where=str(path), label="certificate.C1") from None
         for name, digest in files.items():
             file = directory / name
@@ -177,8 +194,8 @@ def lines(stored: Stored, check: Check) -> Iterator[Line]:
 def _claims(stored: Stored, check: Check) -> Evidence:
     assert check.source is not None
     made = emit(check.modules["pool"], stored.name, interface=stored.interface, device=stored.device)
-    stored_text = check.source.source, check.source.header, check.source.weights_digest
-    if (made.source, made.header, made.weights_digest) != stored_text:
+    stored_text = check.source.source, check.source.header, check.source.weights_digest, check.source.loader
+    if (made.source, made.header, made.weights_digest, made.loader) != stored_text:
         return refuted("checked", "the C text is not the one that the stored plan makes")
     for about, text in check.queries.items():
         if stored.query(about) != text:

@@ -21,6 +21,7 @@ from assay.lower.c import CSource, emit
 from assay.lower.onnx_import import import_onnx
 from assay.lower.pipeline import Pass, passes
 from assay.lower.pool import Memory
+from assay.semantics.compilation import CompilationConfig
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.verify.compare import Comparison, check_c
@@ -66,6 +67,11 @@ class Origin(Protocol):
         """The model's tensors by name, as nodes of the imported module."""
         ...
 
+    @property
+    def config(self) -> CompilationConfig | None:
+        """The devices that there are; None where nobody said."""
+        ...
+
 
 @dataclass
 class Lowering:
@@ -78,6 +84,7 @@ class Lowering:
     emitter: Callable[..., CSource] = emit
     source: str = ""
     memory: Memory | None = None
+    config: CompilationConfig | None = None
     tensors: dict[str, Expr] = field(default_factory=dict)
 
     def module(self, stage: str, before: Module | None) -> Module:
@@ -87,7 +94,7 @@ class Lowering:
                 self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
             )
             return self.changed["import"](imported) if "import" in self.changed else imported
-        return {**passes(vector.run, self.memory), **self.changed}[stage](before)
+        return {**passes(vector.run, self.memory, self.config), **self.changed}[stage](before)
 
     def c_source(self, module: Module) -> CSource:
         return self.emitter(module, self.name)
@@ -127,7 +134,7 @@ class Check:
             self.modules[stage.name] = module
             if before is None:
                 self.inputs = complete(module.main, self.given, self.seed)
-            context = Context(self.seed, partial(self.progress, stage.name), self.queries)
+            context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
             evidence = stage.check(before or module, module, context)
             did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
             evidence.data.update(numbers)

@@ -30,13 +30,14 @@ from assay.lower.legalize import legalize
 from assay.lower.memory import called
 from assay.lower.onnx_import import import_onnx, load_model
 from assay.lower.pool import Memory
+from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap
-from assay.semantics.text.module_text import show as show_module
+from assay.semantics.text.module_text import show as show_module, write_module
 from assay.verify import certificate
 from assay.verify.backends import backend as find_backend
 from assay.verify.check import Check, Judged, Line, Lowering
 from assay.verify.inputs import complete, load, save
-from assay.verify.plan_command import Request, parse_pools, plan_file
+from assay.verify.plan_command import Request, parse_constant_pools, parse_pools, plan_file
 from assay.verify.report.collect import collect
 from assay.verify.report.write import require_place, write as write_report
 from assay.verify.symbolic.command import prove_module
@@ -55,7 +56,10 @@ Inputs = Annotated[Path | None, typer.Option("--inputs", metavar="IN.npz", help=
 Seed = Annotated[int, typer.Option("--seed", help="fixes the inputs that are not given, and the checks' random data", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
 Pools = Annotated[str, typer.Option("--pools", metavar="NAME[=LIMIT],...", help="the pools, the most wanted first; by default one without a limit", show_default=False)]
+ConstantPools = Annotated[str, typer.Option("--constant-pools", metavar="NAME[@SECTION][=LIMIT],...", help="the memories for constants, the most wanted first; by default one table", show_default=False)]
 Planner = Annotated[str, typer.Option("--planner", help="greedy-size, greedy-conflicts, first-fit, hill-climb or exact")]
+Devices = Annotated[list[str], typer.Option("--on", metavar="DEVICE", help="a device that there is, such as cpu, cuda:1 or cuda=cuda -arch=sm_80; the first is where all runs that need not run elsewhere")]
+Host = Annotated[str, typer.Option("--host", metavar="DEVICE", help="the device on which shapes and decisions are; by default the only cpu", show_default=False)]
 InPools = Annotated[bool, typer.Option("--io-in-pools", help="inputs and outputs lie in the pools too")]
 
 
@@ -67,8 +71,11 @@ def check(
     inputs: Inputs = None,
     dim: Dims = [],
     pools: Pools = "",
+    constant_pools: ConstantPools = "",
     planner: Planner = "exact",
     io_in_pools: InPools = False,
+    on: Devices = [],
+    host: Host = "",
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option("--report", metavar="DIR", help="write a page with the stages and the memory map, DIR/index.html")] = None,
     as_json: AsJson = False,
@@ -78,10 +85,11 @@ def check(
         require_place(report)
     for name in backend:
         find_backend(name)
+    devices = devices_of(on, host)
     proto = load_model(model)
     judged = [Judged("expected", outputs=load(expected))] if expected else []
     judged += [Judged(name, model=proto) for name in backend]
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name, memory=memory_of(pools, planner, io_in_pools))
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools), config=devices)
     run = Check(lowering, load(inputs) if inputs else {}, seed, judged)
     lines, holds = show(run.lines(), run, as_json, str(model), seed)
     if report is not None:
@@ -92,22 +100,26 @@ def check(
 @app.command()
 def run(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay", show_default=False)],
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT.npz", help="where the outputs go", show_default=False)] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT", help="where the outputs go, OUT.npz; with --text, the text", show_default=False)] = None,
     inputs: Inputs = None,
     dim: Dims = [],
     seed: Seed = 0,
     function: Annotated[str | None, typer.Option("--function", help="a text: the function to run; main, or the only one")] = None,
     module_name: Annotated[str | None, typer.Option("--module", help="FILE.py: the module, where there are several")] = None,
     extern: Annotated[list[str], typer.Option("--extern", metavar="[NAME=]MODULE:FUNCTION", help="a text: a Python function for an extern; its module is imported")] = [],
-    as_text: Annotated[bool, typer.Option("--text", help="a text: write the module as TVMScript, do not run it")] = False,
+    as_text: Annotated[bool, typer.Option("--text", help="a text: write the module as TVMScript, to OUT if given, with large constants beside it; do not run it")] = False,
 ) -> None:
     """Evaluate MODEL by the definition of its operators. A module as text also shows its values and effects."""
     given = load(inputs) if inputs else {}
     if is_text(model):
         if as_text:
-            if output is not None or inputs is not None or dim or extern or function is not None:
-                raise Invalid("--text writes the whole module and runs nothing: of the other options, only --module goes with it", label="cli.C3")
-            sys.stdout.write(show_module(load_text(model, module_name)))
+            if inputs is not None or dim or extern or function is not None:
+                raise Invalid("--text writes the whole module and runs nothing: of the other options, only --module and --output go with it", label="cli.C3")
+            module = load_text(model, module_name)
+            if output is not None:
+                write_module(module, output)
+            else:
+                sys.stdout.write(show_module(module))
             return
         show_text_run(run_text(load_text(model, module_name), function, given, seed, parse_dims(dim), load_externs(extern)), output)
         return
@@ -131,16 +143,22 @@ def build(
     interface: Annotated[Interface, typer.Option("--interface", help="how the C entry and its kernels are called")] = Interface.UNPACKED,
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="where steps run that name no device; its hooks are called", show_default=False)] = "",
     pools: Pools = "",
+    constant_pools: ConstantPools = "",
     planner: Planner = "exact",
     io_in_pools: InPools = False,
+    on: Devices = [],
+    host: Host = "",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Check MODEL and, if every line holds, write its C text and the certificate to DIR."""
     certificate.require_writable(output)
+    devices = devices_of(on, host)
+    if devices is not None and device:
+        raise Invalid("--device is for steps that name no device; with --on each of them names one", label="cli.C3")
     proto = load_model(model)
     emitter = partial(emit, interface=interface, device=device)
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools))
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools), config=devices)
     run = Check(lowering, load(inputs) if inputs else {}, seed)
     lines, holds = show(run.lines(), run, as_json, str(model), seed)
     if holds:
@@ -217,10 +235,18 @@ def parse_dims(given: Iterable[str]) -> dict[str, int]:
     return dims
 
 
-def memory_of(pools: str, planner: str, io: bool) -> Memory:
+def memory_of(pools: str, planner: str, io: bool, constants: str = "") -> Memory:
     """What there is to plan with."""
     called(planner)  # before anything long begins
-    return Memory(parse_pools(pools) if pools else Memory().pools, planner, io)
+    memories = (*(parse_pools(pools) if pools else ()), *(parse_constant_pools(constants) if constants else ()))
+    return Memory(memories, planner, io)
+
+
+def devices_of(on: list[str], host: str) -> CompilationConfig | None:
+    """What there is to compile for; None where nothing is said."""
+    if not on and host:
+        raise Invalid("--host is one of several devices: name those, the first as --on", label="cli.C3")
+    return CompilationConfig.read(on, host or None, on[0]) if on else None
 
 
 def c_name(model: Path) -> str:

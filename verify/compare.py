@@ -22,6 +22,7 @@ from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Crash, Invalid, Trap, Unpredictable
 from assay.semantics.graph import CallTIR, Expr
+from assay.semantics.linked import unlinked, with_linked
 from assay.semantics.module import Module, Step
 from assay.semantics.ops import operator
 from assay.semantics.scalar import TRANSCENDENTAL, Apply
@@ -266,6 +267,8 @@ def step_outside(
     """Where a step's results lie outside of what its operator, or those of its group one after another, allow on these
     very operands."""
     operands = [np.asarray(x).reshape(b.static_shape) for x, b in zip(reads, kernel.inputs, strict=True)]
+    operands = with_linked(kernel, operands, np.asarray)
+    kernel = unlinked(kernel)
     lifted = [Bounded.exact(x) if dtype(x.dtype).is_float else x for x in operands]
     group = module.group(kernel)
     wanted: Sequence[Any] = ()

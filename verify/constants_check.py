@@ -1,7 +1,8 @@
 """Whether folding, merging and placing constants changed anything (specs/verify.md, "constants").
 
 The source is numbered again with every call on constants evaluated; the target's table is numbered by content (dtype,
-shape and bytes). Equal results mean equal programs. z3 shows that no two constants share a byte of the table.
+shape and bytes). Equal results mean equal programs. No value is used on a device where it was not, and the table is what
+`assay.verify.constants_table` says. z3 shows that no two constants share a byte of it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp import vector
+from assay.semantics.accounting import account
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, Let, show_head
@@ -19,28 +21,31 @@ from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
 from assay.semantics.module import Module, Slot
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
+from assay.semantics.walk import post_order
+from assay.verify.constants_table import moved, wrong_table
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.memory import prove_plan
 from assay.verify.numbering import Numbered, Table, failures, number_function
 
 Array = np.ndarray[Any, Any]
 
-ALIGNMENT = 64
-"""What the C text relies on for each constant."""
-
-
 def table_slots(module: Module) -> tuple[list[Slot], int]:
     """The constants as slots of one life, and the bytes of their table."""
     slots = [
-        Slot(name, TensorType(a.shape, dtype(a.dtype)), "constant", ((0, 1),), ALIGNMENT, module.offsets.get(name), "constant")
+        Slot(
+            name, TensorType(a.shape, dtype(a.dtype)), "constant", ((0, 1),), module.info(name).alignment,
+            module.offsets.get(name), "constant",
+        )
         for name, a in module.constants.items()
-    ]
-    size = max((s.offset + s.nbytes for s in slots if s.offset is not None), default=0)
-    return slots, size
+    ]  # fmt: skip
+    return slots, account(module).total
 
 
 def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
     """Whether `target` is `source` with its constants folded and in a table; and the text that z3 was asked."""
+    gone = _missing(target)
+    if gone is not None:
+        return refuted("proved", gone), ""
     table = Table()
     for name, before in source.definitions.items():
         if not isinstance(before, Function):
@@ -49,13 +54,19 @@ def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
         if not isinstance(after, Function):
             return refuted("proved", f"function {name} is gone"), ""
         one = number_function(before, source, table, _folder(source))
-        two = number_function(after, target, table)
+        two = number_function(after, target, table, _folder(target))  # a copy out of a special memory stays
         if one.result != two.result:
             return refuted("proved", _difference(one, two)), ""
         if failures(one, source, table) != failures(two, target, table):
             return refuted("proved", "a call that can trap is dropped, added or moved"), ""
+        elsewhere = moved(one, two, source, target)
+        if elsewhere is not None:
+            return refuted("proved", f"in {name}, {elsewhere}"), ""
+    wrong = wrong_table(source, target)
+    if wrong is not None:
+        return refuted("proved", wrong), ""
     slots, size = table_slots(target)
-    table_pool = Pool("constants", "constant", alignment=ALIGNMENT, read_only=True)
+    table_pool = Pool("constants", "constant", alignment=max([1, *(s.alignment for s in slots)]), read_only=True)
     buffers = tuple(BufferInfo(s.name, s.nbytes, s.live, s.alignment, "constant", producer=s.producer) for s in slots)
     places = {s.name: Place(table_pool.name, s.offset) for s in slots if s.offset is not None}
     proof = prove_plan(Problem(buffers, (table_pool,)), Plan(places, {table_pool.name: size}))
@@ -63,6 +74,15 @@ def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
     if not proof.evidence.holds:
         return proof.evidence, text
     return proved(f"same value for every input; z3: no two of {len(slots)} constants share a byte"), text
+
+
+def _missing(target: Module) -> str | None:
+    """A tensor function that is called and not there."""
+    for name, d in target.definitions.items():
+        for node in post_order(d) if isinstance(d, Function) else ():
+            if isinstance(node, CallTIR) and node.func not in target.kernels:
+                return f"{name} calls the tensor function {node.func}, which is gone"
+    return None
 
 
 def _difference(source: Numbered, target: Numbered) -> str:

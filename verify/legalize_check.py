@@ -18,9 +18,11 @@ from assay.interp import tensor, vector
 from assay.interp.values import Event
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.bounds import Bounded, contains
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call, show_head, var
+from assay.semantics.linked import unlinked
 from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import evaluate_dim, variables
@@ -128,7 +130,8 @@ def _raised(before: Function, after: Function, source: Module, target: Module, s
     def raised(node: Expr) -> Expr:
         if not isinstance(node, CallTIR) or node.func in source.definitions:
             return node
-        claim = target.kernel(node.func).attrs
+        kernel = target.kernel(node.func)
+        claim = kernel.attrs
         at = show_head(node) + (f" at {node.span}" if node.span else "")
         try:
             made = call(claim.get("operator", ""), *node.args, **claim.get("attrs", {}))
@@ -138,6 +141,9 @@ def _raised(before: Function, after: Function, source: Module, target: Module, s
         if not same_type(made.type, node.type):
             wrong.append(f"{at} claims to be {show_head(made)}")
         made = replace(made, device=node.device, span=node.span)
+        for buffer, device in zip(kernel.params, _memories(node), strict=False):
+            if device.scope not in ("", buffer.scope):
+                wrong.append(f"{at} has {buffer.name} in scope {buffer.scope}, the graph has it in {device.scope}")
         samples.setdefault(node.func, made)
         return made
 
@@ -147,6 +153,11 @@ def _raised(before: Function, after: Function, source: Module, target: Module, s
         return wrong[0]
     difference = first_difference(before, back)
     return None if difference is None else f"{_place(before, back)}{difference.split(': ', 1)[-1]}"
+
+
+def _memories(node: CallTIR) -> list[VirtualDevice]:
+    """Where each operand of a call is, and each result."""
+    return [a.device for a in node.args for _ in flatten(a.type)] + [node.device for _ in flatten(node.type)]
 
 
 def _place(before: Expr, back: Expr) -> str:
@@ -193,7 +204,8 @@ def check_kernel(kernel: PrimFunc, use: Call, seed: int) -> Evidence:
 
 
 def check_claim(kernel: PrimFunc, seed: int) -> Evidence:
-    """Whether a tensor function computes the operator that its attributes name."""
+    """Whether a tensor function computes the operator that its attributes name: for all contents of linked constants."""
+    kernel = unlinked(kernel)
     if "operator" not in kernel.attrs:
         return refuted("tested", f"tensor function {kernel.name} does not say which operator it computes")
     operands = [var(b.name, TensorType(b.shape, b.dtype)) for b in kernel.inputs]

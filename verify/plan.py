@@ -22,11 +22,13 @@ from assay.semantics.scalar import Dim, Var, same
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
+from assay.verify.constant_places import check_constant_places
 from assay.verify.evidence import Evidence, checked, refuted
 from assay.verify.in_place_check import check_kernel
 from assay.verify.lives_check import check_lives
 from assay.verify.memory import prove_plan
 from assay.verify.program_check import describe
+from assay.verify.program_devices import check_devices
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -286,24 +288,6 @@ def check_in_place(module: Module) -> Evidence:
     return checked(f"{len(seen)} outputs in place")
 
 
-def check_devices(program: Program) -> Evidence:
-    """Whether every slot lies in a pool of the device on which it is made; of one of them, where arms make it on several."""
-    made: dict[str, list[tuple[int, Step]]] = {}
-    for i, maker in enumerate(program.steps):
-        for name in (*maker.writes, *maker.scratch):
-            if isinstance(maker, Step):
-                made.setdefault(name, []).append((i, maker))
-    for slot in program.pooled:
-        place = place_of(program, slot)
-        pool = program.pool_of(slot if place is None else replace(slot, pool=place.pool))
-        steps = made.get(slot.name, [])
-        if steps and not any(pool.device.agrees(step.device) for _, step in steps):
-            i, step = steps[0]
-            what = f"buffer {slot.name} is made on {step.device} by {describe(step, i)}, the pool {pool.name} is on {pool.device}"
-            return refuted("checked", what)
-    return checked("every buffer lies in a pool of its device")
-
-
 def _without_last_step(program: Program) -> dict[str, tuple[Interval, ...]]:
     """The lives of slots whose bytes are taken in place, up to where that happens: from there on the bytes are those of
     the slot that takes them, which is live there, and which lies in exactly the same. Not of those that live on."""
@@ -353,7 +337,8 @@ def check_pool(module: Module) -> tuple[Evidence, dict[str, str]]:
     """
     program = module.program
     swept = sweep(program, module.kernels) if not is_symbolic(program) else None
-    for evidence in (check_lives(program, module.kernels), swept, check_in_place(module), check_devices(program)):
+    rest = (check_in_place(module), check_devices(program, module.kernels), check_constant_places(module))
+    for evidence in (check_lives(program, module.kernels), swept, *rest):
         if evidence is not None and not evidence.holds:
             return evidence, {}
     proof = prove_plan(*as_problem(program))

@@ -107,6 +107,19 @@ def parse_pools(text: str) -> tuple[Pool, ...]:
     return tuple(found)
 
 
+def parse_constant_pools(text: str) -> tuple[Pool, ...]:
+    """`name@section=limit,...`, the most wanted first: read-only memories for constants. Section and limit may be left out."""
+    found: list[Pool] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*([^=@\s]+)\s*(?:@\s*([^=@\s]+)\s*)?(?:=\s*(\d+)\s*)?", part)
+        if match is None:
+            what = f"--constant-pools takes name@section=limit,... such as tcm@.tcm=4096,flash, not {part!r}"
+            raise Invalid(what, label="cli.C5")
+        name, section, limit = match.groups()
+        found.append(Pool(name, "constant", limit=None if limit is None else int(limit), read_only=True, section=section or ""))
+    return tuple(found)
+
+
 def as_data(
     problem: Problem, plan: Plan, evidence: Evidence, seconds: float, request: Request, reached: bool
 ) -> dict[str, Any]:

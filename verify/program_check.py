@@ -6,18 +6,22 @@ holds a choice between what its arms have left in it; what only one arm has writ
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from assay.semantics.devices import ANYWHERE
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import show_head
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.instance import shape_in
 from assay.semantics.module import Branch, Module, Program, Step, flow
 from assay.semantics.ops.sizes import same_size
+from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, Type, flatten
 from assay.verify.evidence import Evidence, plural, proved, refuted
 from assay.verify.memory.symbolic import shown_bounds
 from assay.verify.numbering import Table, Undecided, can_trap, step_results
 from assay.verify.numbering.terms import dim_text, type_text
-from assay.verify.source_values import Computed, Events, Numbers, choice, computed
+from assay.verify.source_values import Computed, Events, Numbers, choice, computed, copied, there
 
 
 def describe(step: Step | Branch, index: int) -> str:
@@ -64,6 +68,13 @@ def _interface(source: Module, program: Program, table: Table) -> Evidence | Non
     def text(of: Type) -> str:
         return type_text(of, lambda d: dim_text(d, lambda s: f"@{table.symbol(s)}"), table)
 
+    for p in source.main.params:
+        if p.name in program.inputs and program.slots[p.name].device != p.device:
+            return refuted("proved", f"input {p.name} is on {program.slots[p.name].device}, the parameter on {p.device}")
+    for c in program.placed("constant"):
+        said = source.info(c.name).device
+        if c.device != said:
+            return refuted("proved", f"constant {c.name} is on {c.device}, in the table on {said}")
     params = [(p.name, text(p.type)) for p in source.main.params]
     if params != [(n, text(program.slots[n].type)) for n in program.inputs]:
         return refuted("proved", "the program's inputs are not the function's parameters")
@@ -75,8 +86,8 @@ def _interface(source: Module, program: Program, table: Table) -> Evidence | Non
     except Invalid as wrong:
         return refuted("proved", str(wrong))
     if declared != program.limits:
-        said = [", ".join(shown_bounds(v, (low, high)) for v, low, high in found) or "none" for found in (declared, program.limits)]
-        return refuted("proved", f"the limits of the program's sizes are {said[1]}, those declared are {said[0]}")
+        both = [", ".join(shown_bounds(v, (low, high)) for v, low, high in found) or "none" for found in (declared, program.limits)]
+        return refuted("proved", f"the limits of the program's sizes are {both[1]}, those declared are {both[0]}")
     for name, slot in zip(source.main.attrs.get("outputs", ()), program.outputs, strict=False):
         if slot != name and not slot.startswith(f"{name}_"):
             return refuted("proved", f"output {name} is written to {slot}")
@@ -92,8 +103,8 @@ class _Steps:
         self.made: set[int] = set()
         program = target.program
         self.holds: dict[str, int] = {name: table.number("parameter", i) for i, name in enumerate(program.inputs)}
-        for name in target.constants:
-            self.holds[name] = table.constant(target.constants[name])
+        for name, array in target.constants.items():
+            self.holds[name] = there(table, table.constant(array), target.info(name).device)
         self.before: list[dict[str, int | None]] = []
         """For each arm around here what slots held where it began, of those that it has changed."""
         self.arms: list[tuple[int, dict[str, int | None], Numbers]] = []
@@ -119,7 +130,10 @@ class _Steps:
             t = program.slots[name].type
             if t.dtype is not of.dtype or not same_size(t.shape, of.shape):
                 return f"{describe(step, i)} takes {of} where slot {name} is {t}"
-        results = step_results(kernel, [self.holds[n] for n in step.reads], table, self.target, wanted, step.scalars)
+        reads = [self.holds[n] for n in step.reads]
+        results = copied(kernel, reads, step.device, table) or step_results(
+            kernel, reads, table, self.target, wanted, step.scalars
+        )
         if can_trap(kernel):
             self.events.add(results[0])
         if step.kernel in self.source.definitions and step.device not in self.graph.devices.get(results[0], {step.device}):
@@ -129,6 +143,18 @@ class _Steps:
             self.put(name, number)
         for name in step.scratch:
             self.put(name, None)
+        return self.misplaced(i, step, kernel)
+
+    def misplaced(self, i: int, step: Step, kernel: PrimFunc) -> str | None:
+        """What a step writes is where it runs, and what it allocates there too, in the scope that the kernel says."""
+        slots, here = self.target.program.slots, step.device
+        for name in step.writes:
+            if not slots[name].device.covers(here):
+                return f"{describe(step, i)} runs on {here} and writes {name}, which is on {slots[name].device}"
+        for name, buffer in zip(step.scratch, kernel.allocations, strict=True):
+            own = ANYWHERE if here.place == ANYWHERE else replace(here, scope=buffer.scope)
+            if slots[name].device != own:
+                return f"{describe(step, i)} allocates {buffer.name} on {own}, and {name} is on {slots[name].device}"
         return None
 
     def branch(self, what: str, i: int, step: Branch) -> str | None:

@@ -35,6 +35,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
+from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, TupleType, flatten
 from assay.verify.numbering import Table, Undecided, can_trap, step_results
 
@@ -45,6 +46,18 @@ Numbers: TypeAlias = tuple[int, ...]
 def choice(table: Table, condition: int, then: int, otherwise: int) -> int:
     """The number of what a choice gives: the one value where both arms give it."""
     return then if then == otherwise else table.number("if", condition, then, otherwise)
+
+
+def there(table: Table, number: int, device: VirtualDevice) -> int:
+    """The number of a value in the memory of a device: the same bits on two devices are two values."""
+    return number if device == ANYWHERE else table.number("on", number, repr(device))
+
+
+def copied(kernel: PrimFunc, reads: Sequence[int], device: VirtualDevice, table: Table) -> list[int]:
+    """What a device_copy to a device gives; nothing if the tensor function does not claim to be one."""
+    if kernel.attrs.get("operator") != "device_copy":
+        return []
+    return [table.number("on", reads[0], repr(device))]
 
 
 @dataclass
@@ -119,7 +132,8 @@ class _Reader:
 
     def atom(self, node: Expr, env: _Names) -> Numbers:
         if isinstance(node, GlobalVar) and node.name in self.module.constants:
-            return (self.table.constant(self.module.constants[node.name]),)
+            found = self.table.constant(self.module.constants[node.name])
+            return (there(self.table, found, self.module.info(node.name).device),)
         if isinstance(node, Constant):
             return (self.table.constant(node.data),)
         if node not in env.holds:
@@ -170,8 +184,11 @@ class _Reader:
         kernel = self.module.kernel(node.func)
         scalars = [replaced(d, env.sizes) for d in node.scalars]
         types = env.types([*node.args, node])
-        made = tuple(step_results(kernel, self.operands(node.args, env), self.table, self.module, types, scalars))
+        reads = self.operands(node.args, env)
         device = var.device if var is not None and node.device == ANYWHERE else node.device
+        made = tuple(
+            copied(kernel, reads, device, self.table) or step_results(kernel, reads, self.table, self.module, types, scalars)
+        )
         self.devices.setdefault(made[0], set()).add(device)
         self.calls.append((node, made))
         if can_trap(kernel) and not all(n in self.table.constants for n in made):

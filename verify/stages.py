@@ -9,6 +9,10 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from assay.lower.devices import default_config, plan_devices
+from assay.semantics.accounting import account
+from assay.semantics.compilation import CompilationConfig
+from assay.semantics.devices import ANYWHERE
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Function, Let
 from assay.semantics.instance import is_symbolic, symbols_of
@@ -18,10 +22,11 @@ from assay.semantics.operator import Operator
 from assay.semantics.paths import join
 from assay.semantics.rules import check as check_rules
 from assay.semantics.store import ArrayWriter, encode
-from assay.semantics.tensor import PrimFunc
-from assay.semantics.walk import post_order
+from assay.semantics.tensor import AllocateConst, PrimFunc
+from assay.semantics.walk import post_order, rewrite
 from assay.verify.anf import check_anf
-from assay.verify.constants_check import check_constants, table_slots
+from assay.verify.constants_check import check_constants
+from assay.verify.devices import check_devices as check_device_plan, copies
 from assay.verify.evidence import Evidence, checked, plural, refuted, size
 from assay.verify.fuse import check_fuse
 from assay.verify.legalize_check import check_claim, check_legalize
@@ -29,16 +34,19 @@ from assay.verify.lives_check import check_lives
 from assay.verify.numbering import attrs_key, constant_key
 from assay.verify.plan import as_problem, check_pool
 from assay.verify.program_check import check_program
+from assay.verify.program_devices import check_devices
 from assay.verify.schedule_check import ATTRIBUTE, check_schedule, claim_of
 
 
 @dataclass
 class Context:
-    """What the checks of one run share: the seed, progress, and the texts that were given to z3."""
+    """What the checks of one run share: the seed, progress, the texts that were given to z3, and which devices there
+    are, as far as somebody said."""
 
     seed: int = 0
     progress: Callable[[int, int], None] = lambda done, total: None
     queries: dict[str, str] = field(default_factory=dict)
+    config: CompilationConfig | None = None
 
 
 Did = tuple[str, dict[str, int]]
@@ -60,6 +68,15 @@ def _import(before: Module, after: Module) -> Did:
     return f"{plural(len(calls), 'node')} of {plural(kinds, 'operator')}", {"nodes": len(calls), "operators": kinds}
 
 
+def _devices(before: Module, after: Module) -> Did:
+    graphs = [d for d in after.definitions.values() if isinstance(d, Function)]
+    places = {n.device.place for d in graphs for n in post_order(d)} - {ANYWHERE}
+    if not places:
+        return "one device", {"devices": 1, "copies": 0}
+    count = copies(after)
+    return f"{plural(len(places), 'device')}, {count} {'copy' if count == 1 else 'copies'}", {"devices": len(places), "copies": count}
+
+
 def _anf(before: Module, after: Module) -> Did:
     count = sum(isinstance(n, Let) for n in post_order(after.main))
     return plural(count, "binding"), {"bindings": count}
@@ -77,7 +94,7 @@ def _fuse(before: Module, after: Module) -> Did:
 
 def _constants(before: Module, after: Module) -> Did:
     old, new, count = _calls(before), _calls(after), len(after.constants)
-    _, total = table_slots(after)
+    total = account(after).total
     data = {"calls_before": old, "calls": new, "constants": count, "constant_bytes": total}
     return f"{old} to {plural(new, 'call')}; {plural(count, 'constant')}, {size(total)}", data
 
@@ -135,6 +152,10 @@ def _check_import(before: Module, after: Module, context: Context) -> Evidence:
     return checked("well-formed, every type derived anew")
 
 
+def _check_device_plan(before: Module, after: Module, context: Context) -> Evidence:
+    return check_device_plan(before, after, context.config or default_config(before), plan_devices)
+
+
 Check = Callable[[Module, Module, Context], Evidence]
 
 
@@ -157,15 +178,15 @@ def _kernels_then(check: Check) -> Check:
     """A stage after legalize leaves tensor functions as they are; one that it adds must do what it claims."""
 
     def both(before: Module, after: Module, context: Context) -> Evidence:
-        old = before.kernels
-        for name, kernel in after.kernels.items():
+        old = before.resolved().kernels
+        for name, kernel in after.resolved().kernels.items():
             if name not in old:
                 if GROUP in kernel.attrs:
                     return refuted("checked", f"tensor function {name} is a group that is not fuse's")
                 wrong = check_claim(kernel, context.seed)
                 if not wrong.holds:
                     return wrong
-            elif kernel is not old[name] and _stored(kernel) != _stored(old[name]):
+            elif kernel is not old[name] and _stored(_nameless(kernel)) != _stored(_nameless(old[name])):
                 return refuted("checked", f"tensor function {name} has changed")
         return check(before, after, context)
 
@@ -177,6 +198,13 @@ def _interface(main: Function) -> tuple[str, ...]:
     claims is none of that."""
     attrs = {k: v for k, v in main.attrs.items() if k != ATTRIBUTE}
     return (*(f"{p.name}: {p.type}" for p in main.params), str(main.result_type), attrs_key(attrs))
+
+
+def _nameless(kernel: PrimFunc) -> PrimFunc:
+    """A tensor function whose constants do not say what they are called in the table; that it has what they name there
+    is a static rule."""
+    body = rewrite(kernel.body, lambda s: replace(s, index="") if isinstance(s, AllocateConst) and s.data is not None else s)
+    return kernel if body is kernel.body else replace(kernel, body=body)
 
 
 def _stored(definition: Definition) -> tuple[str, bytes]:
@@ -195,7 +223,7 @@ def _constants_then(check: Check) -> Check:
             return refuted("checked", "the table of constants has changed")
         entry = after.definitions["main"]
         for slot in entry.placed("constant") if isinstance(entry, Program) else ():
-            if slot.offset != after.offsets.get(slot.name):
+            if not slot.is_pooled and slot.offset != after.offsets.get(slot.name):
                 return refuted("checked", f"constant {slot.name} is sought at another offset")
         return check(before, after, context)
 
@@ -230,9 +258,9 @@ def _check_liveness(before: Module, after: Module, context: Context) -> Evidence
     same = check_program(before, after)
     if not same.holds:
         return same
-    lives = check_lives(after.program, after.kernels)
-    if not lives.holds:
-        return lives
+    for evidence in (check_lives(after.program, after.kernels), check_devices(after.program, after.kernels)):
+        if not evidence.holds:
+            return evidence
     claim = claim_of(before.main)
     if claim is not None and claim.after != (needed := _peak_of_steps(after.program)):
         return refuted("checked", f"the schedule claims a peak of {claim.after} bytes, the lives have one of {needed}")
@@ -249,7 +277,7 @@ def _peak_of_steps(program: Program) -> int:
 
 def _but_place(slot: Slot) -> tuple[object, ...]:
     """All that a slot is, but for its pool and offset there; types are compared as text."""
-    return (slot.name, str(slot.type), slot.place, slot.live, slot.alignment, slot.producer)
+    return (slot.name, str(slot.type), slot.place, slot.live, slot.alignment, slot.producer, slot.device)
 
 
 def _check_pool(before: Module, after: Module, context: Context) -> Evidence:
@@ -257,8 +285,8 @@ def _check_pool(before: Module, after: Module, context: Context) -> Evidence:
     if {n: _but_place(s) for n, s in old.slots.items()} != {n: _but_place(s) for n, s in new.slots.items()}:
         return refuted("checked", "the plan changes more of a buffer than its offset")
     steps = tuple(replace(s, in_place=()) if isinstance(s, Step) else s for s in new.steps)
-    if (old.steps, old.inputs, old.outputs, old.limits) != (steps, new.inputs, new.outputs, new.limits):
-        return refuted("checked", "the plan has other steps, or other limits of sizes, than the program")
+    if (old.steps, old.inputs, old.outputs, old.limits, old.host) != (steps, new.inputs, new.outputs, new.limits, new.host):
+        return refuted("checked", "the plan has other steps, another host, or other limits of sizes, than the program")
     evidence, queries = check_pool(after)
     context.queries.update(queries)
     return evidence
@@ -266,6 +294,7 @@ def _check_pool(before: Module, after: Module, context: Context) -> Evidence:
 
 STAGES: tuple[Stage, ...] = (
     Stage("import", _import, _check_import),
+    Stage("devices", _devices, _rules_then(_check_device_plan)),
     Stage("anf", _anf, _rules_then(lambda b, a, c: check_anf(b, a))),
     Stage("legalize", _legalize, _rules_then(lambda b, a, c: check_legalize(b, a, c.seed, c.progress))),
     Stage("fuse", _fuse, _rules_then(_check_fuse)),

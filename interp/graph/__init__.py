@@ -145,7 +145,7 @@ class _Evaluator:
         externs: Externs | None = None,
         trace: list[Event] | None = None,
     ) -> None:
-        self.module = module
+        self.module = module = module.resolved()
         self.bounds = bounds
         self.observe = observe
         self.externs = externs or {}

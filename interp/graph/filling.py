@@ -12,8 +12,10 @@ from assay.interp.graph.named_sizes import Sizes
 from assay.interp.graph.room import memory
 from assay.interp.values import Event, Externs, Frame, Value, plain
 from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.graph import CallTIR
+from assay.semantics.linked import with_linked
 from assay.semantics.module import Module
 from assay.semantics.ops import operator
 from assay.semantics.scalar import TRANSCENDENTAL, Apply, Expr as Scalar, Var as Symbol
@@ -92,6 +94,7 @@ class Filler:
 
     def claimed(self, node: CallTIR, func: PrimFunc, given: Sequence[Value]) -> Value:
         """The bound of the operator that the function claims to be."""
+        given = with_linked(func, given, lambda x: Bounded.exact(x) if dtype(x.dtype).is_float else x)
         claim, attrs = func.attrs.get("operator"), func.attrs.get("attrs")
         if not isinstance(claim, str) or attrs is None or any(isinstance(v, Scalar) for v in attrs.values()):
             raise Unpredictable(

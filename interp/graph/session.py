@@ -19,7 +19,7 @@ class Session:
     """Inputs stay set between calls. A wrong one is Invalid when it is set, not when it is used."""
 
     def __init__(self, module: Module, externs: Externs | None = None) -> None:
-        self.module = module
+        self.module = module.resolved()
         self.externs = externs
         self.params = {p.name: p for p in module.main.params}
         self.inputs: dict[str, Value] = {}

@@ -175,7 +175,7 @@ class _Walk:
             before = b.mark
         body = result
         for b, mark in zip(reversed(block.bindings), reversed(marks), strict=True):
-            span, device = (b.value.span, ANYWHERE) if b.source is None else (b.source.span, b.source.device)
+            span, device = (b.value.span, body.device) if b.source is None else (b.source.span, b.source.device)
             body = Let(body.type, b.var, b.value, body, dataflow=mark, span=span, device=device)
         return body
 

@@ -13,21 +13,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from assay.lower.c.constants import Constants, attributes, place as place_constants, pool_text, table_text
 from assay.lower.c.convention import Interface, find_devices
 from assay.lower.c.entry import definitions, entry
 from assay.lower.c.header import header, prologue
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import CKernel, KernelStyle, write_kernel
 from assay.lower.c.layout import Argument, Layout, Workspace, workspace_names
+from assay.lower.c.loader import loader
 from assay.lower.c.names import Names, identifier
 from assay.lower.c.packed import runtime, wrappers
 from assay.lower.c.packed_abi import SpecNames
 from assay.lower.c.source import CSource
-from assay.lower.c.tables import Array, blob, needs_math, static_table, storage
+from assay.lower.c.tables import Array, blob, needs_math, storage
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.instance import is_symbolic, symbols_of
 from assay.semantics.module import Branch, Module, Program, Slot
 from assay.semantics.rules import check_program
+from assay.semantics.tensor import AllocateConst, program_order
 
 __all__ = ["CSource", "Interface", "emit"]
 
@@ -69,7 +72,7 @@ class _Emitter:
         device: str,
         externs: Mapping[str, str],
     ) -> None:
-        self.module = module
+        self.module = module.resolved()
         self.program: Program = module.program
         self.prefix = identifier(name)
         self.macro = self.prefix.upper()
@@ -87,6 +90,9 @@ class _Emitter:
         program = self.program
         packed = self.interface is not Interface.UNPACKED
         style = KernelStyle(handle=bool(self.devices.all) and not packed, messages=packed)
+        constants = self.constants()
+        self.library.constants.update({n: c for n, c in constants.names.items() if c != "NULL"})
+        self.library.outside.update(constants.blob)
         kernels: dict[str, CKernel] = {}
         for step in program.calls:
             if step.kernel not in kernels:
@@ -94,9 +100,10 @@ class _Emitter:
                 kernels[step.kernel] = write_kernel(kernel, c, self.macro, self.library, style)
         workspaces = self.workspaces()
         inputs, outputs = self.arguments(workspaces)
-        layout = self.layout(kernels, inputs, outputs, workspaces)
+        constants = constants.only(self.used(kernels))
+        layout = self.layout(kernels, inputs, outputs, workspaces, constants)
         # what needs helpers and headers first, then those
-        main = [*runtime(layout), *self.tables(layout, kernels), *definitions(layout, kernels)]
+        main = [*runtime(layout), *self.tables(layout), *definitions(layout, kernels)]
         main += [*wrappers(layout, kernels), *entry(layout, kernels, self.library)]
         body = [*prologue(layout, self.library.uses_math), *self.library.text(), *main]
         return CSource(
@@ -113,7 +120,20 @@ class _Emitter:
             self.device,
             self.devices.all,
             tuple(e.c for e in self.library.externs.found.values()),
+            loader(layout),
         )
+
+    def constants(self) -> Constants:
+        """Where each constant stands."""
+        for slot in self.program.placed("constant"):
+            array = self.module.constants.get(slot.name)
+            if array is None or array.nbytes != slot.nbytes:
+                raise Invalid(f"no constant of {slot.nbytes} bytes for slot {slot.name!r}", label="c.C7")
+        if self.interface is Interface.UNPACKED:  # a kernel is handed what it holds
+            return place_constants(self.module, self.inline_limit, self.library.top, ())
+        called = [self.module.kernel(name) for name in dict.fromkeys(s.kernel for s in self.program.calls)]
+        inner = {s.index for k in called for s in program_order(k.body) if isinstance(s, AllocateConst)}
+        return place_constants(self.module, self.inline_limit, self.library.top, inner)
 
     def workspaces(self) -> tuple[Workspace, ...]:
         """The pools that the entry is handed, whether or not something lies there."""
@@ -154,18 +174,14 @@ class _Emitter:
         inputs: tuple[Argument, ...],
         outputs: tuple[Argument, ...],
         workspaces: tuple[Workspace, ...],
+        constants: Constants,
     ) -> Layout:
         """Where every slot lies: what the entry and the header print."""
         program = self.program
-        constants = {s.name: s for s in program.placed("constant")}
-        for slot in constants.values():
-            array = self.module.constants.get(slot.name)
-            if array is None or array.nbytes != slot.nbytes:
-                raise Invalid(f"no constant of {slot.nbytes} bytes for slot {slot.name!r}", label="c.C7")
-        large = sum(s.nbytes for s in constants.values()) > self.inline_limit
-        places = _in_blob(program) if large else {}
+        places = constants.blob
         pieces: list[tuple[str, int, Array]] = [(n, at, self.module.constants[n]) for n, at in places.items()]
-        weights = blob(pieces, max([program.alignment, *(s.alignment for s in constants.values())])) if large else None
+        alignments = [program.alignment, *(program.slots[n].alignment for n in places), *(p.alignment for p, _ in constants.in_blob)]
+        weights = blob(pieces, max(alignments)) if places else None
         macros, external = Names(), Names()
         return Layout(
             name=self.prefix,
@@ -175,9 +191,8 @@ class _Emitter:
             inputs=inputs,
             outputs=outputs,
             offsets={s.name: macros.fresh(s.name, upper=True) for s in program.pooled if s.place != "constant"},
-            tables={} if large else {n: self.library.top("c", n) for n in constants},
             blob=weights,
-            constants=places,
+            constants=constants,
             workspaces=workspaces,
             interface=self.interface,
             default_device=self.device,
@@ -192,33 +207,24 @@ class _Emitter:
     def spec_names(self, name: str) -> SpecNames:
         return SpecNames(self.library.top("s", name), self.library.top("d", name))
 
-    def tables(self, layout: Layout, kernels: dict[str, CKernel]) -> Iterator[str]:
-        """The constants that stand in the source, only those that some kernel reads or that are results."""
+    def used(self, kernels: Mapping[str, CKernel]) -> set[str]:
+        """The constants that some kernel reads, that choose, or that are results."""
         used = {*self.program.outputs, *(s.condition for s in self.program.steps if isinstance(s, Branch))}
         for step in self.program.calls:
             used.update(step.reads[p.index] for p in kernels[step.kernel].parameters if p.role == "input")
             used.update(step.reads if self.interface is not Interface.UNPACKED else ())
-        for name, c in layout.tables.items():
-            if name in used:
-                array, of = self.module.constants[name], self.program.slots[name].type.dtype
-                self.library.uses_math |= needs_math(array, of)
-                yield "\n"
-                yield from static_table(c, array, of)
+        return used | self.library.used_constants
 
-
-def _in_blob(program: Program) -> dict[str, int]:
-    """Where each constant lies in the blob: the table first, then one pool of constants after another."""
-    found: dict[str, int] = {}
-    end = 0
-    for pool in (None, *(p for p in program.pools if p.kind == "constant")):
-        inside = [s for s in program.placed("constant") if (program.pool_of(s) if s.is_pooled else None) is pool]
-        first = end if pool is None else -(-end // pool.alignment) * pool.alignment
-        for s in inside:
-            if s.offset is None:
-                raise Invalid(f"constant {s.name!r} has no offset in the table; run the stage constants", label="c.C8")
-            found[s.name] = first + s.offset
-            end = max(end, first + s.offset + s.nbytes)
-    return found
+    def tables(self, layout: Layout) -> Iterator[str]:
+        """The constants that stand in the source: of those by themselves, only those that somebody reads."""
+        yield from attributes(layout.constants, self.macro)
+        data, types = self.module.constants, {n: s.type.dtype for n, s in self.program.slots.items()}
+        for table in layout.constants.tables:
+            self.library.uses_math |= needs_math(data[table.slot.name], types[table.slot.name])
+            yield from table_text(table, data[table.slot.name], self.macro)
+        for pool in layout.constants.pools:
+            self.library.uses_math |= any(needs_math(data[n], types[n]) for n in pool.members)
+            yield from pool_text(pool, data, self.prefix, self.macro)
 
 
 def _check_sizes(program: Program) -> None:

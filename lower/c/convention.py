@@ -6,13 +6,12 @@ or what the caller of `emit` names for all the others; around its steps stand ho
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from assay.lower.c.names import Names
-from assay.semantics.devices import VirtualDevice
+from assay.semantics.devices import VirtualDevice, kind_of
 from assay.semantics.module import Branch, Program, Step
 
 
@@ -64,9 +63,8 @@ class Devices:
 
 
 def device_name(device: VirtualDevice) -> str:
-    """Its type, or where none is said the kind of its target, such as llvm of "llvm -mcpu=native"; "" if both are open."""
-    kind = re.match(r'\{.*?"kind"\s*:\s*"([^"]+)"|\s*(\S+)', device.target)
-    return device.type or (kind[1] or kind[2] if kind else "")
+    """Its type, or where none is said the kind of its target, such as dsp of "dsp -v2"; "" if both are open."""
+    return device.type or kind_of(device.target)
 
 
 def device_names(given: Sequence[str]) -> Mapping[str, str]:
@@ -76,12 +74,16 @@ def device_names(given: Sequence[str]) -> Mapping[str, str]:
 
 
 def find_devices(program: Program, default: str) -> Devices:
-    """The devices that the steps name. A step that names none runs on `default`; empty: on none that has hooks."""
+    """The devices that the steps name, but for the program's host, where the entry itself runs. A step that names none
+    runs on `default`; empty: on none that has hooks."""
 
     def place(step: Step | Branch) -> tuple[str, int] | None:
         if isinstance(step, Branch):
             return None
-        name = device_name(step.device) or default
+        said = device_name(step.device)
+        if said and device_name(program.host) and program.host.place.agrees(step.device.place):
+            return None  # the entry runs there
+        name = said or default
         return (name, max(step.device.id, 0)) if name else None
 
     places = [place(step) for step in program.steps]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from assay.lower.c.convention import Device, Interface
 from assay.lower.c.header import statuses
 from assay.lower.c.helpers import Library
-from assay.lower.c.kernel import CKernel, Parameter
+from assay.lower.c.kernel import READ_ONLY, CKernel, Parameter
 from assay.lower.c.layout import Layout, by_pointer, size
 from assay.lower.c.names import text_literal
 from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
@@ -16,8 +16,8 @@ from assay.lower.c.packed_abi import TVM_FFI, spec_tables
 from assay.semantics.module import Program, Slot, Step, flow
 
 
-def _slots(step: Step) -> dict[str, tuple[str, ...]]:
-    return {"input": step.reads, "output": step.writes, "scratch": step.scratch}
+def _slots(step: Step, kernel: CKernel) -> dict[str, tuple[str, ...]]:
+    return {"input": step.reads, "output": step.writes, "scratch": step.scratch, "constant": kernel.held}
 
 
 def definitions(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
@@ -37,11 +37,11 @@ def definitions(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]
 
 def _is_shared(layout: Layout, step: Step, one: Parameter, kernel: CKernel) -> bool:
     slots = layout.program.slots
-    mine = slots[_slots(step)[one.role][one.index]]
+    mine = slots[_slots(step, kernel)[one.role][one.index]]
     for other in kernel.parameters:
-        if other is one or (one.role == "input" and other.role == "input"):
+        if other is one or (one.role in READ_ONLY and other.role in READ_ONLY):
             continue
-        if _meet(layout.program, mine, slots[_slots(step)[other.role][other.index]]):
+        if _meet(layout.program, mine, slots[_slots(step, kernel)[other.role][other.index]]):
             return True
     return False
 
@@ -128,6 +128,7 @@ def _check_arguments(layout: Layout, library: Library) -> Iterator[str]:
     if layout.blob is not None:
         rows.append((layout.blob.nbytes, layout.blob.alignment))
     overlap = library.use("overlap")
+    where, aligned = _constants(layout)
     yield f"""
 static enum {layout.name}_status {layout.name}_check(const void *const *buffers)
 {{
@@ -135,7 +136,7 @@ static enum {layout.name}_status {layout.name}_check(const void *const *buffers)
     static const size_t align[{len(rows)}] = {{{", ".join(size(a) for _, a in rows)}}};
     size_t i;
     size_t j;
-    for (i = 0; i < {size(len(rows))}; ++i) {{
+{where}    for (i = 0; i < {size(len(rows))}; ++i) {{
         if (buffers[i] == NULL && bytes[i] != 0u) {{
             return {macro}_NULL_POINTER;
         }}
@@ -145,7 +146,7 @@ static enum {layout.name}_status {layout.name}_check(const void *const *buffers)
             return {macro}_MISALIGNED;
         }}
     }}
-    for (i = 0; i < {size(written)}; ++i) {{
+{aligned}    for (i = 0; i < {size(written)}; ++i) {{
         for (j = i + 1u; j < {size(len(rows))}; ++j) {{
             if ({overlap}(buffers[i], bytes[i], buffers[j], bytes[j])) {{
                 return {macro}_OVERLAP;
@@ -154,6 +155,22 @@ static enum {layout.name}_status {layout.name}_check(const void *const *buffers)
     }}
     return {macro}_OK;
 }}
+"""
+
+
+def _constants(layout: Layout) -> tuple[str, str]:
+    """The addresses of the constants in the source and their alignments, and the loop that compares them."""
+    found = [(t.c, t.slot.alignment) for t in layout.constants.tables]
+    found += [(f"&{p.c}", p.pool.alignment) for p in layout.constants.pools]
+    if not found:
+        return "", ""
+    where = f"    static const void *const constants[{len(found)}] = {{{', '.join(c for c, _ in found)}}};\n"
+    where += f"    static const size_t constant_align[{len(found)}] = {{{', '.join(size(a) for _, a in found)}}};\n"
+    return where, f"""    for (i = 0; i < {size(len(found))}; ++i) {{
+        if ((uintptr_t)constants[i] % constant_align[i] != 0u) {{
+            return {layout.macro}_MISALIGNED;
+        }}
+    }}
 """
 
 
@@ -288,6 +305,7 @@ class _Pointers:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
+        self.named = layout.constants.names
         slots = layout.program.slots
         first = {a.slot: a.name for a in reversed(by_pointer(layout.outputs)) if slots[a.slot].place == "output"}
         self.given = {**{a.slot: a.name for a in by_pointer(layout.inputs)}, **first}
@@ -295,7 +313,7 @@ class _Pointers:
     def plain(self, slot: Slot) -> str:
         """A pointer of any type."""
         if slot.place == "constant":
-            return self.layout.tables.get(slot.name) or f"table + {size(self.layout.constants[slot.name])}"
+            return self.named.get(slot.name) or f"table + {size(self.layout.constants.blob[slot.name])}"
         if slot.is_pooled:
             return f"{self.layout.workspace(slot).base} + {self.layout.offset(slot.name)}"
         return self.given[slot.name]
@@ -318,8 +336,8 @@ def _call(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, i
     if layout.interface is Interface.UNPACKED:
         args = []
         for p in kernel.parameters:
-            slot = program.slots[_slots(step)[p.role][p.index]]
-            args.append(pointers.typed(slot, p.type, p.role == "input"))
+            slot = program.slots[_slots(step, kernel)[p.role][p.index]]
+            args.append(pointers.typed(slot, p.type, p.role in READ_ONLY))
         args += ["handle"] if layout.has_handle else []
         inner = ", ".join(args)
         if len(inner) > 90:

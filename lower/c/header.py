@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from assay.lower.c.constants import listing
 from assay.lower.c.convention import VERBS, Interface
 from assay.lower.c.kernel import TRAPS, CKernel
 from assay.lower.c.layout import Layout, size
+from assay.lower.c.loader import declarations
 from assay.lower.c.names import comment, quote
 from assay.lower.c.packed_abi import PACKED_PARAMETERS, TYPES
 from assay.semantics.module import Branch
@@ -21,6 +23,8 @@ STATUSES = {
     "OVERLAP": "an output or the workspace shares a byte with another argument",
     "BAD_WEIGHTS": "the weights are not those that this code was generated for",
     **{f"TRAP_{word}": meaning for word, meaning in TRAPS.values()},
+    "NO_WEIGHTS": "the file of the weights cannot be opened or read",
+    "NO_MEMORY": "there is no memory for the weights",
 }
 """What the generated code returns when it has not done its work, in the order of the numbers from 1 on."""
 
@@ -120,6 +124,7 @@ def header(layout: Layout, kernels: Mapping[str, CKernel], digest: str) -> Itera
         yield f" * {layout.blob.digest}\n"
         yield " * Reads all of them; once after loading is enough. */\n"
         yield f"enum {layout.name}_status {layout.name}_check_weights(const void *weights, size_t bytes);\n"
+        yield declarations(layout)
     yield from _hooks(layout)
     yield from layout.externs.header(FOREIGN)
     yield from _externals(layout, kernels)
@@ -262,5 +267,6 @@ def _listing(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
             if layout.workspace(s) is w:
                 live = ", ".join(f"{start:4d} to {stop:4d}" for start, stop in s.live)
                 yield f" *   {s.offset:8d} +{s.nbytes:8d}  {live}  {comment(s.name)}\n"
+    yield from listing(layout.constants)
     if layout.blob is not None:
         yield f" * Weights: {layout.blob.nbytes} bytes, aligned to {layout.blob.alignment}.\n"

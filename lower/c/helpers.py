@@ -414,6 +414,12 @@ class Library:
         self.macro = macro
         self.externs = Externs(prefix, externs or {})
         self.uses_math = False
+        self.constants: dict[str, str] = {}
+        """Constants of the module's table that stand in the source, and what names them in C."""
+        self.outside: set[str] = set()
+        """Constants of the table that are not in the source: kernels that hold them are handed a pointer."""
+        self.used_constants: set[str] = set()
+        """Those that kernels name themselves."""
         self._names = names or Names()
         self.reproducible = self if names else Library(prefix, macro, self._names)
         self._used: set[str] = set()

@@ -62,12 +62,16 @@ TRAPS = {
 MOST_CONSTANT_BYTES = 1 << 20
 """What the constants inside one kernel may take; larger ones belong into the module's table."""
 
-Role = Literal["input", "output", "scratch"]
+Role = Literal["input", "output", "scratch", "constant"]
+
+
+READ_ONLY: tuple[Role, ...] = ("input", "constant")
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the C function: which buffer of the kernel it is, by role and number."""
+    """A parameter of the C function: which buffer of the kernel it is, by role and number; a constant by its number among
+    those that the kernel holds."""
 
     role: Role
     index: int
@@ -84,6 +88,8 @@ class CKernel:
     parameters: tuple[Parameter, ...]
     tables: tuple[str, ...]
     body: tuple[str, ...]
+    held: tuple[str, ...] = ()
+    """The constants of the module's table that it holds and is handed, for they are not in the source."""
     last: str = ""
     """One more parameter, behind the buffers: a resource handle, or where the message of a trap goes."""
 
@@ -91,7 +97,7 @@ class CKernel:
         """Name and parameters; `restrict` has the pointers that share no byte that is written."""
         words = []
         for p in self.parameters:
-            const = "const " if p.role == "input" else ""
+            const = "const " if p.role in READ_ONLY else ""
             words.append(f"{const}{p.type} *{'restrict ' if p in restrict else ''}{p.name}")
         words += [self.last] if self.last else []
         return f"{self.name}({', '.join(words) or 'void'})"
@@ -128,6 +134,8 @@ class _Writer:
     depth: int = 1
     traps: bool = False
     stack: list[Callable[[], None]] = field(default_factory=list)
+    held: dict[str, Place] = field(default_factory=dict)
+    """The constants that are handed over, by name."""
 
     def __post_init__(self) -> None:
         # the plan numbers what the function allocates itself; cells that stand for its choices have one element
@@ -176,12 +184,12 @@ class _Writer:
             for role, i, b, place in self.places
             if place.used
         )
-        return CKernel(self.name, kernel.name, used, tuple(self.tables), tuple(self.lines), last)
+        return CKernel(self.name, kernel.name, used, tuple(self.tables), tuple(self.lines), tuple(self.held), last)
 
     def parameter(self, role: Role, index: int, buffer: Buffer) -> Place:
         storage(buffer.dtype, f"buffer {buffer.name} of {self.kernel.name}")
         self.require_sizes(buffer)
-        place = Place(self.names.fresh(buffer.name), constant=role == "input")
+        place = Place(self.names.fresh(buffer.name), constant=role in READ_ONLY)
         self.places.append((role, index, buffer, place))
         self.exprs.buffers[buffer] = place
         return place
@@ -374,20 +382,30 @@ class _Writer:
 
     def allocate_const(self, stmt: AllocateConst) -> None:
         buffer, of = stmt.buffer, dtype(stmt.contents.dtype)
-        if stmt.contents.nbytes > MOST_CONSTANT_BYTES:
+        if stmt.index in self.library.outside:
+            outer = self.exprs.buffers.get(buffer)
+            if stmt.index not in self.held:
+                self.held[stmt.index] = self.parameter("constant", len(self.held), buffer)
+            self.exprs.buffers[buffer] = self.held[stmt.index]
+            self.scope(stmt.body, partial(self.restore, buffer, outer))
+            return
+        shared = self.library.constants.get(stmt.index)
+        if shared is None and stmt.contents.nbytes > MOST_CONSTANT_BYTES:
             raise Unsupported(
                 f"{self.kernel.name} holds {stmt.contents.nbytes} bytes of constants in {buffer.name}; more than"
                 f" {MOST_CONSTANT_BYTES} belong into the module's table of constants",
                 where=stmt.span,
                 label="c.C3",
             )
-        place = Place(self.library.top("t", f"{self.kernel.name}_{buffer.name}"), constant=True)
+        place = Place(shared or self.library.top("t", f"{self.kernel.name}_{buffer.name}"), constant=True)
         outer = self.exprs.buffers.get(buffer)
         self.exprs.buffers[buffer] = place
 
         def print_table() -> None:
             self.restore(buffer, outer)
-            if place.used:
+            if place.used and shared is not None:
+                self.library.used_constants.add(stmt.index)
+            elif place.used:
                 self.library.uses_math |= needs_math(stmt.contents, of)
                 self.tables[index] = "\n" + "".join(static_table(place.text, stmt.contents, of))
 

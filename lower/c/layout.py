@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from assay.lower.c.constants import Constants
 from assay.lower.c.convention import Device, Devices, Interface
 from assay.lower.c.externs import Externs
 from assay.lower.c.names import Names
@@ -59,7 +61,8 @@ def workspace_names(pools: Sequence[str]) -> list[tuple[str, str]]:
     if len(pools) == 1:
         return [("workspace", "WORKSPACE")]
     names, macros = Names(), Names()
-    return [(names.fresh(f"workspace_{p}"), macros.fresh(f"workspace_{p}", upper=True)) for p in pools]
+    words = [p if re.match(r"workspace(_|$)", p) else f"workspace_{p}" for p in pools]
+    return [(names.fresh(w), macros.fresh(w, upper=True)) for w in words]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +77,9 @@ class Layout:
     outputs: tuple[Argument, ...]
     offsets: Mapping[str, str]
     """Workspace slot to the last part of the macro that holds its offset."""
-    tables: Mapping[str, str]
-    """Constant slot to the C name of its table, for constants that stand in the source."""
     blob: Blob | None
-    constants: Mapping[str, int]
-    """Constant slot to its place in the blob."""
+    constants: Constants
+    """Where each constant stands."""
     workspaces: tuple[Workspace, ...]
     interface: Interface
     default_device: str

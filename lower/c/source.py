@@ -45,6 +45,8 @@ class CSource:
     """Those whose hooks it calls, in the order of activation."""
     externs: tuple[str, ...] = ()
     """The functions of the user's that it calls, by their names in C."""
+    loader: str = ""
+    """C that maps the weights from their file; empty if there are none."""
 
     @property
     def workspace_bytes(self) -> int:
@@ -64,6 +66,8 @@ class CSource:
         if self.weights is not None:
             paths.append(directory / f"{self.name}.weights")
             self.weights.write(paths[2])
+            paths.append(directory / f"{self.name}_weights.c")
+            paths[3].write_text(self.loader, encoding="ascii")
         return tuple(paths)
 
     @classmethod
@@ -84,13 +88,15 @@ class CSource:
             interface = Interface(found.find(r"\n \* Interface: (\S+)\n"))
             default, devices, externs = found.default_device(), tuple(found.devices()), found.externs()
             workspaces = tuple(found.workspaces())
+            loader = (directory / f"{prefix}_weights.c").read_text(encoding="ascii") if blob is not None else ""
         except FileNotFoundError as missing:
             raise Invalid("there is no such file", where=str(missing.filename), label="c.C13") from None
         except ValueError as wrong:
             raise Invalid(f"not a header that was generated: {wrong}", where=str(path), label="c.C13") from None
         macro = prefix.upper()
         return cls(
-            prefix, header, source, blob, digest, workspaces, macro, inputs, outputs, interface, default, devices, externs
+            prefix, header, source, blob, digest, workspaces, macro, inputs, outputs, interface, default, devices, externs,
+            loader,
         )
 
 

@@ -100,6 +100,12 @@ def static_table(name: str, array: Array, of: DType) -> Iterator[str]:
     yield f"static const {storage(of, name)} {name}[{max(array.size, 1)}] = {{\n"
     if array.size == 0:
         yield "    0\n"
+    yield from element_rows(array, of)
+    yield "};\n"
+
+
+def element_rows(array: Array, of: DType) -> Iterator[str]:
+    """The elements as lines of an initialiser."""
     row: list[str] = []
     width = 0
     for text in element_literals(array, of):
@@ -110,7 +116,6 @@ def static_table(name: str, array: Array, of: DType) -> Iterator[str]:
             row, width = [], 0
     if row:
         yield f"    {', '.join(row)}\n"
-    yield "};\n"
 
 
 @dataclass(frozen=True, eq=False)

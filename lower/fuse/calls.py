@@ -13,6 +13,7 @@ from typing import Any
 
 from assay.lower.chains import Chain, Chains
 from assay.lower.fuse.groups import Binding, Limits, groups
+from assay.semantics.alias import device_of
 from assay.semantics.graph import (
     Call,
     CallTIR,
@@ -70,14 +71,14 @@ class _Made:
         if not needed <= bound:
             return None
         fresh = {s: Symbol(s.name) for a in outside for s in _dims(a.type) if isinstance(s, Symbol)}
-        params = [var(f"x{i}", renamed(a.type, fresh)) for a, i in outside.items()]
+        params = [replace(var(f"x{i}", renamed(a.type, fresh)), device=a.device) for a, i in outside.items()]
         key = _form(members, own, outside, fresh)
         if key not in self.known:
             self.known[key] = name = self.name([c.func for _, c in members if isinstance(c, CallTIR)])
             self.definitions[name] = _function(members, dict(zip(outside, params, strict=True)), fresh)
         made = self.definitions[self.known[key]]
         assert isinstance(made, Function)
-        return GlobalVar(made.type, self.known[key]), list(outside)
+        return GlobalVar(made.type, self.known[key], device=made.device), list(outside)
 
     def name(self, kernels: Sequence[str]) -> str:
         return unused("_".join(["group", *kernels])[:LONGEST].rstrip("_"), self.definitions)
@@ -110,12 +111,12 @@ def _form(
             tuple(own[a] if a in own else -1 - outside[a] for a in value.args),
             str(renamed(value.type, names)),
             tuple(str(_renamed_dim(d, names)) for d in value.scalars),
-            repr(value.device),
+            (var.device, value.device),
         )
-        for _, value in members
+        for var, value in members
         if isinstance(value, CallTIR)
     ]
-    return (tuple(calls), tuple(str(renamed(a.type, names)) for a in outside))
+    return (tuple(calls), tuple((str(renamed(a.type, names)), a.device) for a in outside))
 
 
 def _function(members: Sequence[Binding], params: Mapping[Expr, Var], fresh: Mapping[Symbol, Symbol]) -> Function:
@@ -130,13 +131,14 @@ def _function(members: Sequence[Binding], params: Mapping[Expr, Var], fresh: Map
             args=tuple(new[a] for a in value.args),
             scalars=tuple(_renamed_dim(d, fresh) for d in value.scalars),
         )
-        name = var(v.name, made.type)
+        name = replace(var(v.name, made.type), device=v.device)
         new[v] = name
         body.append((name, made))
     result: Expr = body[-1][0]
+    device = device_of(*members[-1])
     for name, bound in reversed(body):
-        result = let(name, bound, result)
-    return function(list(params.values()), result, primitive=1)
+        result = replace(let(name, bound, result), device=device)
+    return replace(function(list(params.values()), result, primitive=1), device=device)
 
 
 def _fused(root: Function, made: _Made) -> Function:

@@ -1,7 +1,8 @@
 """Which calls of tensor functions become one: groups of a let chain (row R23; specs/lower.md, "fuse").
 
 As in Relay and Relax, a call is fused with its immediate post-dominator, the first binding through which all its uses
-go, if every call on a way to it may be in one kernel: anchors (products, convolutions) first, then maps of indices. So a
+go, if every call on a way to it may be in one kernel, on one device and in the same storage scopes: anchors (products,
+convolutions) first, then maps of indices. So a
 group has one result, and whoever else uses a value of it prevents it. Whatever may trap, acts, chooses, or is no call of a
 tensor function is in no group and ends one. A value that no parameter has part in is left for constant folding.
 """
@@ -11,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from assay.semantics.alias import device_of
 from assay.semantics.analyses.op_pattern import OpPattern, Patterns, patterns
 from assay.semantics.graph import CallTIR, Constant, Expr, GlobalVar, Var
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.module import Module
+from assay.semantics.tensor.copying import claims_copy
 from assay.semantics.types import TensorType
 
 Binding = tuple[Var, Expr]
@@ -59,6 +62,7 @@ class _Chain:
         self, chain: Sequence[Binding], escaping: Callable[[Var], bool], fixed: set[Var], module: Module, limits: Limits
     ) -> None:
         self.limits = limits
+        self.module = module
         self.nodes: list[_Node] = []
         self.leader = list(range(len(chain)))
         self.members: dict[int, list[int]] = {i: [i] for i in range(len(chain))}
@@ -82,7 +86,7 @@ class _Chain:
         if not isinstance(value, CallTIR) or any(not isinstance(a.type, TensorType) for a in value.args):
             return None
         kernel = module.kernel(value.func)
-        if kernel_can_trap(kernel):
+        if kernel_can_trap(kernel) or claims_copy(kernel):
             return None
         found = patterns(kernel)
         return found if found.whole <= OpPattern.ANCHOR else None
@@ -180,9 +184,9 @@ class _Chain:
         values = [self.nodes[m] for m in members]
         own = {n.var for n in values}
         taken = {id(a) for n in values for a in n.value.children if a not in own}
-        devices = {n.value.device for n in values}
+        devices = {device_of(n.var, n.value) for n in values}
         too_large = len(members) > self.limits.calls or len(taken) > self.limits.operands
-        if too_large or anchors > 1 or len(devices) > 1:
+        if too_large or anchors > 1 or len(devices) > 1 or not self.one_scope(values):
             return
         last = leaders[-1]
         self.nodes[last].group = max(self.nodes[leader].group for leader in leaders)
@@ -190,6 +194,20 @@ class _Chain:
             self.leader[leader] = last
             del self.members[leader]
         self.members[last] = members
+
+
+    def one_scope(self, values: Sequence[_Node]) -> bool:
+        """Whether the calls agree on the storage scope of each value that they make or take."""
+        said: dict[Expr, str] = {}
+        for n in values:
+            assert isinstance(n.value, CallTIR)
+            kernel = self.module.kernel(n.value.func)
+            if isinstance(n.value.type, TensorType):
+                said.setdefault(n.var, kernel.outputs[0].scope)
+            for a, b in zip(n.value.args, kernel.inputs, strict=True):
+                if said.setdefault(a, b.scope) != b.scope:
+                    return False
+        return True
 
 
 def _is_fixed(value: Expr, fixed: set[Var]) -> bool:

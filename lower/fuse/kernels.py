@@ -12,6 +12,7 @@ from dataclasses import replace
 from assay.lower.fuse.instance import Body, Held, instance
 from assay.lower.fuse.nests import improve, touched
 from assay.semantics.alias import bindings, result
+from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, call_tir
 from assay.semantics.graph.effects import is_whole
@@ -67,16 +68,18 @@ def merged(name: str, group_name: str, group: Function, module: Module) -> PrimF
     """The calls of `group` as one tensor function."""
     names = _Names()
     buffers: dict[Expr, tuple[Buffer, ...]] = {}
+    chain = list(bindings(group))
+    scopes = _scopes(chain, module)
     for p in group.params:
         assert isinstance(p.type, TensorType)
-        buffers[p] = (Buffer(names.fresh(p.name), p.type.shape, p.type.dtype),)
+        buffers[p] = (Buffer(names.fresh(p.name), p.type.shape, p.type.dtype, scopes.get(p, GLOBAL)),)
     body = Body()
-    chain = list(bindings(group))
     for var, value in chain:
         assert isinstance(value, CallTIR)
         kernel = module.kernel(value.func)
         hint = "out" if var is chain[-1][0] else var.name
-        buffers[var] = tuple(Buffer(names.fresh(hint), t.shape, t.dtype) for t in flatten(value.type))
+        types = zip(flatten(value.type), kernel.outputs, strict=True)
+        buffers[var] = tuple(Buffer(names.fresh(hint), t.shape, t.dtype, b.scope) for t, b in types)
         given = [b for a in value.args for b in buffers[a]] + list(buffers[var])
         part = instance(kernel, given, sizes(kernel, given, value.scalars))
         body.statements += part.statements
@@ -87,6 +90,16 @@ def merged(name: str, group_name: str, group: Function, module: Module) -> PrimF
     inputs = [b for p in group.params for b in buffers[p]]
     whole = _held(statements, [*body.held, *((b, None) for b in internal)], names)
     return PrimFunc(name, (*inputs, *outputs), len(outputs), whole, {GROUP: group_name})
+
+
+def _scopes(chain: Sequence[tuple[Expr, Expr]], module: Module) -> dict[Expr, str]:
+    """The storage scope in which the calls of a chain take each value."""
+    found: dict[Expr, str] = {}
+    for _, value in chain:
+        assert isinstance(value, CallTIR)
+        for a, b in zip(value.args, module.kernel(value.func).inputs, strict=True):
+            found.setdefault(a, b.scope)
+    return found
 
 
 def _held(statements: Sequence[Stmt], held: Sequence[Held], names: _Names) -> Stmt:

@@ -14,8 +14,9 @@ from itertools import accumulate
 
 from assay.lower.liveness.homes import Homes, Row
 from assay.lower.liveness.kills import Edge, kills
-from assay.lower.liveness.problem import devices, problem
+from assay.lower.liveness.problem import problem
 from assay.lower.liveness.reading import read
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph.limits import declared_limits
 from assay.semantics.memory import Interval
 from assay.semantics.module import Branch, Module, Program, Slot, Step, flow
@@ -23,18 +24,20 @@ from assay.semantics.paths import TOP, Choice, Intervals, Paths, Use, join, meet
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import Phases, phases
 
-__all__ = ["ALIGNMENT", "Edge", "devices", "find_lives", "kills", "problem"]
+__all__ = ["ALIGNMENT", "Edge", "find_lives", "kills", "problem"]
 
 ALIGNMENT = 64
 """Bytes to which slots are aligned: a cache line, and enough for any vector unit in use."""
 
 
-def find_lives(module: Module, *, whole: bool = False) -> Module:
+def find_lives(module: Module, *, whole: bool = False, host: VirtualDevice = ANYWHERE) -> Module:
     """The module with `main` as a program whose slots have lives but no offsets yet.
 
     With `whole` every step takes one position: for kernels whose operands must not share bytes at any time, such as those
-    that somebody else compiles. Unsupported for what has no static plan (`liveness.C1` to `C6`, `alias.C1`, `alias.C3`);
-    Invalid for limits of sizes that are none (`limits.C1` to `C3`).
+    that somebody else compiles. Slots are on the devices that the expressions name; `host` is the one that reads the
+    conditions of branches. Unsupported for what has no static plan (`liveness.C1` to `C6`, `alias.C1`, `alias.C3`);
+    Invalid for limits of sizes that are none (`limits.C1` to `C3`), and for a choice or result that needs a copy from
+    one device to another (`liveness.C8`).
     """
     homes = Homes(module, read(module), whole)
     homes.run()
@@ -42,12 +45,19 @@ def find_lives(module: Module, *, whole: bool = False) -> Module:
     live = _lives(homes.steps, homes.rows, kernels)
     slots = {
         name: Slot(
-            name, type_, place, live[name], ALIGNMENT, module.offsets.get(name) if place == "constant" else None, producer
+            name,
+            row.type,
+            row.place,
+            live[name],
+            module.info(name).alignment if row.place == "constant" else ALIGNMENT,
+            module.offsets.get(name) if row.place == "constant" else None,
+            row.producer,
+            device=row.device,
         )
-        for name, (type_, place, producer) in homes.rows.items()
+        for name, row in homes.rows.items()
     }
     inputs = tuple(p.name for p in module.main.params)
-    program = Program(slots, tuple(homes.steps), inputs, tuple(homes.outputs), limits=declared_limits(module.main))
+    program = Program(slots, tuple(homes.steps), inputs, tuple(homes.outputs), limits=declared_limits(module.main), host=host)
     return module.with_(**homes.copies, main=program)
 
 
@@ -67,8 +77,8 @@ def _lives(
             uses[step.condition].append(Use(positions[i], positions[i] + 1, arms[i]))
     paths = Paths(count + 1, choices)  # the last one is the exit
     found: dict[str, tuple[Interval, ...]] = {}
-    for name, (_, place, _) in rows.items():
-        match place:
+    for name, row in rows.items():
+        match row.place:
             case "input" | "constant":
                 found[name] = join([(0, count)])
             case "output":

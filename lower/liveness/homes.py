@@ -7,14 +7,16 @@ what cannot be is copied there.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from assay.lower.devices.scopes import with_scopes
 from assay.lower.kernels import build
 from assay.lower.liveness.reading import Choose, End, Otherwise, Run, Text
 from assay.semantics.alias import Origin
-from assay.semantics.dtypes import DType, dtype
-from assay.semantics.errors import Span, Unsupported
+from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.module import Branch, Module, Step
 from assay.semantics.names import unused
 from assay.semantics.scalar import Const, Dim, Expr, Var, substitute, variables
@@ -23,8 +25,16 @@ from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType, flatten
 
 Place = Literal["input", "output", "constant", "workspace"]
-Row: TypeAlias = tuple[TensorType, Place, str]
-"""Type, place and producer of a slot."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A slot in the making."""
+
+    type: TensorType
+    place: Place
+    producer: str
+    device: VirtualDevice = ANYWHERE
 
 
 class Homes:
@@ -39,8 +49,8 @@ class Homes:
         self.steps: list[Step | Branch] = []
         self.outputs: list[str] = []
         self.copies: dict[str, PrimFunc] = {}
-        self.copies_of: dict[tuple[tuple[int | None, ...], DType], PrimFunc] = {}
-        """Kernels that copy, by dims (None: any) and dtype."""
+        self.copies_of: dict[tuple[object, ...], PrimFunc] = {}
+        """Kernels that copy, by dims (None: any), dtype and scope."""
         self.inside: dict[PrimFunc, tuple[Buffer, ...]] = {}
         """What a tensor function allocates."""
         self.late: dict[Choose | None, tuple[list[tuple[Origin, str]], list[tuple[Origin, str]]]] = {None: ([], [])}
@@ -50,12 +60,13 @@ class Homes:
         main = self.module.main
         for p in main.params:
             assert isinstance(p.type, TensorType)
-            self.home[Origin(p.name, 0, p.type, "parameter")] = self.add(p.name, p.type, "input", "the caller")
+            self.home[Origin(p.name, 0, p.type, "parameter")] = self.add(p.name, p.type, "input", "the caller", p.device)
         for name, array in self.module.constants.items():
-            self.rows[name] = (TensorType(array.shape, dtype(array.dtype)), "constant", "the constant table")
+            of = TensorType(array.shape, dtype(array.dtype))
+            self.rows[name] = Row(of, "constant", "the constant table", self.module.info(name).device)
         given = main.attrs.get("outputs", ())
         for i, (origin, type_) in enumerate(zip(self.text.result, flatten(main.result_type), strict=True)):
-            name = self.add(given[i] if i < len(given) else f"output_{i}", type_, "output", "")
+            name = self.add(given[i] if i < len(given) else f"output_{i}", type_, "output", "", origin.device)
             self.outputs.append(name)
             self.settle(origin, name, None, 0)
         used = self.used()
@@ -120,11 +131,24 @@ class Homes:
     def made(self, origin: Origin, name: str, producer: str) -> str:
         """The slot in which an origin is made: its home where it has one already, else new workspace."""
         if origin not in self.home:
-            self.home[origin] = self.add(name, origin.type, "workspace", producer)
+            self.home[origin] = self.add(name, origin.type, "workspace", producer, origin.device)
         else:
-            row = self.rows[self.home[origin]]
-            self.rows[self.home[origin]] = (row[0], row[1], producer)
+            home = self.home[origin]
+            both = self.one_device(origin, origin.device, home)
+            self.rows[home] = replace(self.rows[home], producer=producer, device=both)
         return self.home[origin]
+
+    def one_device(self, origin: Origin, device: VirtualDevice, name: str) -> VirtualDevice:
+        """What `device`, on which an origin is, and that of the slot in which it is wanted say together."""
+        wanted = self.rows[name].device
+        both = wanted.join(device)
+        if both is None:
+            raise Invalid(
+                f"{origin.name} is on {device}, and is wanted in {name} on {wanted}: only a device_copy crosses, and the"
+                " pass devices (assay.lower.devices) puts it there",
+                label="liveness.C8",
+            )
+        return both
 
     def slot(self, origin: Origin) -> str:
         return origin.name if origin.kind == "constant" else self.home[origin]
@@ -140,7 +164,13 @@ class Homes:
         dims = _dims(kernel, item)
         sizes: dict[Var, Dim] = {**dict(zip(kernel.scalars, item.scalars, strict=True)), **dict(dims)}
         scratch = tuple(
-            self.add(f"{name}.{b.name}", _allocated(kernel, b, sizes, item.span), "workspace", producer)
+            self.add(
+                f"{name}.{b.name}",
+                _allocated(kernel, b, sizes, item.span),
+                "workspace",
+                producer,
+                _memory(item.device, b.scope),
+            )
             for b in self.inside[kernel]
         )
         step = Step(kernel.name, reads, writes, scratch, item.span, item.device, self.phases(kernel))
@@ -149,10 +179,10 @@ class Homes:
     def phases(self, kernel: PrimFunc) -> int:
         return 1 if self.whole else phases(kernel).count
 
-    def add(self, name: str, type: TensorType, place: Place, producer: str) -> str:
+    def add(self, name: str, type: TensorType, place: Place, producer: str, device: VirtualDevice) -> str:
         """A new slot; its name is made unique."""
         unique = unused(name, self.rows, self.module.constants)
-        self.rows[unique] = (type, place, producer)
+        self.rows[unique] = Row(type, place, producer, device)
         return unique
 
     def copy_all(self, late: Iterable[tuple[Origin, str]]) -> None:
@@ -161,9 +191,11 @@ class Homes:
 
     def copy(self, origin: Origin, name: str) -> None:
         """A step that copies what could not be made where it is wanted."""
-        of = origin.type
+        of, source = origin.type, self.slot(origin)
+        device = self.one_device(origin, self.rows[source].device, name)
+        scope = device.scope or GLOBAL
         shape = tuple(d if isinstance(d, int) else None for d in of.shape)
-        kernel = self.copies_of.get((shape, of.dtype))
+        kernel = self.copies_of.get((shape, of.dtype, scope))
         if kernel is None:
             fresh = f"copy{len(self.copies)}"
             while fresh in self.module.definitions:
@@ -173,12 +205,20 @@ class Homes:
             general = TensorType(tuple(Var(f"d{i}") if d is None else d for i, d in enumerate(shape)), of.dtype)
             kernel = build("astype", attrs, (general,), general, fresh)
             kernel = replace(kernel, attrs={**kernel.attrs, "operator": "astype", "attrs": attrs})
-            self.copies[fresh] = self.copies_of[shape, of.dtype] = kernel
+            kernel = with_scopes(kernel, fresh, {0: scope, 1: scope})
+            self.copies[fresh] = self.copies_of[shape, of.dtype, scope] = kernel
         row = self.rows[name]
-        if row[1] == "output":
-            self.rows[name] = (row[0], row[1], f"copy of {origin.name}")
+        self.rows[name] = replace(
+            row, producer=f"copy of {origin.name}" if row.place == "output" else row.producer, device=device
+        )
         dims = tuple((d, n) for d, n in zip(kernel.inputs[0].shape, of.shape, strict=True) if isinstance(d, Var))
-        self.steps.append(Step(kernel.name, (self.slot(origin),), (name,), phases=self.phases(kernel), dims=dims))
+        step = Step(kernel.name, (source,), (name,), device=device, phases=self.phases(kernel), dims=dims)
+        self.steps.append(step)
+
+
+def _memory(device: VirtualDevice, scope: str) -> VirtualDevice:
+    """The memory in which a step on a device has what it allocates in a scope; open where nothing says a device."""
+    return ANYWHERE if device.place == ANYWHERE else replace(device, scope=scope)
 
 
 def _dims(kernel: PrimFunc, item: Run) -> tuple[tuple[Var, Dim], ...]:

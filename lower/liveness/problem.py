@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Bounds, BufferInfo, Problem
 from assay.semantics.module import Program
@@ -18,15 +17,6 @@ def bytes_of(of: TensorType) -> Dim:
     elements = size_of(of.shape)
     size = of.dtype.itemsize
     return apply("mul", elements, size) if isinstance(elements, Expr) else elements * size
-
-
-def devices(program: Program) -> dict[str, list[VirtualDevice]]:
-    """The devices of the steps that make each slot, in their order: several, where arms of a choice make it."""
-    found: dict[str, list[VirtualDevice]] = {}
-    for step in program.calls:
-        for name in (*step.writes, *step.scratch):
-            found.setdefault(name, []).append(step.device)
-    return found
 
 
 def problem(program: Program, placed: Collection[str] = (), bounds: Bounds | None = None) -> Problem:

@@ -6,11 +6,11 @@ the relation of `assay.semantics.alias`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, TypeAlias
 
-from assay.semantics.alias import Origin, chosen, from_outside, made, passed
-from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.alias import Origin, chosen, device_of, from_outside, made, passed
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span, Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, If, Let, Var, show_head
 from assay.semantics.graph.effects import is_whole
@@ -88,7 +88,7 @@ def read(module: Module) -> Text:
 def _given(param: Var) -> tuple[Origin, ...]:
     if not isinstance(param.type, TensorType):
         raise Unsupported(f"parameter {param.name} is {param.type}: only tensors can be planned", label="liveness.C1")
-    return (Origin(param.name, 0, param.type, "parameter"),)
+    return (Origin(param.name, 0, param.type, "parameter", param.device),)
 
 
 @dataclass(eq=False)
@@ -150,7 +150,7 @@ class _Reader:
                 otherwise = yield self.chain(value.otherwise, at, (item, 1))
                 self.add(End(item))
                 item.arms = then, otherwise
-                item.results = chosen(self.fresh(var, at), then, otherwise)
+                item.results = chosen(self.fresh(var, at), then, otherwise, device_of(var, value))
                 self.text.arm_of.update((o, arm) for o in item.results if o.kind == "choice")
                 at.of[var] = item.results
             case Let():
@@ -170,11 +170,11 @@ class _Reader:
                 at.of[var] = found
 
     def run(self, var: Var, value: CallTIR, at: _Activation, arm: Arm) -> tuple[Origin, ...]:
-        makes = made(self.fresh(var, at), value)
+        device = device_of(var, value)
+        makes = made(self.fresh(var, at), value, device)
         if at.sizes:
-            makes = tuple(Origin(o.name, o.index, flatten(at.typed(o.type))[0], o.kind) for o in makes)
+            makes = tuple(replace(o, type=flatten(at.typed(o.type))[0]) for o in makes)
         reads = tuple(o for a in value.args for o in at.look(a))
-        device = var.device if value.device == ANYWHERE else value.device
         scalars = tuple(at.size(d) for d in value.scalars)
         types = (*(t for a in value.args for t in flatten(at.typed(a.type))), *(o.type for o in makes))
         self.add(Run(value.func, reads, makes, types, scalars, value.span, device))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from assay.lower.loops import cache, nests
+from assay.lower.loops.layout import Layout, relayout
 from assay.lower.loops.rewriting import names, plain
 from assay.semantics.tensor import PrimFunc
 
@@ -63,6 +64,10 @@ class Schedule:
 
     def cache_write(self, buffer: str, at: str, scope: str = "global") -> Schedule:
         return Schedule(cache.cache_write(self.func, buffer, at, scope))
+
+    def layout(self, buffer: str, layout: Layout) -> Schedule:
+        """A constant, or a parameter that is only read, in another layout (`assay.lower.loops.layout`)."""
+        return Schedule(relayout(self.func, buffer, layout))
 
     def rfactor(self, loop: str, factor: int) -> Schedule:
         """Promises "reassociated", not the same bits."""

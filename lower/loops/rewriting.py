@@ -35,12 +35,26 @@ Values: TypeAlias = Mapping[Var, Expr]
 def plain(func: PrimFunc) -> PrimFunc:
     """`func` as the primitives take it: plain nodes, every variable bound once, names of indices put in place.
 
-    A buffer that begins in the middle of a sequence begins before it. A loop's extent that reads memory or may trap is
+    A buffer that begins in the middle of a sequence begins before it, and a constant before everything: so no primitive
+    copies it with a loop's body. A loop's extent that reads memory or may trap is
     named before the loop: it is evaluated there, once, whatever becomes of the loop.
     """
     body = without_blocks(func).body
     movable = {s.buffer for s in program_order(body) if isinstance(s, Allocate) and s.movable and is_private(s.buffer)}
-    return replace(func, body=renewed(body, {}, inline=True, shared=movable & _in_parallel(body) if movable else ()))
+    body = renewed(body, {}, inline=True, shared=movable & _in_parallel(body) if movable else ())
+    return replace(func, body=_constants_first(body))
+
+
+def _constants_first(body: Stmt) -> Stmt:
+    """The body with its constants around it, in program order, but for those in one thread's memory."""
+    found = [s for s in program_order(body) if isinstance(s, AllocateConst) and not is_private(s.buffer)]
+    if not found:
+        return body
+    moved = {s.buffer for s in found}
+    body = rewrite(body, lambda s: s.body if isinstance(s, AllocateConst) and s.buffer in moved else s)
+    for s in reversed(found):
+        body = replace(s, body=body)
+    return body
 
 
 def _in_parallel(body: Stmt) -> set[Buffer]:

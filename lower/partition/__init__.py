@@ -5,7 +5,8 @@
     module = partition(to_anf(module), "npu", table)
 
 What the table finds becomes functions of the module with the attributes `compiler` and `global_symbol`. Inside, each
-composite is a function of its own, with the attribute `composite`, and a call of it. Constants go along. What the module
+composite is a function of its own, with the attribute `composite`, and a call of it. Constants go along; `constants_of`
+gives them to a compiler by name. What the module
 means is the same; `assay.interp.graph.engines` runs it with an engine.
 """
 
@@ -17,6 +18,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from assay.lower.chains import Chain, Chains
+from assay.lower.constants.table import Array, Table
 from assay.lower.fuse.calls import renamed
 from assay.lower.partition.composites import Composite, Match, find, operands
 from assay.lower.partition.merge import regions
@@ -38,12 +40,12 @@ from assay.semantics.graph import (
     var,
 )
 from assay.semantics.graph.effects import can_fail, is_whole
-from assay.semantics.module import Definition, Module
+from assay.semantics.module import ConstantInfo, Definition, Module
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, substitute
 from assay.semantics.types import symbols
 from assay.semantics.walk import post_order
 
-__all__ = ["Composite", "partition"]
+__all__ = ["Composite", "constants_of", "partition"]
 
 
 def partition(module: Module, compiler: str, table: Sequence[Composite], *, merge: bool = True) -> Module:
@@ -65,6 +67,24 @@ def partition(module: Module, compiler: str, table: Sequence[Composite], *, merg
 
             made.definitions[name] = chains.changed(new)
     return replace(module, definitions=made.definitions)
+
+
+def constants_of(module: Module, name: str) -> dict[str, Array]:
+    """The constants of the function of that name, at every depth, by names that are unique in the module and the same in
+    every run (row C12): those of its table, and for a constant that stands in the function the name by content that it
+    has there once it is extracted. Invalid where the module has no such graph function (`partition.C2`)."""
+    function = module.definitions.get(name)
+    if not isinstance(function, Function):
+        raise Invalid(f"the module has no graph function {name}", label="partition.C2")
+    table = Table(module)
+    found: dict[str, Array] = {}
+    for node in post_order(function):
+        if isinstance(node, Constant):
+            own = table.add(node.data, ConstantInfo(device=node.device))
+            found[own] = table.arrays[own]
+        elif isinstance(node, GlobalVar) and node.name in module.constants:
+            found[node.name] = module.constants[node.name]
+    return found
 
 
 @dataclass(eq=False)

@@ -21,9 +21,9 @@ from assay.lower.schedule.improve import improve
 from assay.lower.schedule.reduce import reduce
 from assay.lower.schedule.search import Outcome, solve
 from assay.lower.schedule.work import Work, peak, profile, work_of
-from assay.semantics.alias import bindings, result
+from assay.semantics.alias import bindings
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import CallTIR, Expr, Function, Var, let
+from assay.semantics.graph import CallTIR, Expr, Function, Let, Var
 from assay.semantics.module import Module
 
 EFFORT = 6_000_000
@@ -145,7 +145,11 @@ def reordered(main: Function, order: Sequence[Var]) -> Function:
                 waits[user] -= 1
                 if not waits[user]:
                     ready.append(user)
-    body = result(main)
+    lets: dict[Var, Let] = {}
+    node = main.body
+    while isinstance(node, Let):
+        lets[node.var] = node
+        node = node.body
     for v, value in reversed(chain):
-        body = let(v, value, body)
-    return replace(main, body=body)
+        node = lets[v].with_children([value, node])
+    return replace(main, body=node)

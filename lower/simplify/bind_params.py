@@ -51,6 +51,11 @@ def bind_params(module: Module, values: Mapping[str, np.ndarray[Any, Any]], func
     return module.with_(**{function: _bound(target, values)})
 
 
+def with_sizes(function: Function, sizes: Bound) -> Function:
+    """The function with other dims for symbols, in its parameters, body, result and attributes."""
+    return _rewritten(function, {}, sizes)
+
+
 def _bound(function: Function, values: Mapping[str, np.ndarray[Any, Any]]) -> Function:
     by_name = {p.name: p for p in function.params}
     symbols: Bound = {}

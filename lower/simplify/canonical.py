@@ -14,6 +14,7 @@ from assay.semantics.graph import (
     Function,
     Let,
     MatchCast,
+    OnDevice,
     Tuple,
     TupleGetItem,
     Var,
@@ -34,6 +35,8 @@ def canonical_bindings(module: Module) -> Module:
 def _function(function: Function, module: Module) -> Function:
     order: list[Expr] = list(post_order(function))
     lets = {n.var: n for n in order if isinstance(n, Let)}
+    # a field may be copied into its tuple: what is said of the projection is not yet said of the field
+    unplaced = any(isinstance(n, OnDevice) for n in order)
     new: dict[int, Expr] = {}
     silent: dict[int, bool] = {}
 
@@ -49,7 +52,7 @@ def _function(function: Function, module: Module) -> Function:
 
     def field(node: TupleGetItem) -> Expr:
         made = value_of(node.value)
-        if not isinstance(made, Tuple):
+        if not isinstance(made, Tuple) or unplaced:
             return node
         found = made.fields[node.index]
         if found.device != node.device or not same_type(found.type, node.type):

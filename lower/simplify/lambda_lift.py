@@ -76,18 +76,8 @@ class Lifter:
         return result
 
     def sharing(self, order: Sequence[Expr], owner: dict[int, Function]) -> set[int]:
-        """The local functions that hold a node that a function further out evaluates, and those marked as whole."""
-        parent = {id(f): owner.get(id(f)) for f in order if isinstance(f, Function)}
-        found = {id(n) for n in order if is_whole(n)}
-        for f in order:
-            for c in f.children:
-                if isinstance(c, (Var, Constant)) or not c.children:
-                    continue
-                home: Function | None = f if isinstance(f, Function) else owner.get(id(f))
-                while home is not None and home is not owner.get(id(c)):
-                    found.add(id(home))
-                    home = parent.get(id(home))
-        return found
+        """The local functions that share an evaluation, and those marked as whole."""
+        return sharing(order, owner) | {id(n) for n in order if is_whole(n)}
 
     def lift(self, function: Function, var: Var | None, values: set[Var], outer: set[Symbol]) -> Expr:
         """What stands where the function stood: a name of the module, or a small function, or itself."""
@@ -137,6 +127,22 @@ class Lifter:
 
     def unique(self, name: str) -> str:
         return unused(f"{self.name}_{name}", self.definitions)
+
+
+def sharing(order: Sequence[Expr], owner: dict[int, Function]) -> set[int]:
+    """The local functions that hold a node that a function further out evaluates. `order` is all nodes of a top-level
+    function, `owner` the function of each (`assay.semantics.graph.scopes`)."""
+    parent = {id(f): owner.get(id(f)) for f in order if isinstance(f, Function)}
+    found: set[int] = set()
+    for f in order:
+        for c in f.children:
+            if isinstance(c, (Var, Constant)) or not c.children:
+                continue
+            home: Function | None = f if isinstance(f, Function) else owner.get(id(f))
+            while home is not None and home is not owner.get(id(c)):
+                found.add(id(home))
+                home = parent.get(id(home))
+    return found
 
 
 def _bound(node: Expr, root: Function) -> Sequence[Var]:

@@ -9,7 +9,9 @@ from assay.lower.tvm_import.allocation import Allocation
 from assay.lower.tvm_import.kernels import Kernel, Use, is_buffer
 from assay.lower.tvm_import.memory import Cell, Group, Heap, Held, Value, held
 from assay.lower.tvm_import.objects import Object, attributes, op_name, plain, type_key
+from assay.lower.tvm_import.types import vdevice
 from assay.semantics import graph
+from assay.semantics.devices import DLPACK, VirtualDevice
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr, Var
 from assay.semantics.scalar import Dim, Var as Symbol
@@ -19,7 +21,7 @@ from assay.semantics.types import FuncType, TensorType, TupleType, Type, flatten
 if TYPE_CHECKING:
     from assay.lower.tvm_import.functions import Reader
 
-SAME = ("relax.builtin.stop_lift_params", "relax.memory.ensure_zero_offset", "relax.hint_on_device", "relax.to_vdevice")
+SAME = ("relax.builtin.stop_lift_params", "relax.memory.ensure_zero_offset")
 """Operators whose result is their first operand."""
 
 NUMBERS = ("ir.IntImm", "ir.FloatImm")
@@ -79,6 +81,12 @@ class Calls:
         if name in SAME:
             (whole, *_) = yield many(args[:1])
             return whole
+        if name == "relax.to_vdevice":
+            (whole,) = yield many(args)
+            return held(graph.device_copy(self.use(whole), vdevice(o.attrs.dst_vdevice), self.reader.span()))
+        if name == "relax.hint_on_device":
+            (whole,) = yield many(args)
+            return held(self.hint(self.use(whole), o.attrs), [whole])
         if self.allocation.knows(name):
             values = yield many([a for a in args if is_value(a)])
             return self.allocation.call(name, args, values)
@@ -96,6 +104,14 @@ class Calls:
         target = yield self.reader.value(callee)
         inputs = yield many(args)
         return self.applied(target, inputs)
+
+    def hint(self, value: Expr, attrs: Object) -> Expr:
+        """Relax's hint: the result lives there; what it is of may come from elsewhere, by a copy."""
+        kind = int(attrs.device_type)
+        if kind not in DLPACK:
+            raise self.unsupported(f"a hint on the type of device {kind}")
+        device = VirtualDevice(DLPACK[kind], int(attrs.index), scope=str(attrs.memory_scope))
+        return graph.on_device(value, device, constrain_body=False, constrain_result=True, span=self.reader.span())
 
     def operator(self, name: str, o: Object) -> Generator[Any, Any, Any]:
         """An operator of Relax, by the table of operators."""

@@ -129,7 +129,8 @@ class Reader:
         if captured:
             which = ", ".join(sorted(c.name for c in captured))
             raise self.types.unsupported(f"a local function over the memory {which}")
-        return graph.function(params, body, signature.result, pure=signature.pure, span=Span(self.name), **attrs)
+        function = graph.function(params, body, signature.result, pure=signature.pure, span=Span(self.name), **attrs)
+        return replace(function, device=device_of(o.ret_ty))
 
     def limited(self, signature: FuncType, limits: dict[str, Any]) -> list[tuple[Var, Expr, Dataflow | None]]:
         """The check that sizes are at most what the function claims of them: TVM's planner relies on it."""

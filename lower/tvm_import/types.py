@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.lower.tvm_import.objects import Object, dtype_of, type_key
 from assay.lower.tvm_import.scalars import Scalars, Symbols
-from assay.semantics.devices import TYPES, ANYWHERE, VirtualDevice
+from assay.semantics.devices import ANYWHERE, TYPES, VirtualDevice
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.scalar import Dim, Var
 from assay.semantics.tensor import Buffer
@@ -106,10 +106,23 @@ def is_exact(root: Object) -> bool:
     return True
 
 
-def device_of(o: Object) -> VirtualDevice:
-    """The virtual device that a tensor type names."""
-    if type_key(o) != "relax.TensorType" or o.vdevice is None:
-        return ANYWHERE
-    device = o.vdevice
-    kind = str(device.target.kind.name)
-    return VirtualDevice(TYPES.get(kind, kind), int(device.vdevice_id), kind, str(device.memory_scope))
+def device_of(root: Object) -> VirtualDevice:
+    """The virtual device that a tensor type names; of a tuple, that of its fields."""
+    found, stack = ANYWHERE, [root]
+    while stack:
+        o = stack.pop()
+        if type_key(o) == "ir.TupleType":
+            stack += o.fields
+        elif type_key(o) == "relax.TensorType" and o.vdevice is not None:
+            both = found.join(vdevice(o.vdevice))
+            if both is None:
+                message = f"a tuple whose fields live on {found} and {vdevice(o.vdevice)} is not handled: a tuple lives on one device"
+                raise Unsupported(message, label="tvm.C9")
+            found = both
+    return found
+
+
+def vdevice(o: Object) -> VirtualDevice:
+    """A virtual device of TVM."""
+    kind = str(o.target.kind.name)
+    return VirtualDevice(TYPES.get(kind, kind), int(o.vdevice_id), kind, str(o.memory_scope))

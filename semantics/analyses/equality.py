@@ -2,7 +2,7 @@
 
 Two programs are equal if they are one up to the names of variables, symbols, type parameters and buffers. Sharing is
 identity (rule M2): an evaluation with two parents is not two equal evaluations, unless `sharing=False`. Constants
-compare by dtype, shape and bits, attributes by type and bits. A variable that nothing in the program binds is equal to
+compare by dtype, shape and bits, wherever else the same data is; attributes by type and bits. A variable that nothing in the program binds is equal to
 itself only, unless `map_free=True`. What is equal has one hash, the same in every process.
 """
 
@@ -25,6 +25,7 @@ from assay.semantics.analyses.structure import (
     labels,
     view,
 )
+from assay.semantics.bits import digest as content_digest
 from assay.semantics.graph import Expr, show_head
 from assay.semantics.graph.nodes import Dataflow, Var
 from assay.semantics.module import Module
@@ -34,6 +35,10 @@ from assay.semantics.types import FuncType, ShapeType, TensorType, Type, TypeVar
 from assay.semantics.walk import post_order
 
 __all__ = ["first_difference", "structural_equal", "structural_hash"]
+
+
+_PARTS = ("definitions", "constants", "offsets", "infos")
+"""What a module has by name."""
 
 
 def structural_equal(
@@ -49,7 +54,8 @@ def first_difference(
     """Where two nodes, definitions or modules first differ, wholes before parts: the path and both heads; or None."""
     if not isinstance(a, Module) or not isinstance(b, Module):
         return _Comparison(a, b, sharing, map_free, data).run() if a is not b else None
-    for what in ("definitions", "constants", "offsets"):
+    a, b = a.resolved(), b.resolved()
+    for what in _PARTS:
         left, right = getattr(a, what), getattr(b, what)
         for name in sorted({*left, *right}):
             if name not in left or name not in right:
@@ -70,7 +76,8 @@ def structural_hash(a: Node, *, sharing: bool = True, data: bool = True) -> str:
     """
     digest = blake2b(digest_size=16)
     if isinstance(a, Module):
-        for what in ("definitions", "constants", "offsets"):
+        a = a.resolved()
+        for what in _PARTS:
             for name, d in sorted(getattr(a, what).items()):
                 of = structural_hash(d if what == "definitions" else _Value(d), sharing=sharing, data=data)
                 digest.update(repr((what, name, of)).encode())
@@ -90,7 +97,7 @@ def structural_hash(a: Node, *, sharing: bool = True, data: bool = True) -> str:
 
 @dataclass(frozen=True)
 class _Value:
-    """A constant of a module's table, or an offset, as a node."""
+    """A constant of a module's table, its offset, or how it is stored, as a node."""
 
     value: Any
 
@@ -222,7 +229,7 @@ def _merkle(tree: _Tree, name: Callable[[Node], tuple[str, int]]) -> bytes:
 def _bytes(token: Any) -> bytes:
     """The text of a token, the same in every process."""
     if isinstance(token, Bits):
-        return repr((token.array.dtype.name, token.array.shape)).encode() + token.array.tobytes()
+        return content_digest(token.array).encode()
     if isinstance(token, Opaque):
         return type(token.value).__name__.encode()
     if isinstance(token, tuple):

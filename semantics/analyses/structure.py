@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from assay.semantics.bits import same_bits
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Span
@@ -60,16 +61,22 @@ class Bits:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Bits):
             return False
-        a, b = self.array, other.array
-        if a is b:
-            return True
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        return same_bits(self.array, other.array)
 
     def __hash__(self) -> int:
         return hash((str(self.array.dtype), self.array.shape))
 
     def __repr__(self) -> str:
         return f"array{self.array.shape} of {self.array.dtype}"
+
+
+@dataclass(frozen=True)
+class Named:
+    """The contents of a constant that are in a module's table only: their name, NumPy's name of the dtype, and shape."""
+
+    index: str
+    dtype: str
+    shape: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -147,7 +154,10 @@ def _slots(node: Node) -> Iterator[tuple[str, Any, bool]]:
         yield "body", node.body, False
         return
     for name in _fields(type(node)):
-        yield name, getattr(node, name), name in DIMS
+        value = getattr(node, name)
+        if value is None and name == "data" and isinstance(node, AllocateConst):
+            value = Named(node.index, node.buffer.dtype.numpy.name, node.buffer.shape)
+        yield name, value, name in DIMS
 
 
 _FIELDS: dict[type[Any], tuple[str, ...]] = {}
@@ -160,6 +170,8 @@ def _fields(of: type[Any]) -> tuple[str, ...]:
         hidden = {"span"}
         if issubclass(of, (*NAMES, PrimFunc)):
             hidden.add("name")  # a tensor function is called by its key in the module
+        if issubclass(of, AllocateConst):
+            hidden.add("index")  # where the same data is once more
         names = [f.name for f in fields(of) if f.name not in hidden]
         late = ("attrs", "type", "body")
         # what binds comes before where it is used, so that a difference is shown where it arises
@@ -195,7 +207,7 @@ def _split(value: Any, is_dim: bool, data: bool, head: list[Hashable], parts: li
 def _kind(of: type[Any]) -> str:
     """How a value of this class is looked at: as a part, through its items, or as a plain value."""
     if of not in _KINDS:
-        plain = (type, Span, Operator, DType, VirtualDevice)
+        plain = (type, Span, Operator, DType, VirtualDevice, Named)
         if issubclass(of, (tuple, list)):
             _KINDS[of] = "sequence"
         elif issubclass(of, Mapping):
@@ -226,6 +238,8 @@ def _token(v: Any, data: bool) -> Hashable:
             return ("float", struct.pack(">d", v))
         case np.ndarray():
             return Bits(v) if data else ("array", v.dtype.name, v.shape)
+        case Named():
+            return v if data else ("array", v.dtype, v.shape)
         case DType():
             return ("dtype", v.name)
         case Operator():

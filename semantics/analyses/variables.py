@@ -27,7 +27,7 @@ from assay.semantics.graph.nodes import (
 from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.module import GROUP, Definition, Module, Program
 from assay.semantics.scalar import Var as Symbol, variables
-from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor import AllocateConst, Call as TensorCall, PrimFunc, program_order
 from assay.semantics.types import DataDef, DataType, FuncType, ShapeType, TensorType, Type, dims
 from assay.semantics.walk import post_order
 
@@ -135,7 +135,10 @@ def _mentioned(definition: Definition) -> list[str]:
         case DataDef():
             return list(_data_types((t for fields in definition.constructors.values() for t in fields), set()))
         case PrimFunc():
-            return [definition.attrs[GROUP]] if GROUP in definition.attrs else []
+            group = [definition.attrs[GROUP]] if GROUP in definition.attrs else []
+            statements = list(program_order(definition.body))
+            group += [s.function for s in statements if isinstance(s, TensorCall) and not s.extern]
+            return group + [s.index for s in statements if isinstance(s, AllocateConst) and s.index]
         case _:
             return []
 

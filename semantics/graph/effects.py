@@ -7,6 +7,7 @@ it. All others are pure and total: when they are evaluated cannot be observed.
 from __future__ import annotations
 
 from assay.semantics.graph import Call, CallTIR, Constructor, Expr, Function, If, Match, MatchCast, ShapeExpr, acts
+from assay.semantics.linked import unlinked
 from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
@@ -66,6 +67,7 @@ def kernel_can_trap(kernel: PrimFunc) -> bool:
         return True
     if GROUP in kernel.attrs:
         return False
+    kernel = unlinked(kernel)
     claim = kernel.attrs.get("operator")
     if claim == "astype" and kernel.params[0].dtype is kernel.params[1].dtype:
         return False

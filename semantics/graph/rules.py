@@ -51,6 +51,7 @@ from assay.semantics.types import (
     UNIT,
     DataDef,
     DataType,
+    FuncType,
     RefType,
     TensorType,
     TupleType,
@@ -128,14 +129,10 @@ def derive(node: Expr, module: Module) -> Type:
             return node.type
         case Constant():
             return TensorType(node.data.shape, dtype(node.data.dtype))
-        case GlobalVar() if node.name in module.constants:
-            array = module.constants[node.name]
-            return TensorType(array.shape, dtype(array.dtype))
         case GlobalVar():
-            target = module.definitions.get(node.name)
-            if not isinstance(target, Function):
-                raise Invalid(f"the module has no function or constant {node.name}", label="graph.C2")
-            return target.type
+            if isinstance(module.definitions.get(node.name), PrimFunc):
+                raise Invalid(f"{node.name} is a tensor function, which is called by call_tir", label="graph.C2")
+            return type_of(node.name, module)
         case Constructor():
             return graph.constructor(module.data(node.data), node.name).type
         case Call() if isinstance(node.op, Operator):
@@ -212,22 +209,48 @@ def check_data(data: DataDef, module: Module) -> None:
                 raise Invalid(f"{data.name}.{name}: the size {s.name} is bound by nothing", label="data.C4")
 
 
+def type_of(name: str, module: Module) -> Type:
+    """The type that a name of the module has for the graph: that of a function, of a constant of the table, or of a
+    tensor function as its calls see it. Invalid (graph.C2) where the module has none of these."""
+    if name in module.constants:
+        array = module.constants[name]
+        return TensorType(array.shape, dtype(array.dtype))
+    match module.definitions.get(name):
+        case Function() as function:
+            return function.type
+        case PrimFunc() as kernel:
+            return kernel_type(kernel)
+        case _:
+            raise Invalid(f"the module has no function or constant {name}", label="graph.C2")
+
+
+def kernel_type(kernel: PrimFunc) -> FuncType:
+    """A tensor function as a function of the tensors that it reads, and of its scalars, to those that it fills: one
+    tensor, or a tuple of them. It is pure."""
+    buffers = [TensorType(b.shape, b.dtype) for b in kernel.params]
+    count = len(kernel.inputs)
+    scalars = [TensorType((), v.dtype) for v in kernel.scalars]
+    result = buffers[count] if kernel.num_outputs == 1 else TupleType(tuple(buffers[count:]))
+    return FuncType((*buffers[:count], *scalars), result)
+
+
 def _check_call_tir(node: CallTIR, kernel: PrimFunc) -> None:
     operands, made = [t for a in node.args for t in flatten(a.type)], flatten(node.type)
     if any(isinstance(t, TupleType) for t in (node.type.fields if isinstance(node.type, TupleType) else ())):
         raise Invalid(f"{kernel.name} fills tensors, not {node.type}", label="call_tir.C4")
-    types = [*operands, *made]
+    of = kernel_type(kernel)
     if len(operands) != len(kernel.inputs) or len(made) != len(kernel.outputs):
-        wanted = f"{len(kernel.inputs)} buffers and fills {len(kernel.outputs)}"
-        raise Invalid(f"{kernel.name} takes {wanted}; {len(operands)} and {len(made)} given", label="call_tir.C1")
+        takes = f"{len(kernel.inputs)} buffers and fills {len(kernel.outputs)}"
+        raise Invalid(f"{kernel.name} takes {takes}; {len(operands)} and {len(made)} given", label="call_tir.C1")
     if len(node.scalars) != len(kernel.scalars):
         raise Invalid(
             f"{kernel.name} takes {len(kernel.scalars)} scalars, {len(node.scalars)} given", label="call_tir.C3"
         )
     bound: Bound = {}
-    for b, t in zip(kernel.params, types, strict=True):
+    wanted_types = (*of.params[: len(operands)], *flatten(of.result))
+    for b, wanted, t in zip(kernel.params, wanted_types, (*operands, *made), strict=True):
         try:
-            match_types([TensorType(b.shape, b.dtype)], [t], bound)
+            match_types([wanted], [t], bound)
         except Invalid:
             raise Invalid(f"{kernel.name}: {b} is given {t}", label="call_tir.C2") from None
 

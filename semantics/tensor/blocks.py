@@ -51,6 +51,7 @@ from assay.semantics.tensor.choices import choices_in, outermost, put
 from assay.semantics.tensor.claims import Claims, Inside
 from assay.semantics.tensor.handed import is_read_only, window
 from assay.semantics.tensor.places import (
+    crosses,
     declared_number,
     first_element,
     is_kept,
@@ -223,7 +224,7 @@ class _Plain:
             return Alias(view, body)
         view = self.views[view.buffer]
         checks: list[Assert] = []
-        if view.buffer.scope != view.source.scope:
+        if crosses(view, self.views):
             checks.append(Assert(const(False, BOOL), f"{view.buffer.name} is in another scope than its memory", "wrong scope"))
         for claim in matching(view):
             if not claim.is_evident(self.within):

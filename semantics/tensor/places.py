@@ -42,6 +42,19 @@ def is_private(buffer: Buffer) -> bool:
     return buffer.scope.split(".")[0] in ("local", "warp")
 
 
+def said_scope(buffer: Buffer, views: Mapping[Buffer, View]) -> str:
+    """The scope of the memory that a buffer names: its own or, where that is open, the first that a source of it says;
+    "" where none does. `views` are those that may lie between."""
+    while not buffer.scope and buffer in views:
+        buffer = views[buffer].source
+    return buffer.scope
+
+
+def crosses(view: View, views: Mapping[Buffer, View]) -> bool:
+    """Whether a view says that its memory is in another scope than its source says (rule M6.12)."""
+    return said_scope(view.source, views) not in ("", view.buffer.scope) and view.buffer.scope != ""
+
+
 def strides_of(shape: Sequence[Dim]) -> tuple[Dim, ...]:
     """How many elements one step in each dimension is, in row-major order."""
     strides: list[Dim] = []

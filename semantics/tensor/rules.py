@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import prod
 
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid
@@ -54,20 +55,11 @@ def check_prim_func(function: PrimFunc) -> None:
         match item:
             case Block():
                 _check_block(item, scope)
-            case AllocateConst() if item.data is None and not item.index:
-                raise Invalid(
-                    f"{item.buffer} has neither data nor the name of a constant of the module", where=item.span, label="tensor.C9"
-                )
-            case AllocateConst() if item.data is not None and (
-                item.data.shape != item.buffer.static_shape or dtype(item.data.dtype) is not item.buffer.dtype
-            ):
-                raise Invalid(
-                    f"{item.buffer} is given data of shape {item.data.shape} and dtype {item.data.dtype}",
-                    where=item.span,
-                    label="tensor.C9",
-                )
+            case AllocateConst():
+                _check_constant(item)
             case Store():
                 scope.access(item.buffer, item.indices, item)
+                scope.written(item.buffer, item)
                 if item.value.dtype is not item.buffer.dtype:
                     raise Invalid(f"store of {item.value.dtype} into {item.buffer}", where=item.span, label="tensor.C3")
             case Call():
@@ -75,6 +67,7 @@ def check_prim_func(function: PrimFunc) -> None:
                     scope.access(b, [const(0)] * len(b.shape), item)
                 if item.result is not None:
                     scope.access(item.result.buffer, item.result.indices, item)
+                    scope.written(item.result.buffer, item)
             case If() | While() | Assert() if item.condition.dtype is not BOOL:
                 raise Invalid(f"a condition is bool, not {item.condition.dtype}", where=item.span, label="tensor.C5")
             case For() if item.start is not None and item.start.dtype is not item.extent.dtype:
@@ -94,6 +87,7 @@ def _bound_by(item: Stmt, scope: _TensorScope) -> list[Var | Buffer]:
         case For() | LetStmt():
             return [item.var]
         case AllocateConst():
+            scope.constants[item.buffer] = item.buffer
             return [item.buffer]
         case Alias():
             scope.view(item.view, item)
@@ -102,6 +96,25 @@ def _bound_by(item: Stmt, scope: _TensorScope) -> list[Var | Buffer]:
             return [*(i.var for i in item.iterators), *item.allocated, *(v.buffer for v in item.views)]
         case _:
             return [*allocated(item)]
+
+
+def _check_constant(item: AllocateConst) -> None:
+    """Data, the name of some, or both; data of the buffer's dtype and shape."""
+    buffer, data = item.buffer, item.data
+    symbolic = next((d for d in buffer.shape if not isinstance(d, int)), None)
+    if symbolic is not None:
+        what = f"{buffer} is a constant, and its dim {symbolic} is no number"
+        raise Invalid(what, where=item.span, label="tensor.C23")
+    if data is None:
+        if not item.index:
+            what = f"{buffer} has neither data nor the name of a constant of the module"
+            raise Invalid(what, where=item.span, label="tensor.C9")
+        return
+    if dtype(data.dtype) is not buffer.dtype:
+        raise Invalid(f"{buffer} is given data of dtype {data.dtype}", where=item.span, label="tensor.C24")
+    if data.shape != buffer.static_shape:
+        what = f"{buffer} has {prod(buffer.static_shape)} elements, and is given {data.size} of shape {data.shape}"
+        raise Invalid(what, where=item.span, label="tensor.C25")
 
 
 def _check_block(block: Block, scope: _TensorScope) -> None:
@@ -129,6 +142,16 @@ class _TensorScope:
 
     buffers: set[Buffer]
     scalars: set[Var]
+    constants: dict[Buffer, Buffer] = field(default_factory=dict)
+    """The constant that a buffer is, or is a view of."""
+
+    def written(self, buffer: Buffer, at: Stmt) -> None:
+        """A constant is read-only, through views too (rule M6)."""
+        if buffer in self.constants:
+            whole = self.constants[buffer]
+            through = "" if whole is buffer else f" through {buffer.name}"
+            what = f"{whole.name} is a constant, and is written{through}: copy it to a buffer of its own, and write that"
+            raise Invalid(what, where=at.span, label="tensor.C26")
 
     def enter(self, of: Buffer | Var, at: Stmt) -> None:
         if of in self.buffers or of in self.scalars:
@@ -168,6 +191,8 @@ class _TensorScope:
     def view(self, view: View, at: Stmt) -> None:
         if view.source not in self.buffers:
             raise Invalid(f"buffer {view.source.name} is not allocated here", where=at.span, label="tensor.C10")
+        if view.source in self.constants:
+            self.constants[view.buffer] = self.constants[view.source]
         fits = (has_bytes if view.region is None else same_width)(view.source.dtype, view.buffer.dtype)
         if not fits or len(view.strides) != len(view.buffer.shape):
             raise Invalid(

@@ -20,7 +20,8 @@ from assay.semantics.walk import post_order
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """A dense row-major array in memory; compared by identity. `scope` is its storage scope.
+    """A dense row-major array in memory; compared by identity. `scope` is its storage scope, "" where that
+    is left open: then it is that of the memory which the buffer is given (rule M6.23).
 
     `notes` are what TVM says of it besides, such as its alignment: kept for its text, without meaning here.
     """
@@ -215,20 +216,22 @@ class AllocateConst(Around):
     """`buffer` exists within `body` with the contents `data`, read-only.
 
     `index` is the name of the same contents in the module's table of constants, "" if they are not there. Where `data`
-    is None they are only there: `assay.semantics.module.Module.resolved` fetches them.
+    is None they are only there: `assay.semantics.module.Module.resolved` fetches them. `annotations` are advice.
     """
 
     buffer: Buffer
     data: np.ndarray[Any, Any] | None
     body: Stmt
     index: str = ""
+    annotations: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def contents(self) -> np.ndarray[Any, Any]:
         """The data; Invalid (tensor.C22) where they have not been fetched from a table."""
         if self.data is None:
             raise Invalid(
-                f"the contents of {self.buffer.name} are the constant {self.index} of a module, and were not fetched from one",
+                f"the contents of {self.buffer.name} are the constant {self.index} of a module's table, and were not fetched from"
+                " one: Module.resolved() does",
                 where=self.span,
                 label="tensor.C22",
             )

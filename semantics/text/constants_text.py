@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.bits import raw
 from assay.semantics.dtypes import DTYPES, DType, dtype
 from assay.semantics.errors import Invalid, Unsupported
 
@@ -92,8 +93,23 @@ def literal(value: Any, of: str | None) -> Array:
 
 def house(data: Array) -> str:
     """The constant as `A.tensor(...)`: dtype, shape and bytes."""
-    text = base64.b64encode(np.ascontiguousarray(data).tobytes()).decode()
-    return f'A.tensor("{dtype(data.dtype)}", {tuple(data.shape)}, "{text}")'
+    return f'A.tensor("{dtype(data.dtype)}", {tuple(data.shape)}, "{encoded(data)}")'
+
+
+def encoded(data: Array) -> str:
+    """The bytes in base64."""
+    return base64.b64encode(raw(data)).decode()
+
+
+def decoded(text: str, of: DType, shape: tuple[int, ...]) -> Array:
+    """The array whose bytes `encoded` wrote; Invalid where they are not of that dtype and shape."""
+    return _from_bytes(_decoded(text), of, shape)
+
+
+def has_literals(data: Array) -> bool:
+    """Whether the elements written as numbers give the same bits: a NaN may be another one than `float("nan")`."""
+    of = dtype(data.dtype)
+    return not of.is_float or all(_number(x, of) is not None for x in data.reshape(-1))
 
 
 def from_house(of: Any, shape: Any, text: Any) -> Array:

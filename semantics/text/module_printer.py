@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Function
-from assay.semantics.module import Module, Program
+from assay.semantics.module import Module, Program, by_name
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text import constants_text
+from assay.semantics.text.beside import LARGEST, TensorWriter, placeholder, write
 from assay.semantics.text.graph.names import TAKEN, ModuleTexts, Pool, SymbolNames, legal, unknown_sizes, value_text
 from assay.semantics.text.graph.printer import INDENT, print_function
 from assay.semantics.text.graph.texts import NodeTexts
@@ -19,8 +21,14 @@ from assay.semantics.text.tensor.printer import module_symbols, print_prim_func
 from assay.semantics.types import DataDef, TensorType, Type, symbols
 
 
-def show(module: Module) -> str:
-    """The module as text that `parse` reads back. Planned programs have no text."""
+def show(module: Module, tensors: TensorWriter | None = None) -> str:
+    """The module as text that `parse` reads back. Planned programs have no text.
+
+    Constants that are too large for a text go to `tensors`; without it they are left out, and `parse` says so
+    (`assay.semantics.text.beside`). Unsupported: one that a tensor function holds itself (text.C35).
+
+    A constant of a tensor function that names one of the module's table is written by that name only.
+    """
     for name, d in module.definitions.items():
         if isinstance(d, Program):
             raise Unsupported(f"{name} is a planned program, which has no text form; print the module before liveness", label="text.C18")
@@ -38,18 +46,24 @@ def show(module: Module) -> str:
     types |= {n: TensorType(a.shape, dtype(a.dtype)) for n, a in module.constants.items()}
     data = {n: names[n] for n, d in module.definitions.items() if isinstance(d, DataDef)}
     texts = ModuleTexts(names, types, data, taken)
+    texts.devices = {}
+    texts.stored = placeholder if tensors is None else tensors.stored
     lines: list[str] = []
     if own:
         lines.append(f"{INDENT}A.names({value_text(own, str)})")
     if module.offsets:
         lines.append(f"{INDENT}A.offsets({value_text(dict(module.offsets), str)})")
+    if module.infos:
+        infos = {n: [i.alignment, i.section, [i.device.type, i.device.id, i.device.target, i.device.scope]] for n, i in module.infos.items()}
+        lines.append(f"{INDENT}A.infos({value_text(infos, str)})")
     for n, array in module.constants.items():
-        lines.append(f"{INDENT}{names[n]} = {constants_text.house(array)}")
+        lines.append(f"{INDENT}{names[n]} = {texts.stored(array) if array.nbytes > LARGEST else constants_text.house(array)}")
     for n, d in module.definitions.items():
         match d:
             case Function():
                 lines += [*print_function(d, names[n], texts, signatures[n], 1), ""]
             case PrimFunc():
+                d = by_name(d, module.constants)
                 lines += [*print_prim_func(d, signatures[n], names[n], 1).rstrip("\n").split("\n"), ""]
             case DataDef():
                 lines += [*_data(d, names[n], texts), ""]
@@ -57,8 +71,18 @@ def show(module: Module) -> str:
                 raise Unsupported(f"{n} has no text form", label="text.C18")
     while lines and not lines[-1]:
         lines.pop()
+    if tensors is not None and tensors.declaration:
+        lines.insert(0, f"{INDENT}{tensors.declaration}")
+    if texts.devices:
+        named = {n: (d.type, d.id, d.target, d.scope) for d, n in texts.devices.items()}
+        lines.insert(0, f"{INDENT}A.devices({value_text(named, str)})")
     head = _head(texts, signatures)
     return "\n".join([*head, "@I.ir_module", "class Module:", *(lines or [f"{INDENT}pass"])]) + "\n"
+
+
+def write_module(module: Module, path: Path) -> None:
+    """Write the module as text, and its large constants beside it: PATH, and PATH.tensors if there are any."""
+    write(path, lambda tensors: show(module, tensors))
 
 
 def show_function(function: Function, name: str = "main") -> str:

@@ -11,45 +11,59 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from pathlib import Path as File
 from typing import Any
 
 import numpy as np
 
-from assay.semantics.devices import VirtualDevice
+from assay.semantics.devices import TYPES, VirtualDevice
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
-from assay.semantics.module import Definition, Module
+from assay.semantics.module import ConstantInfo, Definition, Module, with_contents
 from assay.semantics.scalar import Var as Symbol
+from assay.semantics.tensor import PrimFunc
 from assay.semantics.text import constants_text
+from assay.semantics.text.beside import TensorReader
 from assay.semantics.text.graph.parser import FunctionParser, Signature, names_of
 from assay.semantics.text.graph.scope import ALIASES, ModuleNames, Path, Scope
-from assay.semantics.text.module_printer import show, show_function
+from assay.semantics.text.module_printer import show, show_function, write_module
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor.parser import parse_prim_func
 from assay.semantics.text.types_text import exact
 from assay.semantics.types import DataDef, TensorType, Type, TypeVar
 
-__all__ = ["parse", "show", "show_function"]
+__all__ = ["parse", "read_module", "show", "show_function", "write_module"]
 
 
-def parse(text: str, source: str = "<string>", name: str | None = None) -> Module:
+def parse(text: str, source: str = "<string>", name: str | None = None, *, folder: File | None = None) -> Module:
     """The module that a text holds; Invalid, with the place and its line, where it is wrong.
 
-    `name` says which class is meant where the text has several modules.
+    `name` says which class is meant where the text has several modules. `folder` is where the file of its large constants
+    is, if it has one; that of `source`, if that is a file.
     """
-    return _ModuleParser(Source.of(text, source), name).module()
+    if folder is None and File(source).is_file():
+        folder = File(source).parent
+    return _ModuleParser(Source.of(text, source), name, folder).module()
+
+
+def read_module(path: File, name: str | None = None) -> Module:
+    """The module in a file, with the constants beside it. Invalid where it is wrong."""
+    source = Source.read(path)
+    return parse(source.text, source.file, name, folder=path.parent)
 
 
 class _ModuleParser:
-    def __init__(self, source: Source, name: str | None) -> None:
+    def __init__(self, source: Source, name: str | None, folder: File | None) -> None:
         self.source = source
+        self.folder = folder
         self.wanted = name
         self.names = ModuleNames(source)
         self.symbols: dict[str, Any] = {}
         """Symbols and type parameters of the whole text."""
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
         self.offsets: dict[str, int] = {}
+        self.infos: dict[str, ConstantInfo] = {}
         self.definitions: dict[str, Definition] = {}
         self.graphs: dict[str, tuple[ast.FunctionDef, Signature]] = {}
 
@@ -80,7 +94,14 @@ class _ModuleParser:
         self._functions(functions, kinds)
         # in the order of the text
         order = [self.names.exact.get(n.name, n.name) for n in body if isinstance(n, (ast.ClassDef, ast.FunctionDef))]
-        return Module({n: self.definitions[n] for n in order if n in self.definitions}, self.constants, self.offsets)
+        definitions: dict[str, Definition] = {n: self._filled(self.definitions[n]) for n in order if n in self.definitions}
+        return Module(definitions, self.constants, self.offsets, self.infos)
+
+    def _filled(self, d: Definition) -> Definition:
+        """A tensor function whose constants have their contents, where the module's table has them."""
+        if not isinstance(d, PrimFunc):
+            return d
+        return with_contents(d, lambda s: self.constants.get(s.index) if s.data is None else s.data)
 
     # --- around the module ---------------------------------------------------------------------------------------
 
@@ -161,13 +182,45 @@ class _ModuleParser:
                 self._devices(call)
             case Path(parts=("A", "names")) if isinstance(given, ast.Dict):
                 self.names.exact.update(names_of(self.source, given))
+            case Path(parts=("A", "beside")):
+                self._beside(call)
+            case Path(parts=("A", "devices")) if isinstance(given, ast.Dict):
+                self._named_devices(call, self._reader().value(given))
             case Path(parts=("A", "offsets")) if isinstance(given, ast.Dict):
                 found = self._reader().value(given)
                 if not all(isinstance(k, str) and type(v) is int for k, v in found.items()):
                     raise self.source.error(call, "A.offsets takes a dict of numbers by name", "text.C6")
                 self.offsets.update(found)
+            case Path(parts=("A", "infos")) if isinstance(given, ast.Dict):
+                for name, info in self._reader().value(given).items():
+                    self.infos[name] = self._info(call, info)
             case _:
                 raise self.source.error(call, f"{ast.unparse(call.func)} has no place in a module", "text.C13")
+
+    def _beside(self, call: ast.Call) -> None:
+        match [a.value for a in call.args if isinstance(a, ast.Constant)]:
+            case [str(file), int(nbytes)] if len(call.args) == 2:
+                with self.source.at(call):
+                    self.names.tensors = TensorReader(self.folder, file, nbytes)
+            case _:
+                raise self.source.error(call, "A.beside takes the name of a file and its bytes", "text.C6")
+
+    def _named_devices(self, call: ast.Call, given: dict[Any, Any]) -> None:
+        for name, parts in given.items():
+            if not isinstance(name, str) or not isinstance(parts, tuple) or not 1 <= len(parts) <= 4:
+                message = 'A.devices names devices by their parts: {"cuda:0": ("cuda", 0, "cuda", "global")}'
+                raise self.source.error(call, message, "text.C6")
+            if ":" not in name:
+                raise self.source.error(call, f"{name!r} is a type; the name of a device has a colon, as in \"{name}:0\"", "text.C6")
+            self.names.named_devices[name] = self._reader().device_of([*parts, *[None] * (4 - len(parts))], call)
+
+    def _info(self, call: ast.Call, info: Any) -> ConstantInfo:
+        match info:
+            case [int(alignment), str(section), [str(type_), int(number), str(target), str(scope)]]:
+                return ConstantInfo(alignment, section, VirtualDevice(type_, number, target, scope))
+            case _:
+                form = "{name: [alignment, section, [type, id, target, scope]]}"
+                raise self.source.error(call, f"A.infos takes {form}", "text.C6")
 
     def _devices(self, call: ast.Call) -> None:
         for node in ast.walk(call):
@@ -178,11 +231,12 @@ class _ModuleParser:
                 kind = target.get("kind", "") if isinstance(target, dict) else str(target).split(" ")[0]
                 number = values[1] if len(values) > 1 else given.get("vdevice_id", 0)
                 scope = values[2] if len(values) > 2 else given.get("memory_scope", "global")
-                self.names.devices.append(VirtualDevice(id=int(number), target=str(kind), scope=str(scope)))
+                of = TYPES.get(str(kind), str(kind))
+                self.names.devices.append(VirtualDevice(of, int(number), str(kind), str(scope)))
 
     def _constant(self, name: str, call: ast.Call) -> None:
-        if self.names.path(call.func, Scope()) not in (Path(("A", "tensor")), Path(("R", "const"))):
-            raise self.source.error(call, "a constant of the module is an A.tensor or an R.const", "text.C13")
+        if self.names.path(call.func, Scope()) not in (Path(("A", "tensor")), Path(("A", "stored")), Path(("R", "const"))):
+            raise self.source.error(call, "a constant of the module is an A.tensor, an A.stored or an R.const", "text.C13")
         value = self._reader().expr(call)
         exact_name = self.names.exact.get(name, name)
         assert hasattr(value, "data")

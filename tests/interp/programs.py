@@ -11,7 +11,7 @@ import numpy as np
 from assay.interp import tensor, vector
 from assay.interp.binding import bind_dims, shape_at
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType, dtype
-from assay.semantics.errors import Trap
+from assay.semantics.errors import Invalid, Trap
 from assay.semantics.scalar import Expr, Var, apply, const, select
 from assay.semantics.tensor import (
     Allocate,
@@ -30,6 +30,7 @@ from assay.semantics.tensor import (
     when,
 )
 from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.tensor.rules import check_prim_func
 
 Array = np.ndarray[Any, Any]
 
@@ -337,3 +338,11 @@ def random_case(random: Random) -> tuple[PrimFunc, list[Array]]:
     return func, [*data, rng.integers(0, 7, 9)]
 
 
+def writes_constant(func: PrimFunc) -> bool:
+    """Whether a function is ill-formed, but for that well-formed, because it writes a constant: a run of it traps."""
+    try:
+        check_prim_func(func)
+    except Invalid as wrong:
+        assert wrong.label == "tensor.C26"
+        return True
+    return False

@@ -292,7 +292,7 @@ class Devices:
 def test_devices_are_kept() -> None:
     main = checked(Devices).main
     devices = [main.params[0].device, *(n.var.device for n in post_order(main) if isinstance(n, Let))]
-    assert [(d.type, d.id, d.scope) for d in devices] == [("llvm", n, "global") for n in (1, 1, 0, 1)]
+    assert [(d.type, d.id, d.scope) for d in devices] == [("cpu", n, "global") for n in (1, 1, 0, 1)]
 
 
 @I.ir_module

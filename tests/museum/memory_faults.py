@@ -84,7 +84,8 @@ UP = vector("up", 1, lambda i, p: p[i] + 1.0)
 ADD = vector("add", 2, lambda i, p, q: p[i] + q[i])
 MIRROR = vector("mirror", 2, lambda i, p, q: p[i] + q[COUNT - 1 - i])
 BACK = vector("back", 1, lambda i, p: p[COUNT - 1 - i])
-KERNELS = (UP, ADD, MIRROR, BACK)
+COPY = replace(vector("copy", 1, lambda i, p: p[i]), attrs={"operator": "device_copy"})
+KERNELS = (UP, ADD, MIRROR, BACK, COPY)
 
 
 def tir(func: PrimFunc, *args: Expr) -> Expr:
@@ -298,14 +299,16 @@ EACH_ITS_OWN = Memory((Pool("host", device=CPU), Pool("far", device=NPU)))
 
 
 def on_devices() -> Module:
-    """a = x + 1 on one device, r = a + 1 on the other; both lie in pools."""
-    b = replace(tir(UP, A), device=NPU)
-    return find_lives(bound(A, replace(tir(UP, X), device=CPU), B, b, R, replace(tir(UP, B), device=CPU), R))
+    """a = x + 1 on one device, b = a + 1 on the other, r = b + 1 on the first; copies between them."""
+    there, back = var("there", V), var("back", V)
+    calls = [(A, UP, X, CPU), (there, COPY, A, NPU), (B, UP, there, NPU), (back, COPY, B, CPU), (R, UP, back, CPU)]
+    values = [part for v, func, x, device in calls for part in (v, replace(tir(func, x), device=device))]
+    return find_lives(bound(*values, R))
 
 
 def one_pool_for_all(patch: Patch) -> Evidence:
     """The first pool takes what is made on any device."""
-    patch.setattr(import_module("assay.lower.pool"), "_pools", lambda pools, buffer, device: ())
+    patch.setattr(import_module("assay.lower.pool"), "_pools", lambda pools, buffer, device, held: ())
     return verdict(plan(on_devices(), EACH_ITS_OWN))
 
 

@@ -21,7 +21,7 @@ def test_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_has_every_fault_of_memory() -> None:
-    text = (Path(__file__).parents[2] / "specs" / "museum.md").read_text()
+    text = (Path(__file__).parents[2] / "specs" / "museum.md").read_text().partition("## Devices")[0]
     listed = {line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")}
     names = {*FAULTS, *liveness_faults.FAULTS, *(f.name for f in planner_faults.FAULTS)}
     assert not names - listed, "missing in specs/museum.md"

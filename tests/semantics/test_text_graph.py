@@ -337,7 +337,8 @@ def test_virtual_devices_stay() -> None:
     y = replace(call("negative", x), device=VirtualDevice(scope="shared"))
     v = replace(var("v", V), device=gpu)
     text = identity(main_of(let(v, y, call("add", v, constant(np.float32(1)))), x))
-    assert 'A.on(R.Tensor((2,), dtype="float32"), "cuda", 1, "sm_80", "global")' in text
+    assert 'A.devices({"cuda:1": ("cuda", 1, "sm_80", "global")})' in text
+    assert 'A.on(R.Tensor((2,), dtype="float32"), "cuda:1")' in text
 
 
 def test_virtual_devices_of_tvm() -> None:

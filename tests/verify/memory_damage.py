@@ -174,7 +174,8 @@ def case(seed: int) -> Case:
     """Every second one is damaged: half of them before the plan is made, half of them behind."""
     rng = random.Random(seed)
     module = source(seed)
-    made, memory = living(rng, module), some_memory(rng)
+    made = living(rng, module)
+    memory = some_memory(rng, made.program)
     damage = rng.choice(EARLY) if rng.random() < 0.5 else None
     if seed % 2 and damage is not None:
         wrong = damage(rng, made.program)

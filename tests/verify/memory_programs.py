@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from assay.lower.devices import plan_devices
 from assay.lower.liveness import find_lives
 from assay.lower.memory import PLANNERS, plan as place
-from assay.lower.pool import Memory
+from assay.lower.pool import Memory, pools_of
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.graph import Call, CallTIR, Expr, call_tir
 from assay.semantics.memory import Pool
 from assay.semantics.module import Module, Program
+from assay.semantics.operator import Operator
 from assay.semantics.scalar import Expr as Scalar, const
 from assay.semantics.tensor import Buffer, PrimFunc, seq
 from assay.semantics.types import TensorType, TupleType
@@ -78,7 +80,11 @@ class Whole(Random):
     def value(self, values: list[Expr], depth: int) -> Expr:
         made = self.kernel(values) if self.rng.random() < 0.4 else None
         made = super().value(values, depth) if made is None else made
-        return replace(made, device=self.rng.choice(self.devices)) if isinstance(made, Call | CallTIR) else made
+        if not isinstance(made, Call | CallTIR):
+            return made
+        device = self.rng.choice(self.devices)
+        # a call of a function is where the function's result is
+        return replace(made, device=device) if isinstance(made, CallTIR) or isinstance(made.op, Operator) else made
 
     def kernel(self, values: Sequence[Expr]) -> Expr | None:
         """A call of a tensor function; None if there is nothing to give it."""
@@ -95,8 +101,8 @@ class Whole(Random):
 
 
 def source(seed: int) -> Module:
-    """A random module, ready for liveness."""
-    return lowered(Whole(seed).module())
+    """A random module, ready for liveness; with devices, planned."""
+    return lowered(plan_devices(Whole(seed).module()))
 
 
 def living(rng: random.Random, module: Module) -> Module:
@@ -106,15 +112,20 @@ def living(rng: random.Random, module: Module) -> Module:
     return made.with_(main=replace(made.program, slots=slots))
 
 
-def some_memory(rng: random.Random) -> Memory:
-    """One pool or several, with limits and devices, and any planner, with little effort. The last one has room for all."""
+def some_memory(rng: random.Random, program: Program) -> Memory:
+    """One pool or several, with limits and devices, and any planner, with little effort. The last one of each device has
+    room for all."""
     least = rng.choice([16, 32, 64, 96])
-    pools = rng.choice([
+    host, far = (VirtualDevice(n) for n in ("cpu", "npu"))
+    each = pools_of(program, io=True)
+    near = tuple(replace(p, name=f"near {p.name}", limit=least) for p in each)
+    for_devices: list[tuple[Pool, ...]] = [(), each[::-1], (*near, *each)]
+    pools = rng.choice(for_devices if any(s.device != ANYWHERE for s in program.slots.values()) else [
         (Pool("workspace"),),
         (Pool("workspace"),),
         (Pool("sram", limit=least), Pool("dram")),
         (Pool("a", limit=least), Pool("b", limit=2 * least), Pool("c")),
-        (Pool("host", device=VirtualDevice("cpu"), limit=least), Pool("far", device=VirtualDevice("npu")), Pool("rest")),
+        (Pool("host", device=host, limit=least), Pool("far", device=far), Pool("rest")),
     ])  # fmt: skip
     planner = partial(place, planner=rng.choice(list(PLANNERS)), effort=50)
     return Memory(pools, planner, io=rng.random() < 0.4, in_place=rng.random() < 0.7)

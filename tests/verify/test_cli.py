@@ -35,7 +35,7 @@ def cnn(tmp_path: Path) -> Path:
 def test_check_prints_a_line_a_stage(cnn: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert assay(monkeypatch, "check", cnn) == 0
     out = capsys.readouterr().out
-    stages = ["import", "anf", "legalize", "fuse", "constants", "schedule", "liveness", "pool", "c", "compare"]
+    stages = ["import", "devices", "anf", "legalize", "fuse", "constants", "schedule", "liveness", "pool", "c", "compare"]
     assert re.findall(r"^(\w+) ", out, re.MULTILINE) == stages
     assert re.search(r"pool +proved +[\d.]+ s +\d+ to \d+ bytes; bound \d+, ratio \d\.\d+", out)
 
@@ -96,7 +96,7 @@ def test_a_build_in_another_convention(cnn: Path, tmp_path: Path, monkeypatch: p
     assert "not a certificate" in fails(monkeypatch, capsys, "verify", out)
 
 
-@pytest.mark.parametrize("name", ["small_cnn.c", "certificate/7-liveness.json", "certificate/tensors.bin", "certificate/pool.smt2"])
+@pytest.mark.parametrize("name", ["small_cnn.c", "certificate/8-liveness.json", "certificate/tensors.bin", "certificate/pool.smt2"])
 def test_tampering_is_found(name: str, cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """First with the old digests, then with digests made to match: the checks themselves must find it."""
     import hashlib
@@ -108,7 +108,7 @@ def test_tampering_is_found(name: str, cnn: Path, tmp_path: Path, monkeypatch: p
         case "small_cnn.c":
             start = data.index(b"nn_conv2d")
             changed = data[:start] + data[start:].replace(b" < 3;", b" < 2;", 1)
-        case "certificate/7-liveness.json":
+        case "certificate/8-liveness.json":
             changed = re.sub(rb'("workspace", "live": \[\[\d+, )(\d+)', lambda m: m[1] + b"%d" % (int(m[2]) - 1), data, count=1)
         case "certificate/tensors.bin":
             changed = bytes([data[0] ^ 1]) + data[1:]

@@ -33,7 +33,7 @@ def verdicts(case: Case) -> dict[str, bool]:
         "lives": check_lives(program, made.kernels).holds,
         "sweep": sweep(program, made.kernels).holds,
         "in place": check_in_place(made).holds,
-        "devices": check_devices(program).holds,
+        "devices": check_devices(program, made.kernels).holds,
         "z3": prove_plan(*as_problem(program)).evidence.holds,
     }
 
@@ -54,8 +54,8 @@ def faults(case: Case, seed: int) -> list[str]:
     return found
 
 
-PROOF = frozenset({"rules", "values", "lives", "in place", "z3"})
-SWEEP = frozenset({"rules", "values", "sweep", "in place"})
+PROOF = frozenset({"rules", "values", "lives", "in place", "devices", "z3"})
+SWEEP = frozenset({"rules", "values", "sweep", "in place", "devices"})
 ALLOWED = {PROOF: set[str](), SWEEP: {"use outside lifetime machine.T3", "misaligned machine.T5", "out of bounds machine.T9"}}
 """The checks that a plan without faults has to pass, in two ways that know nothing of each other, and the faults that
 each leaves to the other: the sweep reads no lives, and neither limits nor alignments of pools."""

@@ -257,7 +257,7 @@ def test_the_certificate_has_the_stage(tmp_path: Path, monkeypatch: pytest.Monke
     assert assay("build", tmp_path / "wired.onnx", "-o", out) == 0
     assert assay("verify", out) == 0
     assert "schedule     proved" in capsys.readouterr().out
-    name = "certificate/6-schedule.json"
+    name = "certificate/7-schedule.json"
     text = (out / name).read_text()
     claim = json.loads(text)
     number = next(v for r in claim["rows"] for k, m in r[1].items() if k == "attrs" for key, v in m["map"] if key == ATTRIBUTE)

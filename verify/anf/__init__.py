@@ -90,7 +90,7 @@ def function_fault(
     one = number_function(before, source, table, exact=True, seal=remember)
     two = number_function(after, target, table, exact=True, seal=Inner(after, target, table, known))
     wrong = _fault(one, two, table, ordered)
-    least = _heights(one, two) if wrong else {}
+    least = heights(one, two) if wrong else {}
     if least:
         # a function that no longer names what it evaluated for nothing is lower than in the source
         inner = Inner(after, target, table, known)
@@ -99,7 +99,7 @@ def function_fault(
     return wrong
 
 
-def _heights(one: Numbered, two: Numbered) -> dict[int, int]:
+def heights(one: Numbered, two: Numbered) -> dict[int, int]:
     """Greater heights for functions of the target, from those of the source that seem to be the same; only a hint."""
     tall: dict[tuple[str, ...], set[int]] = {}
     for f in one.order:

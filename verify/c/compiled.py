@@ -85,7 +85,8 @@ def compile_c(
     source.write(place)
     (place / "call.c").write_text(caller(source), encoding="ascii")
     macros = [*defines(source, reproducible), *([f"-D{source.macro}_TRACE"] if trace else [])]
-    words = [*flags, "-fPIC", "-shared", *macros, f"{source.name}.c", "call.c", *add_externs(source, externs, flags, place)]
+    beside = [f"{source.name}_weights.c"] if source.weights is not None else []
+    words = [*flags, "-fPIC", "-shared", *macros, f"{source.name}.c", "call.c", *beside, *add_externs(source, externs, flags, place)]
     build(words, compiled.library, place)
     return compiled
 

@@ -42,6 +42,7 @@ from assay.verify.equivalence.terms import DIVISIONS
 from assay.verify.evidence import Evidence, checked, plural, proved, refuted, tested
 from assay.verify.fuse.group import at_sizes, written_out
 from assay.verify.fuse.kept import changed_beside
+from assay.verify.fuse.placed import misplaced
 from assay.verify.numbering import Table, Undecided, failures, number_function
 
 Array = np.ndarray[Any, Any]
@@ -61,6 +62,7 @@ def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress
     that it is a group: later proofs believe it."""
     fused = [k for n, k in target.kernels.items() if n not in source.definitions or GROUP in k.attrs]
     wrong = changed_beside(source, target) or _definitions(source, target, fused) or next(_graphs(source, target), None)
+    wrong = wrong or next(misplaced(target, fused), None)
     if wrong:
         return refuted("proved", wrong)
     left, count = MOST_OF_ALL, 0

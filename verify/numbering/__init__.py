@@ -10,7 +10,7 @@ terms, for every input. This file shares no code with the passes that it judges.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from assay.semantics.alias import bindings
 from assay.semantics.devices import ANYWHERE
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid
 from assay.semantics.graph import (
     AssertOp,
@@ -43,6 +44,7 @@ from assay.semantics.graph import (
     show_head,
 )
 from assay.semantics.graph.effects import acts, kernel_can_trap
+from assay.semantics.linked import unlinked, with_linked
 from assay.semantics.module import GROUP, Module
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, simplify, substitute
@@ -99,6 +101,7 @@ def step_results(
 
     `types` are those of its parameters in this call; they and `scalars` count where the function has symbols.
     """
+    kernel, args, types = _whole(kernel, args, types, table)
     open_ = bool(kernel.scalars) or not all(isinstance(d, int) for b in kernel.params for d in b.shape)
     group = module.group(kernel)
     if group is not None:
@@ -121,6 +124,19 @@ def step_results(
         texts = [str(TensorType(b.shape, b.dtype)) for b in kernel.params]
     read = len(kernel.inputs)
     return _results(claim, texts[:read], texts[read:], args, table)
+
+
+def _whole(
+    kernel: PrimFunc, args: Sequence[int], types: Sequence[TensorType], table: Table
+) -> tuple[PrimFunc, list[int], list[TensorType]]:
+    """A call of a function that holds constants as the call of the one that takes them."""
+    given = with_linked(kernel, args, table.constant)
+    sized = with_linked(kernel, types, _type_of) if types else []
+    return unlinked(kernel), given, sized
+
+
+def _type_of(array: Array) -> TensorType:
+    return TensorType(array.shape, dtype(array.dtype))
 
 
 def group_results(
@@ -305,6 +321,7 @@ class Numbering:
             case CallTIR() if self.exact:
                 claim = ("kernel", node.func, *map(self.dim_key, node.scalars), self.type_key(node.type))
             case CallTIR():
+                node, args = self._whole_call(node, args)
                 group = self.module.group(self.module.kernel(node.func))
                 if group is not None:
                     return self._several(self._group(group, node, args), node)
@@ -317,9 +334,15 @@ class Numbering:
         results = [self.type_key(t) for t in flatten(node.type)]
         return self._several(_results(claim, operands, results, args, table), node)
 
+    def _whole_call(self, node: CallTIR, args: list[int]) -> tuple[CallTIR, list[int]]:
+        """A call with the constants that are linked into the function as arguments again."""
+        kernel = self.module.kernel(node.func)
+        given: list[Expr] = with_linked(kernel, node.args, lambda data: Constant(_type_of(data), data))
+        return replace(node, args=tuple(given)), with_linked(kernel, args, self.table.constant)
+
     def _tensor_call(self, node: CallTIR, args: Sequence[int], sizes: Mapping[Symbol, Dim]) -> list[int]:
         """The numbers of a tensor function's results; `sizes` say what symbols stand for here."""
-        claim = _claim(self.module.kernel(node.func))
+        claim = _claim(unlinked(self.module.kernel(node.func)))
         if node.scalars:
             claim = (*claim, *(self.dim_key(_sized(d, sizes)) for d in node.scalars), self._key_at(node.type, sizes))
         operands = [self._key_at(c.type, sizes) for c in node.children]

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from assay.semantics.bits import digest
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, show, substitute, variables
 from assay.semantics.types import DataType, FuncType, RefType, ShapeType, TensorType, TupleType, Type, TypeVar
 from assay.semantics.walk import post_order
@@ -20,8 +20,7 @@ Key = tuple[Any, ...]
 
 def constant_key(array: Array) -> Key:
     """Two constants are one exactly if dtype, shape and bytes are equal."""
-    bytes_ = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return ("constant", str(array.dtype), array.shape, hashlib.sha256(bytes_.data).hexdigest())
+    return ("constant", digest(array))
 
 
 @dataclass

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 
+from assay.semantics.accounting import aligned
 from assay.verify.report.maps import Axis, Box, lives_text, memory_map, pressure_plot
 from assay.verify.report.model import Buffer, PoolLine, Report, StageLine, StepLine
 from assay.verify.report.pictures import lanes, refutation_picture
@@ -73,7 +74,7 @@ def _head(report: Report) -> Iterator[str]:
         facts = [(f"pool {p.name}", _size(p)) for p in report.pools]
         facts += [
             ("without sharing", f"{total:,} bytes"),
-            ("constants", f"{sum(b.nbytes for b in constants):,} bytes in {len(constants)}"),
+            ("constants", f"{sum(aligned(b.nbytes, b.alignment) for b in constants):,} bytes in {len(constants)}"),
             ("steps", f"{len(report.steps):,}"),
         ]
         yield '<dl class="facts">' + "".join(f"<div><dt>{text(k)}</dt><dd>{text(v)}</dd></div>" for k, v in facts) + "</dl>"

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from assay.semantics import graph
-from assay.semantics.devices import VirtualDevice
+from assay.semantics.devices import ANYWHERE, DLPACK, VirtualDevice
 from assay.semantics.graph import Bind, Constructor, Dataflow, Expr, Fields, GlobalVar, Made, Pattern, Var, Wildcard
 from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Expr as Scalar
 from assay.semantics.text import constants_text
+from assay.semantics.text.beside import stored
 from assay.semantics.text.graph.scope import Kernel, Path
 from assay.semantics.text.graph.values import Values
 from assay.semantics.text.relax import ops as relax_ops
@@ -81,6 +82,16 @@ class Calls(Values):
                 operands = self.as_expr(operands, node)
                 fields = operands.fields if isinstance(operands, graph.Tuple) else [operands]
                 return graph.call(self.as_expr(closure, node), *fields, span=span)
+            case "hint_on_device":
+                return self._hint(node, args, given)
+            case "to_vdevice":
+                value, to = self.arguments(node, args, given, "data", "dst_vdevice")
+                return graph.device_copy(self.as_expr(value, node), self.device(to, node), span)
+            case "device":
+                kind, index = self.arguments(node, args, given, "device_type", "index?")
+                if not isinstance(kind, int) or kind not in DLPACK:
+                    raise self.source.error(node, f"{kind!r} is no number of a type of device; there are {DLPACK}", "text.C6")
+                return VirtualDevice(DLPACK[kind], index if isinstance(index, int) else 0)
             case "Prim":
                 raise self.source.unsupported(node, "parameters that are plain scalars are not handled", "text.C17")
             case "null_value":
@@ -195,11 +206,23 @@ class Calls(Values):
             case "Tuple":
                 self.arguments(node, [], given)
                 fields = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-                return Written("tuple", parts=tuple(self.as_type(f, node) for f in fields))
+                parts = tuple(self.as_type(f, node) for f in fields)
+                return Written("tuple", parts=parts, device=self._one_device(parts, node))
             case "Callable":
                 return self._callable(node, args, given)
             case _:
                 return Written("object")
+
+    def _one_device(self, parts: Sequence[Written], node: ast.AST) -> VirtualDevice:
+        """The device of a tuple: that of its fields, as far as TVM says one."""
+        found = ANYWHERE
+        for p in parts:
+            both = found.join(p.device)
+            if both is None:
+                message = f"a tuple whose fields live on {found} and {p.device} is not handled: a tuple lives on one device"
+                raise self.source.unsupported(node, message, "text.C7")
+            found = both
+        return found
 
     def _callable(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Written:
         wanted = ("params?", "ret?", "purity?", "derive_func?", "type_params?")
@@ -232,6 +255,9 @@ class Calls(Values):
             case "tensor":
                 of, shape, text = self.arguments(node, args, given, "dtype", "shape", "data")
                 return graph.constant(constants_text.from_house(of, shape, text), span=span)
+            case "stored":
+                of, shape, offset, digest = self.arguments(node, args, given, "dtype", "shape", "offset", "sha256")
+                return graph.constant(stored(self.module.tensors, of, shape, offset, digest), span=span)
             case "Ref":
                 (of,) = self.arguments(node, args, given, "value")
                 return Written("ref", parts=(self.as_type(of, node),))
@@ -279,29 +305,58 @@ class Calls(Values):
 
     def _on(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Any:
         value, *parts = self.arguments(node, args, given, "value", "type?", "id?", "target?", "scope?")
-        device = self._device(parts, node)
+        device = self.device_of(parts, node)
         if isinstance(value, (Written, Path, TypeVar)):
             return replace(self.as_type(value, node), device=device)
+        named = node.args[0] if node.args else node.keywords[0].value
+        if isinstance(value, Var):
+            message = f"{value.name} lives where it is bound: write A.on(type, ...) there, or A.on_device({value.name}, ...) here"
+            raise self.source.error(node, message, "text.C19")
+        if isinstance(named, ast.Name) and named.id in self.scope:
+            raise self.source.error(node, f"{named.id} has its device where it is named: {named.id} = A.on(..., ...)", "text.C19")
         return self.on(self.as_expr(value, node), device)
 
-    def _device(self, parts: list[Any], node: ast.Call) -> VirtualDevice:
+    def device_of(self, parts: list[Any], node: ast.AST) -> VirtualDevice:
+        """A device by its name, or from a type, an id, a target and a scope."""
         kind, number, target, scope = parts
-        if any(not isinstance(p, (str, type(None))) for p in (kind, target, scope)) or not isinstance(number, (int, type(None))):
-            message = 'a device is a type, an id, a target and a scope, such as "cuda", 0, "cuda", "global"'
+        numbers = type(number) in (int, type(None))
+        if any(not isinstance(p, (str, type(None))) for p in (kind, target, scope)) or not numbers:
+            message = 'a device is a name such as "cuda:0", or a type, an id, a target and a scope: "cuda", 0, "cuda", "global"'
             raise self.source.error(node, message, "text.C6")
+        if ":" in (kind or "") and number is None and target is None:
+            found = self.device(kind, node)
+            return found if scope is None else self.joined(found, VirtualDevice(scope=scope), node)
+        if ":" in (kind or ""):
+            raise self.source.error(node, f"{kind!r} is the name of a device; nothing but a scope can follow it", "text.C6")
         with self.at(node):
             return VirtualDevice(kind or "", -1 if number is None else number, target or "", scope or "")
+
+    def joined(self, a: VirtualDevice, b: VirtualDevice, node: ast.AST) -> VirtualDevice:
+        both = a.join(b)
+        if both is None:
+            raise self.source.error(node, f"this lives on {a}, and cannot live on {b}", "device.C3")
+        return both
 
     def _on_device(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
         wanted = ("value", "type?", "id?", "target?", "scope?", "constrain_body?", "constrain_result?")
         value, *parts, body, result = self.arguments(node, args, given, *wanted)
-        device = self._device(parts, node)
+        device = self.device_of(parts, node)
         return graph.on_device(
             self.as_expr(value, node),
             device,
             constrain_body=body is not False,
             constrain_result=result is True,
             span=self.source.span(node),
+        )
+
+    def _hint(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:
+        """Relax's hint: the result lives there; what it is of may come from elsewhere, by a copy."""
+        value, device, scope = self.arguments(node, args, given, "data", "dst_vdevice|device", "memory_scope?")
+        if not isinstance(device, VirtualDevice):
+            raise self.source.error(node, "a device is wanted: R.device(device_type=1, index=0)", "text.C6")
+        device = self.joined(device, VirtualDevice(scope="global" if scope is None else str(scope)), node)
+        return graph.on_device(
+            self.as_expr(value, node), device, constrain_body=False, constrain_result=True, span=self.source.span(node)
         )
 
     def _function(self, node: ast.Call, args: list[Any], given: dict[str, Any]) -> Expr:

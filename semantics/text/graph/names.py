@@ -7,13 +7,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
 
+from assay.semantics.bits import digest
+from assay.semantics.devices import GLOBAL, VirtualDevice
 from assay.semantics.graph import Expr, Function
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
+from assay.semantics.text.beside import placeholder
 from assay.semantics.text.graph.scope import ALIASES
 from assay.semantics.types import FuncType, TensorType, Type, TypeVar, dims, symbols
 from assay.semantics.walk import post_order
@@ -76,7 +79,11 @@ class ModuleTexts:
     taken: set[str] = field(default_factory=set)
     type_vars: dict[TypeVar, str] = field(default_factory=dict)
     constants: list[np.ndarray[Any, Any]] = field(default_factory=list)
-    places: dict[tuple[str, tuple[int, ...], bytes], int] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    stored: Callable[[np.ndarray[Any, Any]], str] = placeholder
+    """What stands for a constant that is too large for a text."""
+    devices: dict[VirtualDevice, str] | None = None
+    """The names of devices, if the text has a place to say them."""
 
     def type_var(self, of: TypeVar) -> str:
         """The name of a type parameter; no two in a module have one."""
@@ -88,11 +95,33 @@ class ModuleTexts:
 
     def place(self, data: np.ndarray[Any, Any]) -> int:
         """The place of a constant in the section of constants; each content stands there once."""
-        key = (str(data.dtype), data.shape, sha256(np.ascontiguousarray(data).tobytes()).digest())
+        key = digest(data)
         if key not in self.places:
             self.places[key] = len(self.constants)
             self.constants.append(data)
         return self.places[key]
+
+    def device(self, of: VirtualDevice) -> str:
+        """A device as arguments: its name, or what it says. One that says little needs no name."""
+        if self.devices is None or not (of.type and of.id >= 0 and of.target):
+            return device_text(of)
+        if of not in self.devices:
+            name = f"{of.type}:{of.id}" + (f":{of.scope}" if of.scope not in ("", GLOBAL) else "")
+            taken = set(self.devices.values())
+            self.devices[of] = next(n for n in chain([name], (f"{name}#{k}" for k in count(2))) if n not in taken)
+        return quoted(self.devices[of])
+
+
+def device_text(of: VirtualDevice) -> str:
+    """What a device says, as arguments: those that are open are left out."""
+    given = [quoted(of.type), str(of.id), quoted(of.target), quoted(of.scope)]
+    open_ = [not of.type, of.id < 0, not of.target, not of.scope]
+    if of.type:
+        while open_ and open_[-1]:
+            del given[-1], open_[-1]
+        return ", ".join(given)
+    names = ("type", "id", "target", "scope")
+    return ", ".join(f"{n}={g}" for n, g, o in zip(names, given, open_, strict=True) if not o)
 
 
 def unknown_sizes(function: Function) -> set[Symbol]:

@@ -21,6 +21,7 @@ from assay.semantics.graph.matching import compatible, instantiate
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.graph.calls import Calls
+from assay.semantics.text.graph.home import settled
 from assay.semantics.text.graph.patterns import PatternReader
 from assay.semantics.text.graph.scope import ModuleNames, Path, Scope
 from assay.semantics.text.relax.build import attribute
@@ -46,6 +47,8 @@ class Signature:
     private: bool
     type_params: tuple[TypeVar, ...]
     symbols: Mapping[str, Symbol]
+    device: VirtualDevice = ANYWHERE
+    """Of the function itself: that of its result."""
 
     @property
     def type(self) -> FuncType | None:
@@ -75,6 +78,7 @@ class FunctionParser(Calls):
         self.read: dict[str, Written] = {}
         """Annotations by their words."""
         self.depth = 0
+        self.home = ANYWHERE
         self.patterns = PatternReader(self)
 
     # --- functions -----------------------------------------------------------------------------------------------
@@ -108,7 +112,8 @@ class FunctionParser(Calls):
         self.scope.leave(mark)
         type_params = self.type_vars(flags.get("type_params", ()), node)
         pure = flags.get("pure", True) is not False and not _forced(node)
-        return Signature(tuple(params), texts, result, out, pure, bool(flags.get("private")), type_params, made)
+        device = ANYWHERE if out is None else out.device
+        return Signature(tuple(params), texts, result, out, pure, bool(flags.get("private")), type_params, made, device)
 
     def _own_names(self, node: ast.FunctionDef) -> dict[str, str]:
         """The exact names of parameters that Python cannot say: `A.names({"x_1": "x.1"})` in the body."""
@@ -133,7 +138,8 @@ class FunctionParser(Calls):
 
     def function(self, node: ast.FunctionDef, signature: Signature) -> Function:
         """The function that a definition is."""
-        return run_task(self._function_task(node, signature))
+        made: Function = run_task(self._function_task(node, signature))
+        return made if self.home == ANYWHERE else settled(made, self.home)
 
     def _function_task(self, node: ast.FunctionDef, signature: Signature) -> Task[Function]:
         mark = self.scope.mark()
@@ -157,7 +163,7 @@ class FunctionParser(Calls):
                 signature.params, body, result, type_params=signature.type_params, pure=signature.pure,
                 span=self.source.span(node, node.name),
             )  # fmt: skip
-        return replace(made, attrs=attrs)
+        return replace(made, attrs=attrs, device=signature.device)
 
     # --- blocks --------------------------------------------------------------------------------------------------
 
@@ -223,16 +229,22 @@ class FunctionParser(Calls):
     def _call_statement(self, call: ast.Call, lets: list[Binding], mark: Dataflow | None) -> None:
         match self.path(call.func):
             case Path(parts=("R", "func_attr")):
-                given = self.value(call.args[0]) if call.args else None
-                if not isinstance(given, dict):
+                attrs = self.value(call.args[0]) if call.args else None
+                if not isinstance(attrs, dict):
                     raise self.source.error(call, "R.func_attr takes a dict", "text.C6")
                 with self.at(call):
-                    self.attrs[-1].update({str(k): attribute(v) for k, v in given.items()})
+                    self.attrs[-1].update({str(k): attribute(v) for k, v in attrs.items()})
             case Path(parts=("R", "output")):
                 for a in call.args:
                     self.value(a)
             case Path(parts=("A", "names")):
                 return  # read with the parameters
+            case Path(parts=("A", "home")):
+                if len(self.attrs) > 1 or self.home != ANYWHERE:
+                    raise self.source.error(call, "A.home stands once, in the function that is outermost", "text.C20")
+                args = [self.value(a) for a in call.args]
+                given = {k.arg or "": self.value(k.value) for k in call.keywords}
+                self.home = self.device_of(self.arguments(call, args, given, "type?", "id?", "target?", "scope?"), call)
             case Path(parts=("R", "func_name" | "func_ret_ty" | "func_ret_value")):
                 raise self.source.unsupported(call, "the builder's calls are not handled", "text.C7")
             case _:
@@ -248,6 +260,9 @@ class FunctionParser(Calls):
             return None
         value, type_, device = self._annotated(stmt, self.expr(stmt.value))
         if name.id == target:
+            if device not in (ANYWHERE, value.device):
+                message = f"{target} is what the branches give: their values have devices, as in {target} = A.on(...)"
+                raise self.source.error(stmt, message, "text.C19")
             return value
         var = Var(type_, name.id, device=device, span=self.source.span(stmt))
         self.scope.declare(name.id, var)

@@ -17,6 +17,7 @@ from assay.semantics.graph.nodes import LEAVES, Dataflow, bound_by
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
+from assay.semantics.text.graph.home import home_of, unsaid
 from assay.semantics.text.graph.names import ModuleTexts, Pool, SymbolNames, unknown_sizes
 from assay.semantics.text.graph.scope import HOUSE
 from assay.semantics.text.graph.texts import NodeTexts
@@ -86,7 +87,10 @@ class _Printer(NodeTexts):
         for node in order:
             for child in node.children:
                 self.uses[id(child)] = self.uses.get(id(child), 0) + 1
-        self.home = _blocks(order)
+        self.block_of = _blocks(order)
+        self.home = home_of(root)
+        if self.home is not None:
+            self.unsaid = unsaid(root, self.home)
 
     def line(self, depth: int, text: str) -> None:
         self.lines.append(INDENT * depth + text)
@@ -110,9 +114,9 @@ class _Printer(NodeTexts):
         params: list[str] = []
         for p in function.params:
             self.named[id(p)] = self.pool.fresh(p.name, "x")
-            params.append(f"{self.named[id(p)]}: {self.annotation(p.type, p.device, signature=True)}")
+            params.append(f"{self.named[id(p)]}: {self.annotation(p.type, self.said(p), signature=True)}")
         unknown = unknown_sizes(function) if top else ()
-        result = replace(self.types, unknown=unknown).text(of.result, quoted=True)
+        result = self.on(replace(self.types, unknown=unknown).text(of.result, quoted=True), self.said(function))
         self.line(depth, f"def {name}({', '.join(params)}) -> {result}:")
         attrs = {k: v for k, v in function.attrs.items() if not (k == "private" and v is True)}
         if attrs:
@@ -120,6 +124,8 @@ class _Printer(NodeTexts):
         changed = {self.named[id(p)]: p.name for p in function.params if self.named[id(p)] != p.name}
         if changed and top:
             self.line(depth + 1, f"A.names({self.value(changed)})")
+        if self.home is not None and top:
+            self.line(depth + 1, f"A.home({self.module.device(self.home)})")
         if top:
             self.head = len(self.lines)
         yield self.block(function.body, depth + 1, Sink())
@@ -130,8 +136,10 @@ class _Printer(NodeTexts):
         """The statements of a block that gives `expr`."""
         flow: Dataflow | None = None
         made: list[Var] = []
-        while isinstance(expr, Let) and not self.shared(expr) and expr.device == ANYWHERE:
+        while isinstance(expr, Let) and self.as_statement(expr):
             if expr.dataflow is not flow:
+                if not self.as_statements(expr):
+                    break
                 self._close(flow, made, depth)
                 flow, made = expr.dataflow, []
                 if flow is not None:
@@ -145,14 +153,27 @@ class _Printer(NodeTexts):
             return
         self.line(depth, sink.text(self.prepare(expr, depth, annotated=False)))
 
+    def as_statement(self, let: Let) -> bool:
+        """Whether a let is written as an assignment."""
+        return not self.shared(let) and self.said(let) == ANYWHERE
+
+    def as_statements(self, let: Let) -> bool:
+        """Whether all the lets of a dataflow block are: it is written as one."""
+        at: Expr = let
+        while isinstance(at, Let) and at.dataflow is let.dataflow and let.dataflow is not None:
+            if not self.as_statement(at):
+                return False
+            at = at.body
+        return True
+
     def _close(self, flow: Dataflow | None, made: Sequence[Var], depth: int) -> None:
         if flow is not None:
-            outputs = [self.named[id(v)] for v in made if self.home.get(id(v), flow) is not flow and id(v) in self.named]
+            outputs = [self.named[id(v)] for v in made if self.block_of.get(id(v), flow) is not flow and id(v) in self.named]
             self.line(depth + 1, f"R.output({', '.join(outputs)})")
 
     def as_block(self, node: Expr, depth: int) -> bool:
         """Whether an If or a Match is written as a statement."""
-        if not isinstance(node, (If, Match)) or self.shared(node) or depth > DEEPEST or node.device != ANYWHERE:
+        if not isinstance(node, (If, Match)) or self.shared(node) or depth > DEEPEST or self.said(node) != ANYWHERE:
             return False
         bodies = node.children[1:]
         if isinstance(node, Match) and any(height(c.pattern) > DEEPEST for c in node.clauses):
@@ -178,8 +199,9 @@ class _Printer(NodeTexts):
     def binding(self, let: Let, depth: int) -> Task[None]:
         """The statement that is a let."""
         var, value = let.var, let.value
-        plain = var.device == ANYWHERE and not self.shared(value)
-        if isinstance(value, Function) and plain and value.device == ANYWHERE and depth <= DEEPEST:
+        device = self.said(var)
+        plain = device == ANYWHERE and not self.shared(value)
+        if isinstance(value, Function) and plain and depth <= DEEPEST:
             name = self.named[id(var)] = self.pool.fresh(var.name, "f")
             yield self.definition(value, name, depth)
             self.lines.append("")
@@ -196,17 +218,17 @@ class _Printer(NodeTexts):
         else:
             text = self.prepare(value, depth)
             if not self.uses.get(id(var)) and isinstance(var.type, TupleType) and not var.type.fields and _is_call(value):
-                if self.named.get(id(value)) is None and var.device == ANYWHERE:
+                if self.named.get(id(value)) is None and device == ANYWHERE:
                     self.line(depth, text)
                     return
             self.named[id(var)] = self.pool.fresh(var.name)
-        silent = isinstance(value, CallTIR) and var.device == ANYWHERE
-        typed = "" if silent else self._typed(var.type, var.device, self.introduces(value))
+        silent = isinstance(value, CallTIR) and device == ANYWHERE
+        typed = "" if silent else self._typed(var.type, device, self.introduces(value))
         self.line(depth, f"{self.named[id(var)]}{typed} = {text}")
 
     def _flat_var(self, var: Var, name: str, depth: int) -> None:
         self.line(depth, "with A.graph():")
-        self.line(depth + 1, f"{name} = A.var({self.annotation(var.type, var.device)})")
+        self.line(depth + 1, f"{name} = A.var({self.annotation(var.type, self.said(var))})")
 
     def _typed(self, of: Type, device: VirtualDevice = ANYWHERE, needed: bool = False) -> str:
         """The annotation of a name, unless it is long and says nothing that its value does not."""
@@ -256,7 +278,7 @@ class _Printer(NodeTexts):
     def declare(self, var: Var, pending: list[str]) -> None:
         """A variable of a let, a function or a match that is written as a node."""
         name = self.pool.fresh(var.name)
-        pending.append(f"{name} = A.var({self.annotation(var.type, var.device)})")
+        pending.append(f"{name} = A.var({self.annotation(var.type, self.said(var))})")
         self.named[id(var)] = name
 
     def inside(self, node: Expr, text: str) -> bool:

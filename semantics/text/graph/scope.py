@@ -11,6 +11,7 @@ import numpy as np
 
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.scalar import Expr as Scalar
+from assay.semantics.text.beside import TensorReader
 from assay.semantics.text.source import Source
 from assay.semantics.types import DataDef, Type
 
@@ -106,6 +107,10 @@ class ModuleNames:
     """Data types by their names in the text."""
     metadata: list[np.ndarray[Any, Any]] = field(default_factory=list)
     devices: list[VirtualDevice] = field(default_factory=list)
+    """TVM's, in their order."""
+    named_devices: dict[str, VirtualDevice] = field(default_factory=dict)
+    tensors: TensorReader | None = None
+    """The file beside the text, in which large constants are."""
 
     def path(self, node: ast.expr, scope: Scope) -> Path | None:
         """`R.nn.relu` as a path, where R is a module that no variable hides; also `cls.f` and `List.Cons`."""

@@ -43,6 +43,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text import constants_text
+from assay.semantics.text.beside import LARGEST
 from assay.semantics.text.graph.names import ModuleTexts, Pool, SymbolNames, quoted, value_text
 from assay.semantics.text.relax.build import Number, RelaxCall, Shape
 from assay.semantics.text.relax.ops import to_relax
@@ -64,6 +65,8 @@ class NodeTexts:
         """Nodes that have a name, and those that stand inside another."""
         self.blocks: dict[Dataflow, int] = {}
         self.uses_module = False
+        self.unsaid: set[int] = set()
+        """What says nothing of its device, since it lives where its function says."""
 
     def dim(self, dim: Dim) -> str:
         return self.scalars.dim(dim, INT64)
@@ -75,8 +78,7 @@ class NodeTexts:
         found = self.named.get(id(node))
         if found is not None:
             return found
-        text = self.leaf(node)
-        return self.on(text, node.device)
+        return self.on(self.leaf(node), self.said(node))
 
     def leaf(self, node: Expr) -> str:
         match node:
@@ -99,6 +101,8 @@ class NodeTexts:
         inline = constants_text.inline(node.data)
         if inline is not None:
             return inline
+        if node.data.nbytes > LARGEST:
+            return self.module.stored(node.data)
         if not constants_text.fits_section(node.data):
             return constants_text.house(node.data)
         return f'metadata["ir.GenericConst"][{self.module.place(node.data)}]'
@@ -111,13 +115,14 @@ class NodeTexts:
         return f"cls.{self.module.globals[node.name]}"
 
     def on(self, text: str, device: VirtualDevice) -> str:
-        return text if device == ANYWHERE else f"A.on({text}, {self.parts(device)})"
+        return text if device == ANYWHERE else f"A.on({text}, {self.module.device(device)})"
 
-    def parts(self, device: VirtualDevice) -> str:
-        return f"{quoted(device.type)}, {device.id}, {quoted(device.target)}, {quoted(device.scope)}"
+    def said(self, node: Expr) -> VirtualDevice:
+        """The device that the text of an expression or a variable says."""
+        return ANYWHERE if id(node) in self.unsaid else node.device
 
     def on_device(self, node: OnDevice) -> str:
-        given = [self.atom(node.value), *([self.parts(node.wanted)] if node.wanted != ANYWHERE else [])]
+        given = [self.atom(node.value), *([self.module.device(node.wanted)] if node.wanted != ANYWHERE else [])]
         if not node.constrain_body:
             given.append("constrain_body=False")
         if node.constrain_result:
@@ -134,7 +139,7 @@ class NodeTexts:
 
     def render(self, node: Expr) -> str:
         """The node in terms of its operands' texts."""
-        return self.on(self._render(node), node.device)
+        return self.on(self._render(node), self.said(node))
 
     def _render(self, node: Expr) -> str:
         match node:
@@ -218,7 +223,7 @@ class NodeTexts:
         if not isinstance(callee, ExternFunc) or not isinstance(of, FuncType) or of.type_params or node.type_args:
             return None
         given = [a.type for a in node.args]
-        if callee.device != ANYWHERE or len(given) != len(of.params):
+        if self.said(callee) != ANYWHERE or len(given) != len(of.params):
             return None
         if not all(same_type(p, a) for p, a in zip(of.params, given, strict=True)):
             return None

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from assay.semantics import graph
-from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.devices import ANYWHERE, TYPES, VirtualDevice, kind_of
 from assay.semantics.dtypes import DTYPES, INT64, dtype
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constructor, Expr, GlobalVar, Tuple
@@ -369,23 +369,30 @@ class Values:
         return value
 
     def device(self, value: Any, node: ast.AST) -> VirtualDevice:
-        """A virtual device as TVM names it in types: "llvm:0" or "llvm:0:global"."""
+        """A device by its name: one that the module declares, one of TVM's such as "llvm:0" or "llvm:0:global", which
+        counts those that the module lists, or a type and an id, such as "cuda:1"."""
         if value is None:
             return ANYWHERE
         if isinstance(value, VirtualDevice):
             return value
         if not isinstance(value, str):
             raise self.source.error(node, 'a virtual device is named such as "llvm:0"', "text.C6")
-        target, _, rest = value.partition(":")
+        if value in self.module.named_devices:
+            return self.module.named_devices[value]
+        kind, _, rest = value.partition(":")
         number, _, scope = rest.partition(":")
-        if rest and not number.isdecimal():
-            raise self.source.error(node, f'{value!r} is no virtual device, such as "llvm:0"', "text.C6")
-        same = [d for d in self.module.devices if d.target == target]
-        if not same:
-            return VirtualDevice(id=int(number or 0), target=target, scope=scope)
+        if not kind or (rest and not number.isdecimal()):
+            known = ", ".join(map(repr, self.module.named_devices))
+            message = f'{value!r} is no device, such as "cuda:0"' + (f", and none of the module's, {known}" if known else "")
+            raise self.source.error(node, message, "text.C6")
+        same = [d for d in self.module.devices if kind_of(d.target) == kind]
         at = int(number or 0)
+        if not same:
+            of = TYPES.get(kind, kind)
+            with self.at(node):
+                return VirtualDevice(of, int(number) if number else -1, kind if of != kind else "", scope)
         if at >= len(same):
-            raise self.source.error(node, f"the module has {len(same)} virtual devices of {target}", "text.C6")
+            raise self.source.error(node, f"the module has {len(same)} virtual devices of {kind}", "text.C6")
         return same[at]
 
     def written_dtype(self, value: Any, node: ast.AST) -> Any:

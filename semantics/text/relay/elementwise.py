@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from assay.semantics import graph
+from assay.semantics.devices import ANYWHERE, DLPACK, VirtualDevice
 from assay.semantics.dtypes import INT32, INT64
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constant, Expr
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
 from assay.semantics.text.relax.build import operands
 from assay.semantics.text.relay.build import MISSING, Attrs, Relay, Row, row, same
+from assay.semantics.types import TupleType
 
 SAME = "negative abs exp log sqrt sigmoid tanh erf floor ceil logical_not nn.relu"
 BINARY = (
@@ -71,8 +76,42 @@ def _like(b: Relay, x: Expr, y: Expr) -> Expr:
 
 
 def _itself(b: Relay, x: Expr, **_: Any) -> Expr:
-    """A device or a compiler changes no value."""
+    """A compiler changes no value."""
     return x
+
+
+def _device(b: Relay, given: Any, old: Any) -> VirtualDevice:
+    """A device as an attribute, or as the number of its type in older texts."""
+    if isinstance(given, VirtualDevice):
+        return given
+    if given is not None:
+        raise Invalid(f"{b.name}: {given!r} is no virtual device, such as meta[VirtualDevice][0]", label="relay.C11")
+    if old is None or old < 1:
+        return ANYWHERE
+    if old not in DLPACK:
+        raise Invalid(f"{b.name}: {old} is no type of a device; there are {DLPACK}", label="relay.C11")
+    return VirtualDevice(DLPACK[old])
+
+
+def _on_device(
+    b: Relay, x: Expr, virtual_device: Any, constrain_result: Any, constrain_body: Any, device_type: Any, is_fixed: Any
+) -> Expr:
+    device = _device(b, virtual_device, device_type)
+    body, result = bool(constrain_body), bool(is_fixed or constrain_result)
+    return graph.on_device(x, device, constrain_body=body, constrain_result=result, span=b.span)
+
+
+def _device_copy(
+    b: Relay, x: Expr, src_virtual_device: Any, dst_virtual_device: Any, src_dev_type: Any, dst_dev_type: Any
+) -> Expr:
+    """A copy; what is said of its source is a fixed annotation of the operand. A tuple is copied field by field."""
+    source, to = _device(b, src_virtual_device, src_dev_type), _device(b, dst_virtual_device, dst_dev_type)
+    if source != ANYWHERE:
+        x = graph.on_device(x, source, constrain_result=True, span=b.span)
+    if isinstance(x.type, TupleType):
+        parts = [graph.get(x, i, span=b.span) for i in range(len(x.type.fields))]
+        return replace(graph.tuple_of(*(graph.device_copy(p, to, b.span) for p in parts), span=b.span), device=to)
+    return graph.device_copy(x, to, b.span)
 
 
 def _prelu(b: Relay, x: Expr, alpha: Expr, axis: int) -> Expr:
@@ -224,10 +263,10 @@ ROWS: dict[str, Row] = {
     **{name: row("data", _relaxed(name)) for name in ("rsqrt", "sign", "isnan", "isinf", "isfinite", "trunc")},
     **{name: row("lhs rhs", _relaxed(name)) for name in ("floor_divide", "floor_mod", "mod")},
     "device_copy": row(
-        "data", _itself, src_virtual_device=None, dst_virtual_device=None, src_dev_type=None, dst_dev_type=None
+        "data", _device_copy, src_virtual_device=None, dst_virtual_device=None, src_dev_type=None, dst_dev_type=None
     ),
     "on_device": row(
-        "data", _itself, virtual_device=None, constrain_result=False, constrain_body=True, device_type=None, is_fixed=None
+        "data", _on_device, virtual_device=None, constrain_result=False, constrain_body=True, device_type=None, is_fixed=None
     ),
     "annotation.compiler_begin": row("data", _itself, compiler=None),
     "annotation.compiler_end": row("data", _itself, compiler=None),

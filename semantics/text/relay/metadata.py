@@ -14,15 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.devices import VirtualDevice
+from assay.semantics.devices import DLPACK, VirtualDevice
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.text.constants_text import from_dlpack
 from assay.semantics.text.relay.lexer import Places, Token
 
 Array = np.ndarray[Any, Any]
-
-DEVICES = {1: "cpu", 2: "cuda", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 12: "ext_dev", 14: "hexagon"}
-"""DLPack's numbers of devices."""
 
 
 class Metadata:
@@ -81,5 +78,5 @@ class Metadata:
         target = self.nodes[int(attrs.get("target", 0))]
         named = target.get("attrs", {}).get("kind")
         name = self.nodes[int(named)].get("repr_str", "") if named is not None else ""
-        of = DEVICES.get(kind, "" if kind < 1 else f"device{kind}")
+        of = DLPACK.get(kind, "" if kind < 1 else f"device{kind}")
         return VirtualDevice(of, int(attrs.get("virtual_device_id", -1)), name, scope)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from assay.semantics import graph
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Constant, Expr, Function, Var
 from assay.semantics.graph.sizes import sizes_used
@@ -107,7 +108,7 @@ def _bound(name: str, found: Row, args: Sequence[Expr], attrs: Mapping[str, Any]
             raise Invalid(f"{name} has no attribute {key}; it has {', '.join(given) or 'none'}", label="relay.C11")
         if given[key] is None and key in ("start", "stop", "step"):
             continue  # arange: a copy of the operand
-        given[key] = attribute(value)
+        given[key] = value if isinstance(value, VirtualDevice) else attribute(value)
     for key, value in given.items():
         if value is MISSING:
             raise Invalid(f"{name} needs the attribute {key}", label="relay.C11")

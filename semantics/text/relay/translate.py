@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from assay.semantics import graph
 from assay.semantics.builder.prelude import prelude, with_prelude
-from assay.semantics.devices import VirtualDevice
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Expr, Function, GlobalVar, Var
 from assay.semantics.graph.matching import Bound
@@ -181,8 +181,9 @@ class _Translator:
             type_params=fn.type_params,
             pure=not self.program.references, span=self.places.span(fn.start),
         )  # fmt: skip
-        attrs = {k: _plain(v) for k, v in fn.attrs.items()}
-        return replace(made, attrs=attrs) if attrs else made
+        attrs = dict(fn.attrs)
+        device = attrs.pop("virtual_device", None)
+        return replace(made, attrs=attrs, device=device if isinstance(device, VirtualDevice) else ANYWHERE)
 
     # --- names -----------------------------------------------------------------------------------------------------
 
@@ -390,10 +391,3 @@ class _Translator:
                 inside = not isinstance(n, Function) and any(self.active[id(c)][1] for c in n.children)
                 self.active[id(n)] = (n, inside or graph.acts(n))
         return self.active[id(value)][1]
-
-
-def _plain(value: object) -> object:
-    """An attribute of a function: a virtual device is its text."""
-    if isinstance(value, VirtualDevice):
-        return ":".join(str(p) for p in (value.type, value.id, value.target, value.scope))
-    return value

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from assay.semantics.dtypes import DTYPES, FLOAT32, INT32, INT64, DType
 from assay.semantics.scalar import Const, Dim, Expr, Var, cast, const, provably_equal
-from assay.semantics.tensor import Buffer, Region, Stmt, View
+from assay.semantics.tensor import AllocateConst, Buffer, Region, Seq, Stmt, View
 from assay.semantics.tensor.places import declared_number, has_bytes, same_width, strides_of
+from assay.semantics.text.constants_text import decoded
 from assay.semantics.text.scalars import MODULES, ScalarParser
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor.scope import BlockHead, FunctionHead, Names
@@ -377,23 +379,46 @@ class Declarations:
             raise self.source.error(node, "the keys of attributes are strings", "text.C4")
         return dict(found)
 
-    def constant(self, name: str, node: ast.Call) -> tuple[Buffer, np.ndarray[Any, Any]]:
-        """`T.allocate_const([1, 2], "int32", [2])`: a buffer and what it holds."""
+    def constant(self, name: str, node: ast.Call) -> AllocateConst:
+        """`T.allocate_const([1, 2], "int32", [2])`: a buffer and what it holds, around nothing yet.
+
+        The data is a list of numbers, the bytes as text in base64, or None where `index` names a constant of the table.
+        """
         given = self.arguments(node, ("data", "dtype", "shape"))
         for key in ("data", "dtype", "shape"):
             if key not in given:
                 raise self.source.error(node, f"T.allocate_const takes data, dtype and shape; {key} is missing", "text.C5")
-        buffer = self.buffer(name, node, {k: v for k, v in given.items() if k != "data"})
-        if not isinstance(given["data"], (ast.List, ast.Tuple)):
-            raise self.source.error(given["data"], "a list of numbers expected", "text.C4")
-        values = [self.scalars.expr(e, buffer.dtype) for e in given["data"].elts]
-        numbers = [v.value for v in values if isinstance(v, Const)]
-        size = int(np.prod([d for d in buffer.shape if isinstance(d, int)], dtype=np.int64))
-        if len(numbers) != size or any(isinstance(d, Expr) for d in buffer.shape):
-            raise self.source.error(node, f"{len(numbers)} literals do not fill {buffer}", "text.C6")
-        array = np.array(numbers, buffer.dtype.numpy).reshape(buffer.static_shape)
-        array.flags.writeable = False
-        return buffer, array
+        own = ("data", "annotations", "index")
+        buffer = self.buffer(name, node, {k: v for k, v in given.items() if k not in own})
+        index = self.data(given["index"]) if "index" in given else ""
+        annotations = self.data(given["annotations"]) if "annotations" in given else {}
+        if not isinstance(index, str) or not isinstance(annotations, dict | None):
+            raise self.source.error(node, "the index of a constant is a name, its annotations are a dictionary", "text.C4")
+        if any(isinstance(d, Expr) for d in buffer.shape):
+            raise self.source.error(node, f"the dims of a constant are numbers, not those of {buffer}", "text.C6")
+        data = self.contents(node, given["data"], buffer)
+        if data is None and not index:
+            raise self.source.error(node, "data, or the index of a constant of the module, is expected", "text.C5")
+        return AllocateConst(buffer, data, Seq(()), index, annotations or {}, span=self.source.span(node))
+
+    def contents(self, node: ast.Call, given: ast.expr, buffer: Buffer) -> np.ndarray[Any, Any] | None:
+        match given:
+            case ast.Constant(value=None):
+                return None
+            case ast.Constant(value=str(text)):
+                with self.source.at(given):
+                    return decoded(text, buffer.dtype, buffer.static_shape)
+            case ast.List() | ast.Tuple():
+                values = [self.scalars.expr(e, buffer.dtype) for e in given.elts]
+                numbers = [v.value for v in values if isinstance(v, Const)]
+                size = prod(buffer.static_shape)
+                if len(numbers) != size:
+                    raise self.source.error(node, f"{len(numbers)} literals do not fill {buffer}", "text.C6")
+                array = np.array(numbers, buffer.dtype.numpy).reshape(buffer.static_shape)
+                array.flags.writeable = False
+                return array
+            case _:
+                raise self.source.error(given, "a list of numbers expected", "text.C4")
 
 
 def _expr(dim: Dim) -> Expr:

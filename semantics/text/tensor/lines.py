@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -12,7 +13,6 @@ from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, s
 from assay.semantics.tensor import (
     Alias,
     Allocate,
-    AllocateConst,
     Assert,
     Buffer,
     Evaluate,
@@ -258,9 +258,9 @@ class Lines(Calls):
                 self.names.declare(bound, buffer)
                 return partial(_allocate, buffer, span)
             case "allocate_const":
-                buffer, data = self.constant(bound, call)
-                self.names.declare(bound, buffer)
-                return lambda body: AllocateConst(buffer, data, body, span=span)
+                constant = self.constant(bound, call)
+                self.names.declare(bound, constant.buffer)
+                return lambda body: replace(constant, body=body, span=span)
             case "decl_buffer" | "Buffer" | "buffer_decl":
                 given = self.arguments(call, BUFFER)
                 pointer = given.get("data")

@@ -14,13 +14,18 @@ import numpy as np
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Const, Dim, Expr, Var, const, same, variables
-from assay.semantics.tensor import Buffer, PrimFunc, Region, View
+from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, Region, View
 from assay.semantics.tensor.places import strides_of
+from assay.semantics.text.beside import LARGEST
+from assay.semantics.text.constants_text import encoded, has_literals
 from assay.semantics.text.outputs import noted
 from assay.semantics.text.scalars import MODULES
 from assay.semantics.text.scalars.printer import ScalarPrinter, literal
 
 TAKEN = frozenset((*keyword.kwlist, *keyword.softkwlist, *MODULES, "range", "cls", "metadata", "TypeVar", "min", "max", "abs"))
+
+MOST_LITERALS = 1024
+"""Constants of more elements are written as the text of their bytes."""
 
 
 class PrintedNames(Mapping["Var | Buffer", str]):
@@ -169,9 +174,27 @@ class BufferText:
             case _:
                 raise Unsupported(f"an attribute {value!r} cannot be printed", label="text.C10")
 
-    def constant(self, buffer: Buffer, data: np.ndarray[Any, Any]) -> str:
-        numbers = ", ".join(self._element(x, buffer.dtype) for x in data.reshape(-1))
-        return f"{self.T}.allocate_const([{numbers}], {self.buffer_head(buffer)})"
+    def constant(self, stmt: AllocateConst) -> str:
+        """The contents as numbers, as the text of their bytes where those would not be exact or would be many, or as the
+        name of a constant of the module's table."""
+        buffer, data = stmt.buffer, stmt.data
+        notes = f", annotations={self.data(stmt.annotations)}" if stmt.annotations else ""
+        if stmt.index:
+            notes += f", index={quoted(stmt.index)}"
+        if data is None:
+            return f"{self.T}.allocate_const(None, {self.buffer_head(buffer)}{notes})"
+        if data.nbytes > LARGEST:
+            raise Unsupported(
+                f"the constant {buffer.name} has {data.nbytes} bytes, too many for a text; in the module's table"
+                " (assay.lower.constants) it is stored beside it",
+                where=stmt.span,
+                label="text.C35",
+            )
+        if data.size > MOST_LITERALS or not has_literals(data):
+            contents = quoted(encoded(data))
+        else:
+            contents = f"[{', '.join(self._element(x, buffer.dtype) for x in data.reshape(-1))}]"
+        return f"{self.T}.allocate_const({contents}, {self.buffer_head(buffer)}{notes})"
 
     def buffer_head(self, buffer: Buffer) -> str:
         scope = "" if buffer.scope == "global" else f", scope={quoted(buffer.scope)}"

@@ -185,7 +185,7 @@ class _Printer(BufferText):
                 elif isinstance(stmt, Allocate):
                     buffer, text = stmt.buffer, f"{self.T}.alloc_buffer({self.buffer(stmt.buffer)})"
                 else:
-                    buffer, text = stmt.buffer, self.constant(stmt.buffer, stmt.contents)
+                    buffer, text = stmt.buffer, self.constant(stmt)
                 name = self.names.declare(buffer)
                 self.declaration(stmt, buffer, depth, last, f"{name} = {text}", f"with {text} as {name}:")
             case Pragma():

@@ -1,0 +1,251 @@
+"""Constant folding: what has a constant value becomes a constant (specs/lower.md, "constants").
+
+The value is computed by the evaluator that the caller hands in: folding runs the interpreter, there is no second truth. A
+call that traps is left where it is, for the run to trap; what acts is never folded. A folded constant lives where what it
+replaces does: on the device that its node names, or else on that of its operands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Trap
+from assay.semantics.graph import (
+    Call,
+    CallTIR,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    Let,
+    OnDevice,
+    Tuple,
+    TupleGetItem,
+    Var,
+    acts,
+)
+from assay.semantics.graph.effects import is_whole
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.calls import calls_extern, without_calls
+from assay.semantics.tensor.copying import DEVICE_COPY, claims_copy
+from assay.semantics.types import TensorType, TupleType, Type, flatten
+from assay.semantics.walk import post_order
+
+Array = np.ndarray[Any, Any]
+Evaluate = Callable[[PrimFunc, Sequence[Array]], Sequence[Array]]
+"""Runs a tensor function."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A tensor whose elements are known, where it lives, and its name in the module's table if it has one."""
+
+    array: Array
+    device: VirtualDevice
+    name: str = ""
+
+
+Value: TypeAlias = "Known | tuple[Value, ...]"
+
+
+def fold_constants(function: Function, module: Module, evaluate: Evaluate) -> Function:
+    """The function, at every depth, with constants for what has a constant value. Functions that are marked as
+    primitive or for another compiler stay. The function itself where nothing is folded."""
+    if is_whole(function):
+        return function
+    folding = _Folding(function, module, evaluate)
+    folding.run()
+    return folding.rewritten()
+
+
+class _Folding:
+    def __init__(self, function: Function, module: Module, evaluate: Evaluate) -> None:
+        self.function, self.module, self.evaluate = function, module, evaluate
+        root: Expr = function
+        self.order = list(post_order(root, _inside))
+        self.left = Counter(id(c) for n in self.order for c in _inside(n))
+        """How many of its uses are not folded."""
+        self.names: dict[int, list[Var]] = {}
+        for n in self.order:
+            if isinstance(n, Let):
+                self.left[id(n.value)] -= not isinstance(n.value, Var)
+                self.names.setdefault(id(n.value), []).append(n.var)
+        self.folded: set[int] = set()
+        self.held: dict[int, Value] = {}
+        self.flat: dict[str, PrimFunc] = {}
+
+    def run(self) -> None:
+        for node in self.order:
+            value = self.value(node)
+            if value is None:
+                continue
+            for part in (node, *self.names.get(id(node), ())):
+                self.folded.add(id(part))
+                # what is named is used by its name: an operand is let go after its last use, so that a weight and its
+                # transpose need not both stay
+                if self.left[id(part)] > 0:
+                    self.held[id(part)] = _on(value, part.device) if isinstance(part, Var) else value
+            # another name of a name is a use of it, and goes with it
+            for used in node.children if not isinstance(node, Var) else [node] * len(self.names.get(id(node), ())):
+                self.left[id(used)] -= 1
+                if self.left[id(used)] <= 0:
+                    self.held.pop(id(used), None)
+
+    def value(self, node: Expr) -> Value | None:
+        match node:
+            case Constant():
+                return Known(node.data, node.device)
+            case Var():
+                return self.held.get(id(node))
+            case GlobalVar():
+                found = self.module.constants.get(node.name)
+                if found is None:
+                    return None
+                return Known(found, both_or(self.module.info(node.name).device, node.device), node.name)
+            case Tuple() | TupleGetItem() | OnDevice() | Call() | CallTIR():
+                args = [self.held.get(id(c)) for c in node.children]
+                given = [a for a in args if a is not None]
+                if len(given) < len(args) or acts(node) or not all(t.is_static for t in flatten(node.type)):
+                    return None
+                return self.computed(node, given)
+            case _:
+                return None
+
+    def computed(self, node: Expr, args: list[Value]) -> Value | None:
+        match node:
+            case Tuple():
+                return tuple(args)
+            case TupleGetItem():
+                whole = args[0]
+                assert isinstance(whole, tuple)
+                return _on(whole[node.index], node.device)
+            case OnDevice():
+                said = node.wanted if node.constrain_body or node.constrain_result else ANYWHERE
+                return _on(_on(args[0], said), node.device)
+        if any(isinstance(a, tuple) for a in args):
+            return None
+        tensors = [a for a in args if isinstance(a, Known)]
+        device = self.device(node, tensors)
+        if device is None:
+            return None
+        arrays = [a.array for a in tensors]
+        try:
+            made = self.called(node, arrays)
+        except Trap:
+            return None
+        if made is None:
+            return None
+        known = tuple(Known(a, device) for a in made)
+        return known[0] if isinstance(node.type, TensorType) else known
+
+    def called(self, node: Expr, arrays: Sequence[Array]) -> Sequence[Array] | None:
+        match node:
+            case Call() if isinstance(node.op, Operator):
+                return [np.asarray(node.op.value(node.attrs, *arrays))]
+            case CallTIR() if not node.scalars:
+                kernel = self.kernel(node.func)
+                return None if calls_extern(kernel) else tuple(self.evaluate(kernel, arrays))
+            case _:
+                return None
+
+    def kernel(self, name: str) -> PrimFunc:
+        """A tensor function with what it calls written out: the evaluator is handed nothing else."""
+        if name not in self.flat:
+            self.flat[name] = without_calls(self.module.kernel(name), self.module.kernels)
+        return self.flat[name]
+
+    def device(self, node: Expr, args: Sequence[Known]) -> VirtualDevice | None:
+        """Where the result of a call lives; None where its operands are at different places. None too for a copy out of a
+        special memory: who has put a constant there wants it loaded from there, and not stored twice."""
+        copies = isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == DEVICE_COPY
+        if isinstance(node, CallTIR):
+            copies = claims_copy(self.module.kernel(node.func))
+        if copies and any(a.device.scope not in ("", GLOBAL) for a in args):
+            return None
+        found: VirtualDevice | None = node.device
+        whole = isinstance(node, Call) and isinstance(node.op, Operator) and node.op.view
+        for a in () if copies else args:
+            if found is not None:
+                found = found.join(a.device if whole else a.device.place)
+        return found
+
+    # --- the new function ----------------------------------------------------------------------------------------
+
+    def rewritten(self) -> Function:
+        new: dict[int, Expr] = {}
+        root: Expr = self.function
+        for node in post_order(root, self.entered):
+            new[id(node)] = self.changed(node, new)
+        made = new[id(self.function)]
+        assert isinstance(made, Function)
+        return made
+
+    def entered(self, node: Expr) -> Sequence[Expr]:
+        if id(node) in self.folded:
+            return ()
+        if isinstance(node, Let) and id(node.var) in self.folded:
+            return (node.body,)
+        return _inside(node)
+
+    def changed(self, node: Expr, new: dict[int, Expr]) -> Expr:
+        if isinstance(node, (Constant, GlobalVar)):
+            return node
+        if isinstance(node, Let) and id(node.var) in self.folded:
+            value = self.held.get(id(node.var))
+            if not isinstance(value, tuple):
+                return new[id(node.body)]
+            # a tuple of constants is no constant: it is bound where one is still used
+            return node.with_children([_written(value, node.value), new[id(node.body)]])
+        if id(node) in self.folded:
+            held = self.held[id(node)]
+            return node if isinstance(node, Var) and isinstance(held, tuple) else _written(held, node)
+        inside = _inside(node)
+        return node.with_children([new[id(c)] for c in inside]) if inside else node
+
+
+def _inside(node: Expr) -> Sequence[Expr]:
+    """The parts of a node that are looked at."""
+    return () if is_whole(node) else node.children
+
+
+def both_or(one: VirtualDevice, other: VirtualDevice) -> VirtualDevice:
+    """What satisfies both; the second, which is said of the use, where nothing does."""
+    joined = one.join(other)
+    return other if joined is None else joined
+
+
+def _on(value: Value, device: VirtualDevice) -> Value:
+    """A value that is also said to live somewhere. A copy of a constant is that constant elsewhere."""
+    if device == ANYWHERE:
+        return value
+    if isinstance(value, tuple):
+        return tuple(_on(v, device) for v in value)
+    return Known(value.array, both_or(value.device, device), value.name)
+
+
+def _written(value: Value, at: Expr) -> Expr:
+    """A known value as an expression in place of another."""
+
+    def leaf(known: Known) -> Expr:
+        of = TensorType(known.array.shape, dtype(known.array.dtype))
+        if known.name:
+            return GlobalVar(of, known.name, device=known.device, span=at.span)
+        return Constant(of, known.array, device=known.device, span=at.span)
+
+    def whole(v: Value, of: Type) -> Expr:
+        if isinstance(v, Known):
+            return leaf(v)
+        assert isinstance(of, TupleType)
+        fields = tuple(whole(x, t) for x, t in zip(v, of.fields, strict=True))  # as deep as a type, not as a program
+        return Tuple(of, fields, device=at.device, span=at.span)
+
+    return whole(value, at.type)

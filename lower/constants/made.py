@@ -1,0 +1,310 @@
+"""Constants made by compilation: packed, transposed, quantised (row C6; specs/lower.md, "constants made").
+
+What makes a constant is written in operators, so it has a meaning of its own: `pack` lets tensor functions read a constant
+in another layout and hands them the operators that lay it so; `quantise_weights` puts the operators that round a weight to
+int8 and back in place of the weight, because somebody asked for that. `make_constants` then evaluates what is constant,
+and says of each constant that it makes which one it comes from, and by which function. `assay.verify.made_check` holds
+both to it. A constant that nobody needs any more goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from assay.lower.constants.extract import trimmed
+from assay.lower.constants.table import Table
+from assay.lower.loops import schedule
+from assay.lower.loops.layout import Layout
+from assay.lower.loops.tiles import COLUMNS, FEATURES
+from assay.lower.simplify.fold import Evaluate, Folding, Value
+from assay.semantics import graph
+from assay.semantics.devices import VirtualDevice
+from assay.semantics.dtypes import FLOAT32
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.graph import Call, CallTIR, Constant, Expr, Function, GlobalVar, Let, Var
+from assay.semantics.graph.effects import is_whole
+from assay.semantics.module import GROUP, PLAIN, ConstantInfo, Definition, Module
+from assay.semantics.names import unused
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import TensorType
+from assay.semantics.walk import post_order, rewrite
+
+Array = np.ndarray[Any, Any]
+Choose = Callable[[CallTIR, PrimFunc, int], Layout | None]
+"""In which layout a tensor function is to read its operand of that number, which is constant; None as it is."""
+
+LAYS = "layout"
+"""The attribute of a function that lays a constant in another order."""
+MOST = 127
+"""What the largest element of a quantised weight becomes."""
+LEAST_SCALE = 2.0**-100
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Where a constant comes from: `definition` of `operands`, which have `names` in the table of the module before, or ""
+    where they stood in its graph."""
+
+    definition: Function
+    names: tuple[str, ...]
+    operands: tuple[Array, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A tensor function that reads its operand `param` as `definition` lays it; else it is `kernel`."""
+
+    kernel: str
+    param: int
+    definition: Function
+
+
+# --- evaluating ------------------------------------------------------------------------------------------------------
+
+
+def make_constants(module: Module, evaluate: Evaluate) -> tuple[Module, dict[str, Made]]:
+    """What can be computed from constants is computed, into the module's table; and where each such constant comes from.
+
+    What would take more bytes than it is made of is left, so that a weight that was made smaller stays small. The rules of
+    `assay.lower.simplify.fold` hold: nothing that traps, nothing on another device.
+    """
+    making = _Making(module, evaluate)
+    result = making.run()
+    result = trimmed(replace(result, constants=making.table.arrays, infos=making.table.infos))
+    return result, {n: m for n, m in making.made.items() if n in result.constants}
+
+
+class _Making(Folding):
+    small = 0
+
+    def __init__(self, module: Module, evaluate: Evaluate) -> None:
+        super().__init__(module, evaluate)
+        self.table = Table(module)
+        self.made: dict[str, Made] = {}
+
+    def operands(self, node: Expr) -> Sequence[Expr]:
+        return node.args if _lays(node) else super().operands(node)
+
+    def can_fold(self, node: Expr, operands: list[Value]) -> bool:
+        return _lays(node) or super().can_fold(node, operands)
+
+    def constant(self, node: Expr, value: Array, device: VirtualDevice, held: Callable[[Expr], Expr]) -> Expr:
+        made = self.origin(node, held)
+        if made is None:
+            return super().constant(node, value, device, held)
+        name = self.table.add(value, self.info(made))
+        self.made.setdefault(name, made)
+        return GlobalVar(node.type, name, device=device, span=node.span)
+
+    def info(self, made: Made) -> ConstantInfo:
+        """Stored as what it is made of, where that is stored in one way."""
+        infos = [self.module.info(n) for n in made.names if n]
+        alike = infos and all((i.section, i.device) == (infos[0].section, infos[0].device) for i in infos)
+        return replace(infos[0], alignment=max(i.alignment for i in infos)) if alike else PLAIN
+
+    def origin(self, node: Expr, held: Callable[[Expr], Expr]) -> Made | None:
+        """How a constant expression is computed; None if it is not from constants alone, but from sizes."""
+        if _lays(node):
+            leaf = held(node.args[0])
+            if isinstance(leaf, (Constant, GlobalVar)):
+                assert isinstance(node.op, Function)
+                return Made(node.op, *self.leaves([leaf]))
+        new: dict[int, Expr] = {}
+        params: dict[Expr, Var] = {}
+        for part in post_order(node, lambda n: () if isinstance(n, Function) else [held(c) for c in n.children]):
+            if isinstance(part, Constant) or isinstance(part, GlobalVar) and part.name in self.module.constants:
+                params[part] = graph.var(f"c{len(params)}", part.type)
+                new[id(part)] = params[part]
+            elif isinstance(part, Var):
+                return None
+            else:
+                new[id(part)] = part.with_children([new[id(held(c))] for c in part.children]) if part.children else part
+                if isinstance(part, Function):
+                    new[id(part)] = part
+        if not params:
+            return None
+        return Made(graph.function(list(params.values()), _bare(new[id(node)])), *self.leaves(list(params)))
+
+    def leaves(self, found: Sequence[Expr]) -> tuple[tuple[str, ...], tuple[Array, ...]]:
+        names = tuple(n.name if isinstance(n, GlobalVar) else "" for n in found)
+        arrays = [n.data if isinstance(n, Constant) else self.module.constants[m] for n, m in zip(found, names, strict=True)]
+        return names, tuple(arrays)
+
+
+def _lays(node: Expr) -> TypeGuard[Call]:
+    return isinstance(node, Call) and isinstance(node.op, Function) and LAYS in node.op.attrs
+
+
+def _bare(body: Expr) -> Expr:
+    """A definition says what a value is, not where."""
+
+    def change(node: Expr) -> Expr:
+        if isinstance(node, graph.OnDevice):
+            return node.value
+        return replace(node, device=VirtualDevice()) if not isinstance(node, Var) else node
+
+    return rewrite(body, change)
+
+
+# --- packing ---------------------------------------------------------------------------------------------------------
+
+
+def laid(of: TensorType, layout: Layout) -> Function:
+    """A function of one tensor that lays it out, in operators: zeros at the end of axes, cut axes in two, another order."""
+    x = graph.var("x", of)
+    more, split, axes = layout.steps(of.static_shape)
+    value: Expr = x
+    if any(more):
+        value = graph.call("nn.pad", value, pad_width=(*(0 for _ in more), *more))
+    value = graph.call("reshape", value, shape=tuple(split))
+    made = graph.function([x], graph.call("permute_dims", value, axes=tuple(axes)))
+    return replace(made, attrs={LAYS: str(layout)})
+
+
+def pack(module: Module, choose: Choose) -> tuple[Module, dict[str, Packed]]:
+    """The calls of tensor functions whose constant operands `choose` wants in another layout read them so.
+
+    Each such operand becomes a call of a function that lays it out, which `make_constants` evaluates; the tensor function is
+    a new one, and by name it is said what it was. An original that is called elsewhere stays.
+    """
+    packing = _Packing(module, choose)
+    changed = {n: packing.function(d) for n, d in module.definitions.items() if isinstance(d, Function) and not is_whole(d)}
+    definitions = {**module.definitions, **changed, **packing.kernels}
+    called = {n.func for d in definitions.values() if isinstance(d, Function) for n in post_order(d) if isinstance(n, CallTIR)}
+    gone = {p.kernel for p in packing.packed.values()} - called
+    return replace(module, definitions={n: d for n, d in definitions.items() if n not in gone}), packing.packed
+
+
+class _Packing:
+    def __init__(self, module: Module, choose: Choose) -> None:
+        self.module, self.choose = module, choose
+        self.kernels: dict[str, Definition] = {}
+        self.packed: dict[str, Packed] = {}
+        self.known: dict[tuple[str, int, Layout], str] = {}
+        self.definitions: dict[tuple[str, Layout], Function] = {}
+
+    def function(self, function: Function) -> Function:
+        order = list(post_order(function))
+        lets = {n.var: n.value for n in order if isinstance(n, Let)}
+
+        def is_constant(node: Expr) -> bool:
+            while isinstance(node, Var) and node in lets:
+                node = lets[node]
+            return isinstance(node, Constant) or isinstance(node, GlobalVar) and node.name in self.module.constants
+
+        def change(node: Expr) -> Expr:
+            if not isinstance(node, CallTIR):
+                return node
+            func, args = node.func, list(node.args)
+            for i, arg in enumerate(node.args):
+                layout = None
+                if is_constant(arg) and isinstance(arg.type, TensorType):
+                    layout = self.choose(node, self.module.kernel(node.func), i)
+                if layout is not None:
+                    if func != node.func:
+                        raise Unsupported(f"{node.func} has two operands to lay out: one at a time", label="made.C3")
+                    func = self.kernel(node.func, i, layout, arg)
+                    definition = self.packed[func].definition
+                    args[i] = Call(definition.result_type, definition, (arg,), device=arg.device, span=arg.span)
+            return node if func == node.func else replace(node, func=func, args=tuple(args))
+
+        root: Expr = function
+        made = rewrite(root, change)
+        assert isinstance(made, Function)
+        return made
+
+    def kernel(self, name: str, param: int, layout: Layout, arg: Expr) -> str:
+        """The name of the tensor function that reads its operand so. It no longer claims to be the operator: that has
+        the operand as it was."""
+        key = (name, param, layout)
+        if key not in self.known:
+            assert isinstance(arg.type, TensorType)
+            of = self.definitions.setdefault((str(arg.type), layout), laid(arg.type, layout))
+            old = self.module.kernel(name)
+            new = schedule(old).layout(old.params[param].name, layout).func
+            self.known[key] = unused(f"{name}_packed", self.module.definitions, self.kernels)
+            attrs = {k: v for k, v in new.attrs.items() if k not in ("operator", "attrs", GROUP)}
+            self.kernels[self.known[key]] = replace(new, name=self.known[key], attrs=attrs)
+            self.packed[self.known[key]] = Packed(name, param, of)
+        return self.known[key]
+
+
+def for_tiles(call: CallTIR, kernel: PrimFunc, param: int) -> Layout | None:
+    """A layout for `assay.lower.loops.tiles`: what one tile of a product or convolution reads lies together."""
+    shape, claim = kernel.params[param].shape, str(kernel.attrs.get("operator", ""))
+    if claim == "matmul" and param == 1 and len(shape) == 2 and isinstance(shape[1], int) and shape[1] >= COLUMNS:
+        return Layout((1, 0), ((1, COLUMNS),))
+    if claim.startswith("nn.conv") and param == 1 and isinstance(shape[0], int) and shape[0] >= FEATURES:
+        return Layout(tuple(range(len(shape))), ((0, FEATURES),))
+    return None
+
+
+def transposed(call: CallTIR, kernel: PrimFunc, param: int) -> Layout | None:
+    """The second operand of a product of matrices, column after column."""
+    is_weight = kernel.attrs.get("operator") == "matmul" and param == 1 and len(kernel.params[1].shape) == 2
+    return Layout((1, 0)) if is_weight else None
+
+
+# --- quantising ------------------------------------------------------------------------------------------------------
+
+
+def quantise_weights(module: Module, weights: Mapping[str, int | None]) -> Module:
+    """The module with constants of its table rounded to int8 and back, in operators, wherever graph functions use them.
+
+    For each name an axis with a scale for each index along it, or None for one scale. The scale is the greatest magnitude
+    divided by 127; no element changes by more than `largest_error(scale)`. This changes what the program computes: the
+    meaning of the result is the rounded weights. Invalid (`made.C1`, `made.C2`): a name that is no constant, an axis that it
+    does not have, a constant that is not float32 and finite.
+    """
+    for name, axis in weights.items():
+        array = module.constants.get(name)
+        if array is None:
+            raise Invalid(f"the module has no constant {name} to quantise", label="made.C1")
+        if axis is not None and not 0 <= axis < array.ndim:
+            raise Invalid(f"{name} has the shape {array.shape}, no axis {axis}", label="made.C1")
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            raise Invalid(f"{name} is not float32 with finite elements only: it has no scale", label="made.C2")
+    made: dict[tuple[str, VirtualDevice], Expr] = {}
+
+    def change(node: Expr) -> Expr:
+        if not isinstance(node, GlobalVar) or node.name not in weights:
+            return node
+        key = node.name, node.device
+        if key not in made:
+            made[key] = rounded_weight(node, weights[node.name])
+        return made[key]
+
+    definitions: dict[str, Definition] = {}
+    for name, d in module.definitions.items():
+        made.clear()  # a node belongs to one function
+        definitions[name] = d
+        if isinstance(d, Function) and not is_whole(d):
+            body: Expr = d.body
+            definitions[name] = replace(d, body=rewrite(body, change))
+    return replace(module, definitions=definitions)
+
+
+def rounded_weight(weight: Expr, axis: int | None) -> Expr:
+    """A weight rounded to int8 and back: the scale, the int8 elements, their product. All on the weight's device."""
+    assert isinstance(weight.type, TensorType) and weight.type.dtype is FLOAT32
+
+    def call(op: str, *args: Expr, **attrs: Any) -> Expr:
+        return replace(graph.call(op, *args, **attrs), device=weight.device)
+
+    def number(value: float) -> Expr:
+        return replace(graph.constant(np.float32(value)), device=weight.device)
+
+    others = None if axis is None else tuple(a for a in range(weight.type.ndim) if a != axis)
+    greatest = call("abs", weight) if others == () else call("max", call("abs", weight), axis=others, keepdims=True)
+    scale = call("maximum", call("divide", greatest, number(MOST)), number(LEAST_SCALE))
+    steps = call("clip", call("round", call("divide", weight, scale)), min=-MOST, max=MOST)
+    return call("multiply", call("astype", call("astype", steps, dtype="int8"), dtype="float32"), scale)
+
+
+def largest_error(scale: float) -> float:
+    """How far an element can be from its rounded one: half a step, and what two roundings to float32 add."""
+    return scale * (0.5 + 2.0**-16)

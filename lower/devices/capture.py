@@ -1,0 +1,256 @@
+"""A plan written into the program: a full device on every expression, and copies where two ends differ (specs/lower.md,
+"devices")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from assay.lower.anf.copying import with_variables
+from assay.lower.devices.constraints import COPY, Constraints, Local, Place, is_copy
+from assay.lower.devices.solve import Solution
+from assay.semantics import graph
+from assay.semantics.devices import GLOBAL, VirtualDevice
+from assay.semantics.graph import (
+    Call,
+    Clause,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    Let,
+    Match,
+    OnDevice,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.nodes import LEAVES
+from assay.semantics.names import unused
+from assay.semantics.ops import operator
+from assay.semantics.types import TupleType
+from assay.semantics.walk import post_order
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Both parts solved: what is wanted where, and where that is."""
+
+    place: Constraints
+    scope: Constraints
+    places: Solution
+    scopes: Solution
+    _devices: dict[tuple[VirtualDevice, str], VirtualDevice] = field(default_factory=dict)
+
+    def at(self, place: int, scope: int) -> VirtualDevice:
+        return self.device(self.places.at(place), self.scopes.at(scope).scope)
+
+    def device(self, place: VirtualDevice, scope: str) -> VirtualDevice:
+        """A place and a scope in one: one object for each, as there are few."""
+        key = place, scope
+        if key not in self._devices:
+            self._devices[key] = replace(place, scope=scope)
+        return self._devices[key]
+
+
+def crossing(constraints: Constraints, places: Solution) -> dict[str, set[Place]]:
+    """The operands of each definition that are copied from one place to another."""
+    found: dict[str, set[Place]] = {}
+    for name, local in constraints.local.items():
+        found[name] = {p for p, wanted in local.wanted.items() if places.at(local.source[p]) != places.at(wanted)}
+    return found
+
+
+def capture(plan: Plan, name: str, function: Function) -> Function:
+    """A definition with its part of the plan in it."""
+    return _Capture(plan, plan.place.local[name], plan.scope.local[name]).run(function)
+
+
+@dataclass(eq=False)
+class _Capture:
+    plan: Plan
+    place: Local
+    scope: Local
+    new: dict[int, Expr] = field(default_factory=dict)
+    """What stands for each node, where it is; for an annotation, what it annotates."""
+    variables: dict[Var, Var] = field(default_factory=dict)
+    leaves: dict[tuple[int, VirtualDevice], Expr] = field(default_factory=dict)
+    copies: dict[tuple[int, VirtualDevice], Expr] = field(default_factory=dict)
+    """What was copied, by what stands for it, and where to."""
+    active: set[int] = field(default_factory=set)
+    """What acts, or has a part that does: it is evaluated where it stands, and only there."""
+    projections: dict[tuple[int, int], Expr] = field(default_factory=dict)
+    lets: dict[int, Var] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def run(self, function: Function) -> Function:
+        root: Expr = function
+        order = list(post_order(root, lambda n: () if is_whole(n) else n.children))
+        self.names = {n.name for n in order if isinstance(n, Var)}
+        for node in order:
+            if self.plan.place.is_floating(node) or self.plan.scope.is_floating(node):
+                continue
+            self.new[id(node)] = self.node(node)
+        found = self.new[id(function)]
+        assert isinstance(found, Function)
+        return found
+
+    def device(self, node: Expr) -> VirtualDevice:
+        """Where the plan has a node."""
+        return self.plan.at(self.place.domains[id(node)], self.scope.domains[id(node)])
+
+    def variable(self, var: Var) -> Var:
+        if var not in self.variables:
+            device = self.device(var)
+            self.variables[var] = var if var.device == device else replace(var, device=device)
+        return self.variables[var]
+
+    def node(self, node: Expr) -> Expr:
+        if isinstance(node, Var):
+            return self.variable(node)
+        if is_whole(node):
+            assert isinstance(node, Function)
+            return self.whole(node)
+        if isinstance(node, LEAVES):
+            return self.leaf(node, self.device(node))
+        parts = [self.operand(node, i) for i in range(len(node.children))]
+        if isinstance(node, OnDevice):
+            return parts[0]
+        made = node.with_children(parts)
+        device = parts[0].device if isinstance(node, TupleGetItem) else self.device(node)
+        if is_copy(node, self.plan.place.module):
+            if parts[0].device == device:
+                return parts[0]
+            known = self.copies.get((id(parts[0]), device))
+            if known is not None and isinstance(node, Call):
+                return known
+        match made:
+            case Let():
+                made = made if made.var is self.variable(made.var) else replace(made, var=self.variable(made.var))
+            case Function():
+                made = self.with_params(made)
+            case Match():
+                own = {v: self.variable(v) for c in made.clauses for v in c.vars}
+                if any(v is not w for v, w in own.items()):
+                    clauses = tuple(Clause(with_variables(c.pattern, own), c.body) for c in made.clauses)
+                    made = replace(made, clauses=clauses)
+        made = made if made.device == device else replace(made, device=device)
+        if not isinstance(made, Function) and (graph.acts(made) or any(id(p) in self.active for p in parts)):
+            self.active.add(id(made))
+        if isinstance(node, TupleGetItem) and id(node) not in self.place.really:
+            return self.copied(made, self.device(node))
+        if is_copy(node, self.plan.place.module) and isinstance(node, Call):
+            self.copies[id(parts[0]), device] = made
+        return made
+
+    def with_params(self, function: Function) -> Function:
+        params = tuple(map(self.variable, function.params))
+        return function if _same(params, function.params) else replace(function, params=params)
+
+    def whole(self, function: Function) -> Function:
+        """A primitive function says where its parameters and its result are; its body stays."""
+        new = {p: self.variable(p) for p in function.params}
+        made: dict[int, Expr] = {}
+        for n in post_order(function.body):
+            if isinstance(n, Var):
+                made[id(n)] = new.get(n) or self.variables.get(n, n)
+            else:
+                made[id(n)] = n.with_children([made[id(c)] for c in n.children])
+        device = self.device(function)
+        function = self.with_params(function)
+        if function.device != device or made[id(function.body)] is not function.body:
+            function = replace(function, body=made[id(function.body)], device=device)
+        return function
+
+    def leaf(self, leaf: Expr, device: VirtualDevice) -> Expr:
+        """A leaf on a device: one node for each that it is wanted on."""
+        key = id(leaf), device
+        if key not in self.leaves:
+            self.leaves[key] = leaf if leaf.device == device else replace(leaf, device=device)
+        return self.leaves[key]
+
+    def operand(self, node: Expr, index: int) -> Expr:
+        """A child where it is wanted."""
+        child, at = node.children[index], Place(id(node), index)
+        if at in self.place.leaves or at in self.scope.leaves:
+            value = self.leaf(child, self.plan.at(*(_leaf(p, at, child) for p in (self.place, self.scope))))
+        else:
+            value = self.new[id(child)]
+        if at not in self.place.wanted and at not in self.scope.wanted:
+            return value
+        here = value.device.place
+        place = self.plan.places.at(self.place.wanted[at]) if at in self.place.wanted else here
+        if at in self.scope.wanted:
+            scope = self.plan.scopes.at(self.scope.wanted[at]).scope
+        else:
+            scope = value.device.scope if place == here or at in self.scope.leaves else GLOBAL
+        return self.copied(value, self.plan.device(place, scope))
+
+    def copied(self, value: Expr, to: VirtualDevice) -> Expr:
+        """A value on a device. One copy serves all its users; of a tuple each tensor is copied by itself."""
+        work: list[tuple[Expr, bool]] = [(value, False)]
+        while work:
+            of, ready = work.pop()
+            if of.device == to or (id(of), to) in self.copies:
+                continue
+            if not isinstance(of.type, TupleType):
+                copy = graph.call(operator(COPY), of, span=of.span)
+                self.copies[id(of), to] = self.acting(replace(copy, device=to), of)
+                continue
+            bound = self.bound(of)
+            fields = self.fields(bound or of)
+            if not ready:
+                work.append((of, True))
+                work += ((f, False) for f in reversed(fields))
+                continue
+            parts = tuple(f if f.device == to else self.copies[id(f), to] for f in fields)
+            made: Expr = Tuple(of.type, parts, device=to, span=of.span)
+            if bound is not None:
+                made = Let(of.type, bound, of, made, device=to, span=of.span)
+            self.copies[id(of), to] = self.acting(made, of)
+        return value if value.device == to else self.copies[id(value), to]
+
+    def acting(self, copy: Expr, of: Expr) -> Expr:
+        """A copy of what acts acts too."""
+        if id(of) in self.active:
+            self.active.add(id(copy))
+        return copy
+
+    def bound(self, value: Expr) -> Var | None:
+        """A name for a tuple that must be evaluated once before its fields are taken: it acts, or it has none."""
+        acts = id(value) in self.active
+        plain = isinstance(value, LEAVES) or (isinstance(value, Tuple) and not (acts and _has_constants(value)))
+        if plain or (not acts and self.plan.place.tensors(value.type)):
+            return None
+        if id(value) not in self.lets:
+            name = unused("copied", self.names)
+            self.names.add(name)
+            self.lets[id(value)] = Var(value.type, name, device=value.device)
+        return self.lets[id(value)]
+
+    def fields(self, value: Expr) -> tuple[Expr, ...]:
+        """The fields of a tuple, where it is. A constant has no copies, but a tuple with one may be elsewhere."""
+        if isinstance(value, Tuple) and not _has_constants(value):
+            return value.fields
+        assert isinstance(value.type, TupleType)
+        return tuple(self.field(value, i) for i in range(len(value.type.fields)))
+
+    def field(self, value: Expr, index: int) -> Expr:
+        key = id(value), index
+        if key not in self.projections:
+            self.projections[key] = replace(graph.get(value, index, value.span), device=value.device)
+        return self.projections[key]
+
+
+def _has_constants(of: Tuple) -> bool:
+    return any(isinstance(f, (Constant, GlobalVar)) for f in of.fields)
+
+
+def _leaf(local: Local, at: Place, child: Expr) -> int:
+    found = local.leaves.get(at)
+    return local.domains[id(child)] if found is None else found
+
+
+def _same(a: Sequence[Var], b: Sequence[Var]) -> bool:
+    return all(x is y for x, y in zip(a, b, strict=True))

@@ -1,0 +1,332 @@
+"""What is constant becomes a constant (specs/lower.md, "simplify").
+
+A call whose operands are all constant is replaced by its value, on the device of the call. The evaluator is handed in:
+folding runs the interpreter, under its rules. What would trap, is unpredictable or acts is left for the run. A variable
+keeps its name: its binding gets the value. A binding that only folded calls used goes.
+
+Annotations are seen through, and stay where they stand. What they and the fields of operands say about the result is
+said by the new constant; where that is contradictory, the call stays. Where a branch that is known to be taken, or a
+constant, stands in place of more, a module in A-normal form may need `to_anf` again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from assay.lower.simplify.lives import device_of
+from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.errors import Trap, Unpredictable
+from assay.semantics.graph import (
+    Call,
+    CallTIR,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    MatchCast,
+    OnDevice,
+    ShapeExpr,
+    ShapeOf,
+    Tuple,
+    TupleGetItem,
+    Var,
+    constant,
+)
+from assay.semantics.graph.effects import acts, can_fail, is_whole
+from assay.semantics.graph.sizes import sizes_used
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.tensor.calls import calls_extern
+from assay.semantics.types import ShapeType, TensorType, TupleType, flatten, same_type
+from assay.semantics.walk import post_order
+
+Value = Any
+"""An array, or a tuple of values."""
+Evaluate = Callable[[Expr, Module], Value]
+"""Gives the value of a closed expression; Trap or Unpredictable where a run would. `assay.interp.graph.evaluate` is one."""
+
+SMALL = 4096
+"""A constant of more bytes is only made where it takes no more than the constants that it is made of."""
+
+
+def fold_constants(module: Module, evaluate: Evaluate) -> Module:
+    """Every graph function with what is constant folded. Marked functions (primitive, compiler) stay as they are."""
+    return Folding(module, evaluate).run()
+
+
+@dataclass(eq=False)
+class _Known:
+    """A value that is known, and what is said about where it lives; None: what is said is contradictory."""
+
+    value: Value
+    said: VirtualDevice | None
+
+
+class Folding:
+    """Folds. What is folded, where a value lives and what stays around it are methods: so tests can plant faults."""
+
+    small = SMALL
+
+    def __init__(self, module: Module, evaluate: Evaluate) -> None:
+        self.module, self.evaluate = module, evaluate
+
+    def run(self) -> Module:
+        changed = {
+            n: self.function(d) for n, d in self.module.definitions.items() if isinstance(d, Function) and not is_whole(d)
+        }
+        return replace(self.module, definitions={**self.module.definitions, **changed})
+
+    def function(self, function: Function) -> Function:
+        result = _Walk(self, function).run()
+        assert isinstance(result, Function)
+        return result
+
+    # --- the rules ---------------------------------------------------------------------------------------------------
+
+    def device(self, node: Expr, operands: list[VirtualDevice | None]) -> VirtualDevice | None:
+        """Where the constant in place of `node` lives: where the node does, and where its operands do as far as that is
+        open. None: nowhere would do."""
+        if node.device.is_full or is_copy(node):
+            return node.device
+        place: VirtualDevice | None = node.device
+        for said in operands:
+            place = None if place is None or said is None else place.join(said.place)
+        return place
+
+    def wrapper(self, node: OnDevice, value: Expr) -> Expr:
+        """An annotation around its folded operand."""
+        return node.with_children([value])
+
+    def constant(self, node: Expr, value: Value, device: VirtualDevice, held: Callable[[Expr], Expr]) -> Expr:
+        """The constant for a folded node; `held` gives the value of a variable that a let binds."""
+        return replace(constant(value), device=device, span=node.span)
+
+    def operands(self, node: Expr) -> Sequence[Expr]:
+        """What must be known for a node to be evaluated."""
+        return node.children
+
+    def can_fold(self, node: Expr, operands: list[Value]) -> bool:
+        """Whether a node whose operands are known may be evaluated now."""
+        match node:
+            case Call():
+                if not isinstance(node.op, Operator):
+                    return False
+            case CallTIR():
+                if calls_extern(self.module.kernel(node.func)):
+                    return False
+            case MatchCast():
+                pass
+            case _:
+                return False
+        if next(sizes_used(node), None) is not None or not _static(node):
+            return False
+        made = sum(t.nbytes for t in flatten(node.type))
+        return made <= max(self.small, sum(map(_bytes, operands)))
+
+    def taken(self, node: If, condition: Value) -> Expr | None:
+        """The branch that is taken, where it can stand for the whole; else None."""
+        branch = node.then if bool(condition) else node.otherwise
+        alike = same_type(branch.type, node.type) and not isinstance(branch, OnDevice)
+        return branch if alike and node.device in (ANYWHERE, device_of(branch)) else None
+
+
+@dataclass(eq=False)
+class _Walk:
+    """One walk over a function, operands first."""
+
+    rules: Folding
+    root: Function
+    bound: dict[Var, Expr] = field(default_factory=dict)
+    """For the variable of a let its value, through variables that name variables."""
+    known: dict[int, _Known] = field(default_factory=dict)
+    new: dict[int, Expr] = field(default_factory=dict)
+    """What stands for a node that is not folded."""
+    made: dict[int, Expr] = field(default_factory=dict)
+    """The constants for nodes that are folded and still used."""
+    silent: dict[int, bool] = field(default_factory=dict)
+    """Whether nobody can tell if a node and what it needs are evaluated."""
+    needed: set[Var] = field(default_factory=set)
+    """Variables that are still used."""
+    uses: Counter[int] = field(default_factory=Counter)
+
+    def run(self) -> Expr:
+        top: Expr = self.root
+        order = list(post_order(top, lambda n: () if is_whole(n) else n.children))
+        for n in reversed(order):  # the outer of two lets comes first
+            if isinstance(n, Let):
+                known = isinstance(n.value, Var) and n.value in self.bound
+                self.bound[n.var] = self.bound[n.value] if known and isinstance(n.value, Var) else n.value
+        for node in order:
+            self.uses.update(id(self.held(c)) for c in node.children)
+        for node in order:
+            self.step(node)
+            for c in node.children:  # a weight and its transpose need not both stay
+                held = id(self.held(c))
+                self.uses[held] -= 1
+                if not self.uses[held]:
+                    self.known.pop(held, None)
+        return self.new[id(self.root)]
+
+    def held(self, node: Expr) -> Expr:
+        """The node under which what is known of `node` is kept: for a variable that of its binding's value."""
+        return self.bound.get(node, node) if isinstance(node, Var) else node
+
+    def of(self, node: Expr) -> _Known | None:
+        """What is known of a node that was met, or of a variable."""
+        found = self.known.get(id(self.held(node)))
+        if found is not None and isinstance(node, Var) and found.said is not None:
+            at = found.said
+            value = self.held(node)
+            if isinstance(value, OnDevice) and value.constrain_body:
+                at = value.wanted  # directly the value of a let: said of the variable too (rule M8)
+            return _Known(found.value, at.join(node.device))
+        return found
+
+    def expr(self, node: Expr) -> Expr:
+        """What stands for an operand of a node that is not folded."""
+        if id(node) in self.new:
+            found = self.new[id(node)]
+        else:
+            known = self.known[id(node)]
+            if id(node) not in self.made:
+                assert known.said is not None
+                self.made[id(node)] = self.rules.constant(node, known.value, known.said, self.held)
+            found = self.made[id(node)]
+        if isinstance(found, Var):
+            self.needed.add(found)
+        return found
+
+    def stay(self, node: Expr) -> None:
+        self.new[id(node)] = node if is_whole(node) else node.with_children([self.expr(c) for c in node.children])
+
+    def step(self, node: Expr) -> None:
+        parts = () if isinstance(node, Function) else node.children
+        module = self.rules.module
+        self.silent[id(node)] = not acts(node) and not can_fail(node, module) and all(self.silent[id(c)] for c in parts)
+        match node:
+            case Constant():
+                self.known[id(node)] = _Known(node.data, node.device)
+                self.new[id(node)] = node
+            case GlobalVar() if node.name in module.constants:
+                self.known[id(node)] = _Known(module.constants[node.name], node.device)
+                self.new[id(node)] = node
+            case Var():
+                self.new[id(node)] = node
+            case Let():
+                self.let(node)
+            case OnDevice():
+                inner = self.of(node.value)
+                if inner is not None and inner.said is not None:
+                    at = inner.said
+                    if node.constrain_result:
+                        at = node.wanted
+                    elif node.constrain_body:
+                        at = ANYWHERE
+                    self.known[id(node)] = _Known(inner.value, at.join(node.device))
+                self.new[id(node)] = self.rules.wrapper(node, self.expr(node.value))
+            case If() if (condition := self.of(node.condition)) is not None:
+                branch = self.rules.taken(node, condition.value)
+                if branch is None:
+                    self.stay(node)
+                    return
+                self.new[id(node)] = self.expr(branch)
+                self.silent[id(node)] = self.silent[id(branch)]
+                found = self.of(branch)
+                if found is not None:
+                    self.known[id(node)] = found
+            case ShapeOf() if self.unneeded(node.value) and isinstance(node.type, ShapeType) and _static(node.value):
+                self.new[id(node)] = ShapeExpr(node.type, node.type.dims, device=node.device, span=node.span)
+                self.silent[id(node)] = True
+            case Tuple():
+                fields = [self.of(f) for f in node.fields]
+                if all(f is not None for f in fields):  # projections of it are folded; it stays itself
+                    values = tuple(f.value for f in fields if f is not None)
+                    self.known[id(node)] = _Known(values, self.rules.device(node, [f.said for f in fields if f is not None]))
+                self.stay(node)
+            case _:
+                self.fold(node)
+
+    def let(self, node: Let) -> None:
+        value = node.value
+        body = self.expr(node.body)
+        folded = id(value) not in self.new
+        if folded and node.var not in self.needed:
+            self.new[id(node)] = body
+        else:
+            self.new[id(node)] = node.with_children([self.expr(value), body])
+        known = self.of(node.body)
+        if known is not None and self.silent[id(value)]:
+            self.known[id(node)] = known
+
+    def fold(self, node: Expr) -> None:
+        """A call, a projection or a cast: folded where its operands are known."""
+        value, operands = self.value(node)
+        at = self.rules.device(node, [k.said for k in operands]) if value is not None else None
+        if value is None or at is None:
+            self.stay(node)
+            return
+        self.known[id(node)] = _Known(value, at)
+        self.silent[id(node)] = True
+        if isinstance(value, tuple):
+            self.stay(node)
+
+    def value(self, node: Expr) -> tuple[Value | None, list[_Known]]:
+        """The value of a node, None where it has none now, and what it is made of."""
+        if _sizes_only(node) and self.unneeded(node.children[0]) and _static(node.children[0]):
+            of = node.children[0].type
+            assert isinstance(of, TensorType)
+            return np.array(of.static_shape, np.int64), []
+        wanted = self.rules.operands(node)
+        found = [self.of(c) for c in wanted] if not isinstance(node, Function) else [None]
+        operands = [k for k in found if k is not None]
+        if len(operands) != len(found):
+            return None, []
+        if isinstance(node, TupleGetItem):
+            return operands[0].value[node.index], operands
+        if not self.rules.can_fold(node, [k.value for k in operands]):
+            return None, []
+        literals = {id(c): _literal(k.value, c) for k, c in zip(operands, wanted, strict=True)}
+        try:
+            value = self.rules.evaluate(node.with_children([literals.get(id(c), c) for c in node.children]), self.rules.module)
+        except (Trap, Unpredictable):
+            return None, []
+        return (value if isinstance(value, tuple) else np.asarray(value)), operands
+
+    def unneeded(self, node: Expr) -> bool:
+        """Whether nobody can tell that a node is not evaluated here: it is a name of what was evaluated, or silent."""
+        return isinstance(node, Var) or self.silent[id(node)]
+
+
+def is_copy(node: Expr) -> bool:
+    """Whether a node is what alone crosses from one device to another: its own device is the destination."""
+    return isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "device_copy"
+
+
+def _sizes_only(node: Expr) -> bool:
+    return isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "shape_of"
+
+
+def _static(node: Expr) -> bool:
+    """Whether a node is a tensor, or a tuple of tensors, whose sizes are numbers."""
+    fields = node.type.fields if isinstance(node.type, TupleType) else (node.type,)
+    return all(isinstance(t, TensorType) and t.is_static for t in fields)
+
+
+def _bytes(value: Value) -> int:
+    return sum(map(_bytes, value)) if isinstance(value, tuple) else int(np.asarray(value).nbytes)
+
+
+def _literal(value: Value, of: Expr) -> Expr:
+    """A value as an expression of the type of what it is the value of."""
+    if not isinstance(value, tuple):
+        return constant(value)
+    return Tuple(of.type, tuple(map(constant, value)))
+
+

@@ -1,0 +1,190 @@
+"""Calls of small functions, and of functions that are called once, become their bodies (specs/lower.md, "simplify").
+
+The parameters are bound to the arguments around a copy of the body, so the order of evaluation stays: arguments first,
+left to right, then the body (rule M3). What the body computes stays on the devices on which the function has it: a call
+is opened only where each argument and the result are where the function says. A function stays if it is recursive,
+polymorphic in types, marked (primitive, compiler), or where it gives a size its value or checks one: the types of the
+arguments must say all sizes. What is annotated is not placed yet: such a function stays until devices are
+planned.
+
+A module in A-normal form may need `to_anf` again, which keeps the names. Definitions that nobody needs are for
+`remove_unreachable`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from assay.lower.anf.copying import fresh_copy
+from assay.lower.simplify.bind_params import with_sizes
+from assay.lower.simplify.lambda_lift import sharing
+from assay.lower.simplify.lives import device_of
+from assay.semantics.analyses.variables import called, symbols_bound
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, OnDevice, Var, free_variables
+from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.matching import Bound, match_types
+from assay.semantics.graph.scopes import function_scopes
+from assay.semantics.module import GROUP, Module
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import same_type
+from assay.semantics.walk import post_order
+
+SMALL = 8
+"""A function of at most so many nodes is copied to each of its calls."""
+
+
+def inline(module: Module, entries: Sequence[str] = ("main",)) -> Module:
+    """Every graph function with the calls of small functions opened. `entries` are called from outside."""
+    return Inlining(module, entries).run()
+
+
+class Inlining:
+    """Opens calls. What is opened, and how, are methods: so tests can plant faults."""
+
+    def __init__(self, module: Module, entries: Sequence[str] = ("main",)) -> None:
+        self.module = module
+        self.done: dict[str, Function] = {}
+        functions = {n: d for n, d in module.definitions.items() if isinstance(d, Function) and not is_whole(d)}
+        groups = {d.attrs[GROUP] for d in module.definitions.values() if isinstance(d, PrimFunc) and GROUP in d.attrs}
+        self.functions = functions
+        self.calls = {n: [c for c in called(f).functions if c in functions] for n, f in functions.items()}
+        mentioned: Counter[str] = Counter(entries)
+        for d in module.definitions.values():
+            if isinstance(d, Function):
+                for node in post_order(d):
+                    mentioned.update(c.name for c in node.children if isinstance(c, GlobalVar))
+        self.once = {n for n, count in mentioned.items() if count == 1} - groups - set(entries)
+        self.recursive = _recursive(self.calls)
+
+    def run(self) -> Module:
+        for name in _callees_first(self.calls):
+            self.done[name] = self.function(self.functions[name])
+        return replace(self.module, definitions={**self.module.definitions, **self.done})
+
+    def function(self, function: Function) -> Function:
+        """A function with calls opened, of global functions and of those that a let binds."""
+        root: Expr = function
+        order = list(post_order(root, lambda n: () if is_whole(n) else n.children))
+        if any(isinstance(n, OnDevice) for n in order):
+            return function
+        local = self.local(function, order)
+        bound = {id(f): v for v, f in local.items()}
+        new: dict[int, Expr] = {}
+        for node in order:
+            made = node if is_whole(node) else node.with_children([new[id(c)] for c in node.children])
+            if isinstance(made, Call):
+                target = self.target(made, local)
+                made = made if target is None else self.opened(made, target)
+            elif id(node) in bound:
+                local[bound[id(node)]] = _function(made)
+            new[id(node)] = made
+        return _function(new[id(root)])
+
+    # --- the rules ---------------------------------------------------------------------------------------------------
+
+    def local(self, function: Function, order: Sequence[Expr]) -> dict[Var, Function]:
+        """The functions that lets bind and that may be opened: not recursive, and evaluating only what is their own."""
+        shared = sharing(order, function_scopes(function).owner)
+        lets = [n for n in order if isinstance(n, Let) and isinstance(n.value, Function)]
+        uses = Counter(c for n in order for c in n.children if isinstance(c, Var))
+        found: dict[Var, Function] = {}
+        for let in lets:
+            of = let.value
+            assert isinstance(of, Function)
+            if is_whole(of) or id(of) in shared or let.var in free_variables(of):
+                continue
+            if uses[let.var] == 1 or self.size(of) <= SMALL:
+                found[let.var] = of
+        return found
+
+    def target(self, call: Call, local: dict[Var, Function]) -> Function | None:
+        """The function that a call opens, if it is one that may be."""
+        match call.op:
+            case GlobalVar(name=name) if name in self.done and name not in self.recursive:
+                found = self.done[name]
+                if name not in self.once and self.size(found) > SMALL:
+                    return None
+            case Var() if call.op in local:
+                found = local[call.op]
+            case _:
+                return None
+        return self.at(call, found)
+
+    def size(self, function: Function) -> int:
+        return sum(1 for n in post_order(function.body) if not isinstance(n, (Var, GlobalVar)))
+
+    def at(self, call: Call, function: Function) -> Function | None:
+        """The function in the sizes of a call. None where it checks a size that the types do not show, or a value is
+        elsewhere than the call has it."""
+        of = function.func_type
+        if of.type_params or any(isinstance(n, OnDevice) for n in post_order(function)) or not self.placed(call, function):
+            return None
+        sizes: Bound = {}
+        try:
+            match_types(of.params, [a.type for a in call.args], sizes)
+        except Invalid:
+            return None
+        if any(s not in sizes for s in symbols_bound(function)):
+            return None
+        if any(s is not d for s, d in sizes.items()):
+            function = with_sizes(function, sizes)
+        pairs = [*zip((p.type for p in function.params), (a.type for a in call.args), strict=True)]
+        pairs += [(function.body.type, function.result_type), (function.body.type, call.type)]
+        return function if all(same_type(t, u) for t, u in pairs) else None
+
+    def placed(self, call: Call, function: Function) -> bool:
+        """Whether no value would have to be elsewhere than it is."""
+        inside = all(p.device == device_of(a) for p, a in zip(function.params, call.args, strict=True))
+        return inside and device_of(function.body) == call.device
+
+    def opened(self, call: Call, function: Function) -> Expr:
+        """The body in place of the call, its parameters bound to the arguments."""
+        params = {p: replace(p) for p in function.params}
+        body = fresh_copy(function.body, params)
+        for p, a in zip(reversed(function.params), reversed(call.args), strict=True):
+            body = Let(body.type, params[p], a, body, device=call.device, span=call.span)
+        return body
+
+
+def _function(node: Expr) -> Function:
+    assert isinstance(node, Function)
+    return node
+
+
+def _callees_first(calls: Mapping[str, Sequence[str]]) -> list[str]:
+    """The names, each after those that it calls but for those that call it."""
+    found: dict[str, None] = {}
+    seen: set[str] = set()
+    for root in calls:
+        work = [(root, False)]
+        while work:
+            name, left = work.pop()
+            if left:
+                found[name] = None
+            elif name not in seen:
+                seen.add(name)
+                work.append((name, True))
+                work += ((c, False) for c in reversed(calls[name]) if c not in seen)
+    return list(found)
+
+
+def _recursive(calls: Mapping[str, Sequence[str]]) -> set[str]:
+    """The names that reach themselves: one after another, what nobody left calls, or what calls nobody left, is none."""
+    left = {n: set(c) for n, c in calls.items()}
+    callers: dict[str, set[str]] = {n: set() for n in calls}
+    for n, c in left.items():
+        for m in c:
+            callers[m].add(n)
+    for forth, back in ((left, callers), (callers, left)):
+        work = [n for n in forth if not forth[n]]
+        while work:
+            n = work.pop()
+            for m in back.pop(n, set()):
+                forth[m].discard(n)
+                if not forth[m]:
+                    work.append(m)
+            forth.pop(n, None)
+    return set(left)

@@ -1,0 +1,13 @@
+"""Where a value lives (rule M8; specs/lower.md, "simplify")."""
+
+from __future__ import annotations
+
+from assay.semantics.devices import VirtualDevice
+from assay.semantics.graph import Expr, Let
+
+
+def device_of(node: Expr) -> VirtualDevice:
+    """The device of a value: of a let that of its body, whatever the let says."""
+    while isinstance(node, Let):
+        node = node.body
+    return node.device

@@ -1,0 +1,76 @@
+"""Tensor functions that hold constant arguments of their calls (row C4; specs/semantics.md, "Constants").
+
+The attribute `linked` of a tensor function says that the constants around its body, outermost first, are parameters of
+another: {"function": its name, "places": their numbers among its inputs}. What the function claims to be, in its other
+attributes, is said of that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from assay.semantics.bits import Array
+from assay.semantics.errors import Invalid
+from assay.semantics.tensor import AllocateConst, PrimFunc, Stmt
+
+LINKED = "linked"
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """What a linked function was: its name, which inputs are constants now, these, and the body inside them."""
+
+    function: str
+    places: tuple[int, ...]
+    constants: tuple[AllocateConst, ...]
+    body: Stmt
+
+    @property
+    def in_order(self) -> list[tuple[int, AllocateConst]]:
+        """The constants with their numbers, the least first: each can be inserted there."""
+        return sorted(zip(self.places, self.constants, strict=True), key=lambda pair: pair[0])
+
+
+def linked(func: PrimFunc) -> Linked | None:
+    """What a function says of the constants linked into it; None if it says nothing. Invalid where its body does not
+    begin with so many constants, or the numbers are not those of inputs (`link.C2`)."""
+    if LINKED not in func.attrs:
+        return None
+    said = func.attrs[LINKED]
+    places = tuple(said["places"])
+    constants: list[AllocateConst] = []
+    body = func.body
+    while len(constants) < len(places) and isinstance(body, AllocateConst):
+        constants.append(body)
+        body = body.body
+    count = len(func.inputs) + len(places)
+    if len(constants) < len(places) or len(set(places)) < len(places) or not all(0 <= p < count for p in places):
+        what = f"{func.name} says that its inputs {', '.join(map(str, places))} are the constants around its body"
+        raise Invalid(f"{what}, and has {len(constants)} there", label="link.C2")
+    return Linked(str(said["function"]), places, tuple(constants), body)
+
+
+def unlinked(func: PrimFunc) -> PrimFunc:
+    """The function that a linked one was: its constants are parameters. Itself where nothing is linked into it."""
+    found = linked(func)
+    if found is None:
+        return func
+    inputs = list(func.inputs)
+    for place, stmt in found.in_order:
+        inputs.insert(place, stmt.buffer)
+    attrs = {k: v for k, v in func.attrs.items() if k != LINKED}
+    return replace(func, name=found.function, params=(*inputs, *func.outputs), body=found.body, attrs=attrs)
+
+
+T = TypeVar("T")
+
+
+def with_linked(func: PrimFunc, given: Sequence[T], lift: Callable[[Array], T]) -> list[T]:
+    """What a function is given, and the contents of its linked constants, each lifted, where they were parameters."""
+    found = linked(func)
+    whole = list(given)
+    for place, stmt in found.in_order if found is not None else ():
+        whole.insert(place, lift(stmt.contents))
+    return whole

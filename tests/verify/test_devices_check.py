@@ -1,0 +1,111 @@
+"""The check of device plans: erasure, what the source says, fewest copies, and the shared programs of specs/devices."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+
+import pytest
+
+from assay.lower.devices import plan_devices
+from assay.semantics.analyses.equality import first_difference
+from assay.semantics.devices import ANYWHERE
+from assay.semantics.dtypes import FLOAT32
+from assay.semantics.graph import Expr, Function, OnDevice, call, function, on_device, var
+from assay.semantics.graph.nodes import bound_by
+from assay.semantics.module import Module
+from assay.semantics.text.module_text import parse
+from assay.semantics.types import TensorType
+from assay.semantics.walk import post_order
+from assay.verify.devices import broken_plans, check_devices, copies, erase, fewest, names_devices
+from tests.lower.device_cases import names, read
+from tests.museum import device_faults as programs
+from tests.museum.device_faults import CONFIG, CPU, GPU, program
+
+
+@pytest.mark.row("V9", "V11")
+@pytest.mark.parametrize("name", names())
+def test_the_plans_of_the_shared_programs_break_no_rule(name: str) -> None:
+    case = read(name)
+    planned = plan_devices(case.source, case.config)
+    assert [str(b) for b in broken_plans(case.source, planned, case.config, plan_devices)] == []
+
+
+def test_erasure_leaves_nothing_of_devices() -> None:
+    bare = erase(plan_devices(parse(programs.INSTANCES), CONFIG))
+    graphs = [d for d in bare.definitions.values() if isinstance(d, Function)]
+    assert list(bare.definitions) == ["f", "main"] and copies(bare) == 0 and not names_devices(bare)
+    for node in (n for d in graphs for n in post_order(d)):
+        assert not isinstance(node, OnDevice) and all(n.device == ANYWHERE for n in (node, *bound_by(node)))
+    assert first_difference(bare, erase(parse(programs.INSTANCES))) is None
+    assert first_difference(erase(bare), bare) is None
+
+
+def test_erasure_tells_programs_apart() -> None:
+    """A tuple of the fields of another is that one, but only of all of them, in their order."""
+    whole = parse(program("t: R.Tuple(T, T)", "return (t[0], t[1])"))
+    assert first_difference(erase(whole), erase(parse(program("t: R.Tuple(T, T)", "return t")))) is None
+    for body in ("return (t[1], t[0])", "return (t[0], t[0])"):
+        assert first_difference(erase(whole), erase(parse(program("t: R.Tuple(T, T)", body)))) is not None
+    assert first_difference(erase(parse(programs.BORDER)), erase(parse(programs.SHARED))) is not None
+
+
+def test_without_a_configuration_nothing_changes() -> None:
+    module = parse(program("x: T", "return R.exp(x)"))
+    assert not names_devices(module)
+    assert check_devices(module, module, None).how == "proved"
+    assert not check_devices(module, parse(program("x: T", "return R.tanh(x)")), None).holds
+    named = parse(programs.BORDER)
+    assert names_devices(named) and not check_devices(named, named, None).holds
+
+
+@pytest.mark.row("V21")
+def test_one_copy_serves_all_users() -> None:
+    module = parse(programs.SHARED)
+    planned = plan_devices(module, CONFIG)
+    assert copies(planned) == 1 and check_devices(module, planned, CONFIG, plan_devices).holds
+    assert copies(programs.copied_for_each(module, CONFIG)) == 2
+
+
+def test_copies_that_can_be_saved_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small plan with too many copies is refuted; in a large one they are counted; what z3 cannot say is said so."""
+    module = parse(programs.FEW)
+    wasteful = next(f for f in programs.FAULTS if f.verdict == "copies").wrong(module, CONFIG)
+    assert "2 are enough" in check_devices(module, wasteful, CONFIG).detail
+    monkeypatch.setattr(fewest, "SMALL", 0)
+    counted = check_devices(module, wasteful, CONFIG)
+    assert counted.holds and counted.data["avoidable"] == 1 and "1 copy avoidable" in counted.detail
+    monkeypatch.setattr(fewest, "STEPS", 1)
+    unknown = check_devices(module, plan_devices(module, CONFIG), CONFIG)
+    assert unknown.data["unknown"] > 0 and "no choice needs fewer" not in unknown.detail
+
+
+def test_the_fewest_copies_are_those_of_trying_all() -> None:
+    rng = random.Random(5)
+    labels = [CPU, GPU, replace(GPU, id=1)]
+    for _ in range(60):
+        count = rng.randrange(2, 6)
+        may = {c: sorted(rng.sample(labels, rng.choice((1, 2, 3))), key=repr) for c in range(count)}
+        pairs = {((rng.randrange(3),), *rng.sample(range(count), 2)): rng.randrange(1, 3) for _ in range(rng.randrange(1, 7))}
+        pairs = {(v, a, w): v[0] + 1 for (v, a, w) in pairs}  # a value has so many tensors at all its uses
+        tried = []
+        for chosen in itertools.product(*may.values()):
+            made = {(v, chosen[w]): n for (v, a, w), n in pairs.items() if chosen[a] != chosen[w]}
+            tried.append(sum(made.values()))
+        found = fewest.least(pairs, may, None)
+        assert found is not None and found.sure and found.copies == min(tried)
+
+
+@pytest.mark.row("V20")
+def test_deep_plans() -> None:
+    """A chain of calls with a border in the middle, checked without a deep stack."""
+    x = var("x", TensorType((2,), FLOAT32))
+    value: Expr = x
+    for i in range(10_000):
+        value = call("negative", value)
+        if i == 5_000:
+            value = on_device(value, CPU)
+    module = Module({"main": function([x], value)})
+    planned = plan_devices(module, CONFIG)
+    assert copies(planned) == 1 and check_devices(module, planned, CONFIG).holds

@@ -1,0 +1,85 @@
+"""Whether linking constants into tensor functions, or taking them out, changed anything (specs/verify.md, "constants").
+
+Both modules are numbered with a call of a linked function as the call of what it says that it was, its constants among
+the arguments. Equal results mean equal programs, if each linked function is what it says: its text with the constants as
+parameters is that of the function of the other module.
+"""
+
+from __future__ import annotations
+
+from assay.semantics.analyses.equality import first_difference
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import CallTIR, Function
+from assay.semantics.linked import linked, unlinked
+from assay.semantics.module import Module
+from assay.semantics.rules import check
+from assay.semantics.scalar import Const, Expr, Var as Symbol, const
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.mapping import Mapper, bound_buffers
+from assay.semantics.walk import post_order
+from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.numbering import Table, failures, number_function
+
+
+def check_link(source: Module, target: Module) -> Evidence:
+    """Whether `target` is `source` with constants linked, or unlinked: the same value for every input."""
+    try:
+        source, target = source.resolved(), target.resolved()
+        check(target)
+        plain = {**{unlinked(k).name: unlinked(k) for k in source.kernels.values()}, **source.kernels}
+        for name, kernel in target.kernels.items():
+            old = plain.get(_origin(kernel))
+            if old is None:
+                return refuted("proved", f"tensor function {name} comes from nowhere: there is no {_origin(kernel)}")
+            difference = first_difference(unlinked(_in_numbers(old, kernel)), unlinked(kernel))
+            if difference is not None:
+                return refuted("proved", f"{name} is not {_origin(kernel)} with constants: {difference}")
+        table = Table()
+        for name, before in source.definitions.items():
+            if not isinstance(before, Function):
+                continue
+            after = target.definitions.get(name)
+            if not isinstance(after, Function):
+                return refuted("proved", f"function {name} is gone")
+            one, two = number_function(before, source, table), number_function(after, target, table)
+            if one.result != two.result:
+                return refuted("proved", f"{name} has another result")
+            if failures(one, source, table) != failures(two, target, table):
+                return refuted("proved", f"in {name} a call that can trap is dropped, added or moved")
+    except Invalid as wrong:
+        return refuted("proved", str(wrong))
+    held = sum(len(found.places) for k in target.kernels.values() if (found := linked(k)) is not None)
+    return proved(f"same value for every input; {held} constants are linked")
+
+
+def still_passed(module: Module) -> list[str]:
+    """The tensor functions that calls still give a constant of the table."""
+    found = []
+    for d in module.definitions.values():
+        for node in post_order(d) if isinstance(d, Function) else ():
+            if isinstance(node, CallTIR) and any(getattr(a, "name", None) in module.constants for a in node.args):
+                found.append(node.func)
+    return found
+
+
+def _origin(kernel: PrimFunc) -> str:
+    return unlinked(kernel).name
+
+
+def _in_numbers(old: PrimFunc, new: PrimFunc) -> PrimFunc:
+    """A function in the sizes that the constants linked into another fix."""
+    found = linked(new)
+    sizes: dict[Symbol, Expr] = {}
+    for place, stmt in found.in_order if found is not None else ():
+        inputs = unlinked(old).inputs
+        if place < len(inputs):
+            pairs = zip(inputs[place].shape, stmt.buffer.shape, strict=False)
+            sizes.update((d, const(n, d.dtype)) for d, n in pairs if isinstance(d, Symbol) and isinstance(n, int))
+    if not sizes:
+        return old
+    mapper = Mapper(vars=dict(sizes))
+    for b in (*old.params, *bound_buffers(old.body)):
+        shape = tuple(int(d.value) if isinstance(d, Const) else d for d in map(mapper.dim, b.shape))
+        mapper.buffers[b] = type(b)(b.name, shape, b.dtype, b.scope, b.notes)
+    made = [mapper.buffer(p) for p in old.params]
+    return PrimFunc(old.name, tuple(made), old.num_outputs, mapper.run(old.body), old.attrs, old.scalars)

@@ -1,0 +1,417 @@
+"""What a module demands of devices, derived from the source once more (rules D1 to D9; specs/verify.md, "devices").
+
+A device has two parts that are demanded apart: the place (type, id, target) and the scope. A demand is either firm, two
+values are at one, or a use: a value is wanted somewhere, and is copied there if it is elsewhere. Most uses pull: what
+they connect is one component, in which all is the same unless the source contradicts itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from assay.semantics.compilation import CompilationConfig
+from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
+from assay.semantics.graph import (
+    AssertOp,
+    Call,
+    CallTIR,
+    Constant,
+    Constructor,
+    Expr,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    MatchCast,
+    OnDevice,
+    Print,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    show_head,
+)
+from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.nodes import bound_by
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.tensor import Alias, Block, Buffer, Call as TensorCall, PrimFunc, program_order
+from assay.semantics.types import ShapeType, TensorType, TupleType, Type, flatten
+from assay.semantics.walk import post_order
+from assay.verify.devices.cells import Cells, Domain, result
+from assay.verify.devices.erase import is_copy
+from assay.verify.devices.said import Broken
+
+Part: TypeAlias = Literal["place", "scope"]
+
+
+@dataclass(frozen=True)
+class Use:
+    """A value, named by `key`, of so many tensors, is wanted where the cell `wanted` is; it is where `at` is. `place` is
+    the operand: the node that wants it, by identity, and the number of its child."""
+
+    key: tuple[int, ...]
+    tensors: int
+    at: int
+    wanted: int
+    place: tuple[int, int]
+
+
+@dataclass(eq=False)
+class Demands:
+    """All that a module demands of one part of devices. What is in `apart`, operands, is copied anyway: they demand
+    nothing."""
+
+    module: Module
+    config: CompilationConfig
+    part: Part
+    apart: Set[tuple[int, int]] = frozenset()
+    cells: Cells = field(default_factory=Cells)
+    domains: dict[int, Domain] = field(default_factory=dict)
+    uses: list[Use] = field(default_factory=list)
+    pulls: list[tuple[int, int]] = field(default_factory=list)
+    """Cells that had better be one."""
+    seen: set[int] = field(default_factory=set)
+    """Cells at which the host looks."""
+    made: set[int] = field(default_factory=set)
+    """Cells of what is computed, and of what functions give."""
+    held: set[int] = field(default_factory=set)
+    """Annotations on both sides of which a value is in one place."""
+    constants: dict[int, Domain] = field(default_factory=dict)
+    """Where a constant is that nobody placed, at each annotation of it."""
+    broken: list[Broken] = field(default_factory=list)
+    inner: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for d in self.module.definitions.values():
+            if isinstance(d, Function):
+                self.function(d)
+
+    def of(self, device: VirtualDevice) -> VirtualDevice:
+        """The part of a device that is looked at."""
+        return device.place if self.part == "place" else VirtualDevice(scope=device.scope)
+
+    @property
+    def default(self) -> VirtualDevice:
+        return self.config.default.place if self.part == "place" else VirtualDevice(scope=GLOBAL)
+
+    def whole(self, said: VirtualDevice) -> VirtualDevice:
+        """What is said of a part, filled in."""
+        return self.of(self.config.canonical(said)) if said != ANYWHERE else self.default
+
+    @property
+    def host(self) -> VirtualDevice:
+        return self.config.host.place if self.part == "place" else VirtualDevice(scope=GLOBAL)
+
+    # --- where things are ---
+
+    def domain(self, of: Expr) -> Domain:
+        if isinstance(of, GlobalVar) and isinstance(target := self.module.definitions.get(of.name), Function):
+            self.said(of, self.domain(target), of.device)
+            return self.domain(target)
+        if id(of) not in self.domains:
+            self.domains[id(of)] = self.cells.fresh(of.type)
+            self.said(of, self.domains[id(of)], self.written(of))
+            if isinstance(of.type, ShapeType):
+                self.said(of, self.domains[id(of)], self.host)
+        return self.domains[id(of)]
+
+    def written(self, of: Expr) -> VirtualDevice:
+        """What a node says of its value; of a constant of the table, the table too."""
+        stored = self.module.info(of.name).device if isinstance(of, GlobalVar) else ANYWHERE
+        return of.device.join(stored) or of.device
+
+    def said(self, node: Expr, domain: Domain, device: VirtualDevice) -> None:
+        """A value is on a device; of a function, its result is."""
+        self.firm(node, result(domain), self.cells.cell(self.of(device)))
+
+    def firm(self, node: Expr, a: Domain, b: Domain) -> None:
+        wrong = self.cells.unite(a, b)
+        if wrong is not None:
+            self.broken.append(Broken("contradiction", f"{show_head(node)} is on {wrong[0]} and on {wrong[1]}", node.span))
+
+    def one(self, node: Expr, index: int, domain: Domain) -> None:
+        """A child of `node` is where `domain` is. Behind an annotation it may be a copy."""
+        child = node.children[index]
+        if not self.is_anywhere(child):
+            self.firm(node, self.domain(child), domain)
+            if isinstance(child, (OnDevice, TupleGetItem)) and is_copyable(child.type):
+                self.wanted(node, index, domain)
+
+    def use(self, node: Expr, index: int, wanted: Domain, pulls: bool = True) -> None:
+        """`node` wants a child somewhere."""
+        child = node.children[index]
+        if self.is_anywhere(child):
+            return
+        if not isinstance(wanted, int) or not is_copyable(child.type):
+            self.firm(node, self.domain(child), wanted)
+            return
+        self.wanted(node, index, wanted)
+        at = self.domain(child)
+        if pulls and (id(node), index) not in self.apart and isinstance(at, int):
+            self.pulls.append((at, wanted))
+
+    def wanted(self, node: Expr, index: int, wanted: Domain) -> None:
+        child = node.children[index]
+        key, at = self.real(child)
+        if (id(node), index) not in self.apart and isinstance(at, int) and isinstance(wanted, int):
+            self.uses.append(Use(key, len(flatten(child.type)), at, wanted, (id(node), index)))
+
+    def real(self, of: Expr) -> tuple[tuple[int, ...], Domain]:
+        """The value that is copied where `of` is wanted, by a name for it, and where it is: not an annotation, but what it
+        is about."""
+        steps: list[int] = []
+        value, top = of, of
+        while True:
+            if isinstance(value, OnDevice) and id(value) not in self.held:
+                if id(value) in self.constants:
+                    return (id(value), *reversed(steps)), self.constants[id(value)]
+                top = value = value.value
+            elif isinstance(value, TupleGetItem):
+                steps.append(value.index)
+                value = value.value
+            else:
+                break
+        return ((id(top),) if top is of or not steps else (id(value), *reversed(steps))), self.domain(top)
+
+    def is_anywhere(self, value: Expr) -> bool:
+        """Whether a value is a constant that nobody has placed: it is one wherever it is used."""
+        named = isinstance(value, GlobalVar) and value.name in self.module.constants
+        return (named or isinstance(value, Constant)) and self.of(self.written(value)) == ANYWHERE
+
+    # --- rules ---
+
+    def function(self, root: Function) -> None:
+        whole: Expr = root
+        order = list(post_order(whole, lambda n: () if is_whole(n) else n.children))
+        for node in order:
+            self.hold(node)
+        for node in order:
+            for v in bound_by(node):
+                self.domain(v)
+            if not self.is_anywhere(node) and not isinstance(node, (ExternFunc, Constructor)):
+                self.node(node, self.domain(node))
+
+    def hold(self, node: Expr) -> None:
+        """A user's annotation of all that a let names, or that a function gives, holds for both sides of it."""
+        value: Expr | None = None
+        match node:
+            case Let():
+                value = node.value
+            case Function() if not is_whole(node):
+                value = given(node)
+            case OnDevice():
+                if (node.constrain_body and node.constrain_result) or not is_copyable(node.type):
+                    self.held.add(id(node))
+                if self.is_anywhere(node.value):  # it is where it is wanted, but where the annotation says where it is
+                    self.constants[id(node)] = self.cells.fresh(node.type)
+                    if not node.constrain_body or self.of(node.wanted) == ANYWHERE:
+                        self.held.add(id(node))
+            case _:
+                pass
+        if isinstance(value, OnDevice) and value.constrain_body:
+            self.held.add(id(value))
+
+    def node(self, node: Expr, domain: Domain) -> None:
+        match node:
+            case OnDevice():
+                self.annotation(node, domain)
+            case Function() if is_whole(node):
+                self.said(node, domain, node.body.device)
+                for p in node.params if self.part == "place" else ():
+                    self.firm(node, result(self.domain(p)), result(domain))
+                self.firm(node, domain, (*map(self.domain, node.params), self.cells.fresh(node.result_type)))
+            case Function():
+                here = self.cells.fresh(node.result_type)
+                self.made.add(result(here))
+                if id(given(node)) in self.held and is_annotated(given(node)):
+                    self.one(node, 0, here)
+                else:
+                    self.use(node, 0, here)
+                self.firm(node, domain, (*map(self.domain, node.params), here))
+            case Let():
+                self.one(node, 0, self.domain(node.var))
+                self.one(node, 1, domain)
+            case TupleGetItem():
+                self.firm(node, self.domain(node.value), domain)
+            case MatchCast():
+                if isinstance(node.type, ShapeType) and not isinstance(node.value.type, ShapeType):
+                    self.looked_at(node)
+                else:
+                    self.one(node, 0, domain)
+            case Tuple() | RefCreate():
+                self.all_at(node, domain)
+            case RefRead():
+                self.one(node, 0, domain)
+            case RefWrite():
+                self.use(node, 1, self.domain(node.ref))
+            case If():
+                self.looked_at(node, 1)
+                self.use(node, 1, domain)
+                self.use(node, 2, domain)
+            case Match():
+                for v in bound_by(node):
+                    self.one(node, 0, self.domain(v))
+                self.all_at(node, domain, first=1)
+            case Print() | AssertOp():
+                self.looked_at(node)
+            case CallTIR():
+                self.tensor_call(node, domain)
+            case Call():
+                self.call(node, domain)
+            case _:
+                pass
+
+    def all_at(self, node: Expr, domain: Domain, first: int = 0) -> None:
+        for i in range(first, len(node.children)):
+            self.use(node, i, domain)
+
+    def looked_at(self, node: Expr, first: int | None = None) -> None:
+        """The host looks at values, all or the `first`, in its main memory. What computes them need not be there."""
+        for i in range(len(node.children[:first])):
+            host = self.cells.cell(self.host)
+            self.seen.add(host)
+            self.use(node, i, host, pulls=False)
+
+    def annotation(self, node: OnDevice, domain: Domain) -> None:
+        inner = self.constants[id(node)] if id(node) in self.constants else self.domain(node.value)
+        if node.constrain_body:
+            self.said(node, inner, node.wanted)
+        if node.constrain_result:
+            self.said(node, domain, node.wanted)
+        if id(node) in self.held:
+            self.one(node, 0, domain)
+            self.firm(node, inner, domain)
+        elif not node.constrain_body and not node.constrain_result and isinstance(inner, int) and isinstance(domain, int):
+            self.pulls.append((inner, domain))
+
+    def call(self, node: Call, domain: Domain) -> None:
+        if isinstance(node.op, (Operator, ExternFunc)) and not is_copy(node, self.module):
+            self.made.add(result(domain))
+        if isinstance(node.op, Operator):
+            if not is_copy(node, self.module) and (self.part == "place" or node.op.view):
+                self.all_at(node, domain)
+            return
+        callee = result(domain) if isinstance(node.op, (ExternFunc, Constructor)) else self.domain(node.op)
+        if isinstance(callee, int):  # all of what is outside, or comes out of a tuple, is in one place
+            self.firm(node, callee, domain)
+            for i in range(len(node.args)):
+                self.use(node, i + 1, callee)
+            return
+        self.firm(node, callee[-1], domain)
+        for i in range(len(node.args)):
+            self.use(node, i + 1, callee[i])
+
+    def tensor_call(self, node: CallTIR, domain: Domain) -> None:
+        if is_copy(node, self.module):
+            return
+        self.made.add(result(domain))
+        if self.part == "place":
+            self.all_at(node, domain)
+            return
+        scopes = iter(self.scopes(node.func))
+        for i, a in enumerate(node.args):
+            said = [s for s in [next(scopes) for _ in flatten(a.type)] if s]
+            for s in dict.fromkeys(said):
+                self.use(node, i, self.cells.cell(VirtualDevice(scope=s)))
+        for s in scopes:
+            self.said(node, domain, VirtualDevice(scope=s))
+
+    def scopes(self, name: str) -> list[str]:
+        """The scopes of a tensor function's parameters; empty where they are open, even by what its body says."""
+        if not self.inner:
+            self.inner = scopes_inside(self.module.kernels)
+        return self.inner[name]
+
+    # --- what follows ---
+
+    def components(self) -> list[list[int]]:
+        """The cells, one of each class, in the components that attracting uses make of them."""
+        above = {c: c for c in map(self.cells.find, range(len(self.cells.above)))}
+
+        def top(c: int) -> int:
+            while above[c] != c:
+                above[c] = above[above[c]]
+                c = above[c]
+            return c
+
+        for a, b in self.pulls:
+            above[top(self.cells.find(a))] = top(self.cells.find(b))
+        found: dict[int, list[int]] = {}
+        for c in above:
+            found.setdefault(top(c), []).append(c)
+        return list(found.values())
+
+    def settled(self, component: list[int]) -> VirtualDevice | None:
+        """Where all of a component is, as far as the source says it: None if it says different things."""
+        all_: VirtualDevice | None = ANYWHERE
+        for c in component:
+            all_ = None if all_ is None else all_.join(self.cells.at(c))
+        return all_
+
+    def shown_only(self, components: list[list[int]]) -> set[int]:
+        """The numbers of the components that are there for the host to look at, and for nothing else: what leaves them is
+        looked at, and nothing is computed in them."""
+        number = {c: i for i, cells in enumerate(components) for c in cells}
+        ends = [(number[self.cells.find(u.at)], u.wanted) for u in self.uses]
+        leaves_ = {i for i, w in ends if w not in self.seen and number[self.cells.find(w)] != i}
+        return {i for i, w in ends if w in self.seen} - leaves_ - {number[self.cells.find(c)] for c in self.made}
+
+    def cell_of(self, node: Expr) -> int | None:
+        """The class of a value; None of a function, and of what the source does not have."""
+        domain = self.domains.get(id(node))
+        return self.cells.find(domain) if isinstance(domain, int) else None
+
+
+def given(function: Function) -> Expr:
+    """What is behind the lets of a function's body."""
+    found = function.body
+    while isinstance(found, Let):
+        found = found.body
+    return found
+
+
+def is_annotated(node: Expr) -> bool:
+    """Whether a node is an annotation of its operand."""
+    return isinstance(node, OnDevice) and node.constrain_body
+
+
+def is_copyable(of: Type) -> bool:
+    """Whether a value of a type can be copied from one device to another: tensors and tuples of tensors."""
+    if isinstance(of, TensorType):
+        return True
+    root: Type = of
+    parts = post_order(root, lambda t: t.fields if isinstance(t, TupleType) else ())
+    return all(isinstance(t, (TensorType, TupleType)) for t in parts)
+
+
+
+def scopes_inside(kernels: Mapping[str, PrimFunc]) -> dict[str, list[str]]:
+    """The scopes of the parameters of tensor functions: what they say, else what is said of a view of them, else what a
+    function says to which they are handed. Asked again until nothing is new."""
+    found = {name: [b.scope for b in k.params] for name, k in kernels.items()}
+    open_ = [name for name, scopes in found.items() if "" in scopes]
+    changed = bool(open_)
+    while changed:
+        changed = False
+        for name in open_:
+            root: dict[Buffer, int] = {b: i for i, b in enumerate(kernels[name].params)}
+            for stmt in program_order(kernels[name].body):
+                said: list[tuple[Buffer, str]] = []
+                views = (stmt.view,) if isinstance(stmt, Alias) else stmt.views if isinstance(stmt, Block) else ()
+                for v in views:
+                    if v.source in root:
+                        root[v.buffer] = root[v.source]
+                        said.append((v.buffer, v.buffer.scope))
+                if isinstance(stmt, TensorCall) and stmt.function in found:
+                    said += zip(stmt.buffers, found[stmt.function], strict=False)
+                for b, scope in said:
+                    if scope and b in root and not found[name][root[b]]:
+                        found[name][root[b]] = scope
+                        changed = True
+    return found

@@ -1,0 +1,214 @@
+"""Every operand is where its consumer runs: rules D1 to D9, as conditions on a planned module (specs/verify.md,
+"Devices").
+
+In a planned module every value has its device written on it, so that each rule is a comparison of two neighbours. Only
+of a function that is a value it is not written where its parameters are: those are found by uniting what is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from assay.semantics.compilation import CompilationConfig
+from assay.semantics.devices import GLOBAL, VirtualDevice
+from assay.semantics.errors import Crash
+from assay.semantics.graph import (
+    AssertOp,
+    Call,
+    CallTIR,
+    Constant,
+    Constructor,
+    Expr,
+    ExternFunc,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    MatchCast,
+    OnDevice,
+    Print,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    ShapeExpr,
+    ShapeOf,
+    Tuple,
+    TupleGetItem,
+    Var,
+    show_head,
+)
+from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.nodes import bound_by
+from assay.semantics.graph.scopes import function_scopes
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.types import FuncType, ShapeType, flatten
+from assay.semantics.walk import post_order
+from assay.verify.devices.cells import Cells, Domain
+from assay.verify.devices.erase import is_copy
+from assay.verify.devices.said import Broken
+
+
+def misplaced(module: Module, config: CompilationConfig) -> Iterator[Broken]:
+    """The rules that a planned module breaks, with the nodes that do."""
+    check = _Conditions(module, config)
+    for d in module.definitions.values():
+        if isinstance(d, Function):
+            yield from check.function(d)
+    yield from check.broken
+
+
+@dataclass(eq=False)
+class _Conditions:
+    module: Module
+    config: CompilationConfig
+    cells: Cells = field(default_factory=Cells)
+    domains: dict[int, Domain] = field(default_factory=dict)
+    broken: list[Broken] = field(default_factory=list)
+
+    def domain(self, of: Expr) -> Domain:
+        """Where a value is. That of a function is written on it for its result; its parameters have cells of their own."""
+        if isinstance(of, GlobalVar) and isinstance(target := self.module.definitions.get(of.name), Function):
+            of = target
+        if not isinstance(of.type, FuncType):
+            return self.cells.cell(of.device)
+        if id(of) not in self.domains:
+            self.domains[id(of)] = self.cells.fresh(of.type, of.device)
+        return self.domains[id(of)]
+
+    def same(self, a: Domain, b: Domain, verdict: str, detail: str, node: Expr) -> None:
+        """Two domains are one, or `verdict` is broken."""
+        wrong = self.cells.unite(a, b)
+        if wrong is not None:
+            self.broken.append(Broken(verdict, f"{show_head(node)}: {detail}: {wrong[0]} and {wrong[1]}", node.span))
+
+    def one(self, a: Expr, b: Expr, verdict: str, detail: str, node: Expr) -> None:
+        self.same(self.domain(a), self.domain(b), verdict, detail, node)
+
+    # --- rules ---
+
+    def function(self, root: Function) -> Iterator[Broken]:
+        copies: dict[tuple[object, ...], Expr] = {}
+        scopes = function_scopes(root)
+        whole: Expr = root
+        for node in post_order(whole, lambda n: () if is_whole(n) else n.children):
+            for n in (*bound_by(node), node):
+                if not n.device.is_full:
+                    yield Broken("open", f"{show_head(n)} is on {n.device}, which leaves something open", n.span)
+            if isinstance(node, OnDevice):
+                yield Broken("left", f"{show_head(node)}: an annotation is left", node.span)
+            if is_copy(node, self.module):
+                (of,) = node.children
+                if of.device == node.device:
+                    yield Broken("idle copy", f"{show_head(node)}: from {of.device} to where it is", node.span)
+                owner = scopes.owner.get(id(node))
+                name = of.name if isinstance(of, GlobalVar) else id(of)
+                if copies.setdefault((name, of.device, node.device, id(owner)), node) is not node:
+                    yield Broken("double copy", f"{show_head(of)} is copied twice to {node.device}", node.span)
+            else:
+                yield from self.local(node)
+
+    def local(self, node: Expr) -> Iterator[Broken]:
+        host = self.config.host.default(VirtualDevice(scope=GLOBAL))
+        if isinstance(node.type, ShapeType) and node.device != host:
+            yield Broken("host", f"{show_head(node)} is a shape on {node.device}; shapes are on {host}", node.span)
+        match node:
+            case Var() | GlobalVar() | Constant() | ExternFunc() | Constructor() | ShapeExpr() | OnDevice():
+                pass
+            case ShapeOf():
+                pass  # its operand is not looked into
+            case Function() if is_whole(node):
+                for p in node.params:
+                    if p.device.place != node.device.place:
+                        yield Broken("function", f"{p.name} of a primitive function on {node.device} is on {p.device}", node.span)
+                written: Domain = (*map(self.domain, node.params), self.cells.fresh(node.result_type, node.device))
+                self.same(self.domain(node), written, "function", "what it is and its parts", node)
+            case Function():
+                self.same(self.domain(node), self.written(node), "function", "what it is and its parts", node)
+            case Let():
+                self.one(node.var, node.value, "let", f"variable {node.var.name} and its value", node)
+                self.one(node, node.body, "let", "it and its body", node)
+            case TupleGetItem():
+                self.one(node, node.value, "projection", "the field and the tuple", node)
+            case MatchCast() if isinstance(node.type, ShapeType) and not isinstance(node.value.type, ShapeType):
+                yield from self.on_host(node, (node.value,))
+            case MatchCast():
+                self.one(node, node.value, "match_cast", "it and its operand", node)
+            case Tuple():
+                for i, f in enumerate(node.fields):
+                    self.one(node, f, "tuple", f"it and its field {i}", node)
+            case RefCreate():
+                self.one(node, node.value, "reference", "it and its content", node)
+            case RefRead():
+                self.one(node, node.ref, "reference", "what is read and the reference", node)
+            case RefWrite():
+                self.one(node.ref, node.value, "reference", "it and what is written", node)
+            case If():
+                yield from self.on_host(node, (node.condition,))
+                self.one(node, node.then, "branch", "it and its first branch", node)
+                self.one(node, node.otherwise, "branch", "it and its second branch", node)
+            case Match():
+                for c in node.clauses:
+                    self.one(node, c.body, "branch", "it and a clause", node)
+                    for v in c.vars:
+                        self.one(v, node.value, "match", f"{v.name} and what is matched", node)
+            case Print():
+                yield from self.on_host(node, node.values)
+            case AssertOp():
+                yield from self.on_host(node, node.children)
+            case CallTIR():
+                yield from self.tensor_call(node)
+            case Call() if isinstance(node.op, Operator):
+                for i, a in enumerate(node.args):
+                    if node.op.view and i == 0 and a.device != node.device:
+                        yield Broken("view", f"{show_head(node)} is on {node.device}, its operand on {a.device}", node.span)
+                    elif a.device.place != node.device.place:
+                        yield self.far(node, i, a)
+            case Call():
+                self.call(node)
+            case _:
+                raise Crash(f"no rule for {type(node).__name__}")
+
+    def far(self, node: Expr, index: int, operand: Expr) -> Broken:
+        where = f"runs on {node.device.place}, operand {index} is on {operand.device}"
+        return Broken("operand", f"{show_head(node)} {where}", node.span)
+
+    def on_host(self, node: Expr, values: Sequence[Expr]) -> Iterator[Broken]:
+        host = self.config.host.default(VirtualDevice(scope=GLOBAL))
+        for v in values:
+            if v.device != host:
+                yield Broken("host", f"{show_head(node)} looks at a value on {v.device}; the host is {host}", node.span)
+
+    def written(self, of: Function) -> Domain:
+        """The domain of a function as its parts say it."""
+        return (*map(self.domain, of.params), self.domain(of.body))
+
+    def call(self, node: Call) -> None:
+        callee = node.op
+        assert isinstance(callee, Expr)
+        if isinstance(callee, (ExternFunc, Constructor)):
+            for i, a in enumerate(node.args):
+                self.one(node, a, "tuple", f"it and its field {i}", node)
+            return
+        found = self.domain(callee)
+        if isinstance(found, int):  # a function that was in a tuple, say
+            for x in (*node.args, node):
+                self.same(found, self.domain(x), "call", "the function and its arguments", node)
+            return
+        for i, (p, a) in enumerate(zip(found, node.args, strict=False)):
+            self.same(p, self.domain(a), "call", f"parameter and argument {i}", node)
+        self.same(found[-1], self.domain(node), "call", "the function's result and the call", node)
+
+    def tensor_call(self, node: CallTIR) -> Iterator[Broken]:
+        kernel = self.module.kernel(node.func)
+        for i, a in enumerate(node.args):
+            if a.device.place != node.device.place:
+                yield self.far(node, i, a)
+        inside = [a.device.scope for a in node.args for _ in flatten(a.type)]
+        made = [node.device.scope for _ in flatten(node.type)]
+        for scope, b in zip([*inside, *made], kernel.params, strict=True):
+            if b.scope not in ("", scope):
+                yield Broken("scope", f"{show_head(node)}: {b.name} is in {b.scope}, given {scope}", node.span)
+

@@ -1,0 +1,133 @@
+"""What the source says of devices holds in the planned module (specs/verify.md, "devices").
+
+Both modules are walked in step: they are equal but for devices. A value of the source that is annotated or copied is a
+chain of requirements, the planned one a chain of places; the requirements must be met in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.errors import Span
+from assay.semantics.graph import Constant, Expr, Function, Let, OnDevice, Tuple, TupleGetItem, Var, show_head
+from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.nodes import bound_by
+from assay.verify.devices.erase import Eraser, chain
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule that a planned module breaks: its name, what is wrong, and where."""
+
+    verdict: str
+    detail: str
+    where: Span | None = None
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.detail}" + (f" ({self.where})" if self.where is not None else "")
+
+
+Step: TypeAlias = tuple[list[Expr], list[Expr]]
+"""A use of a value in the source and in the planned module: the value, and what is made of it up to the use."""
+
+
+def in_step(pairs: Iterable[tuple[Function, Function]], old: Eraser, new: Eraser) -> Iterator[Step]:
+    """All uses in functions that are equal but for devices, in both modules at once; each value before its parts."""
+    seen: set[tuple[int, int]] = set()
+    walked: set[tuple[int, int]] = set()
+    work: list[tuple[Expr, Expr]] = list(pairs)
+    while work:
+        use = work.pop()
+        if (id(use[0]), id(use[1])) in seen:
+            continue
+        seen.add((id(use[0]), id(use[1])))
+        wanted, got = chain(use[0], old), chain(use[1], new)
+        yield wanted, got
+        a, b = wanted[0], got[0]
+        if (id(a), id(b)) not in walked:
+            walked.add((id(a), id(b)))
+            work += zip(a.children, b.children, strict=True)
+
+
+def unheard(steps: Iterable[Step], old: Eraser, new: Eraser) -> Iterator[Broken]:
+    """What the source says of devices and the planned module does not keep."""
+    for wanted, got in steps:
+        yield from _along(wanted, got, new)
+        a, b = wanted[0], got[0]
+        if is_free(a) and len(wanted) == 1 and len(got) > 1:
+            yield Broken("constant", f"{show_head(a)} is copied; it is a constant wherever it is used", a.span)
+        written = any(id(n) in old.remade for n in wanted)  # by the user
+        for field, whole in zip(got[1:], got, strict=False):
+            if isinstance(field, TupleGetItem) and id(whole) in new.remade and not written:
+                yield Broken("projection", f"{show_head(field)}: the tuple is copied for one field of it", field.span)
+        for v, w in zip(bound_by(a), bound_by(b), strict=True):
+            if not w.device.covers(v.device):
+                yield _wrong(v, v.device, w.device)
+        match a, b:
+            case Let(), Let():
+                yield from _fixed(a.value, b.var)
+            case Function(), Function() if not is_whole(a):
+                value: Expr = a.body
+                while isinstance(value, Let):
+                    value = value.body
+                yield from _fixed(value, b.body)
+            case _:
+                pass
+
+
+def _along(wanted: list[Expr], got: list[Expr], new: Eraser) -> Iterator[Broken]:
+    """A chain of requirements against a chain of places: the value itself first, then what is made of it, in order.
+
+    What an annotation says of its result alone draws the value there; where the user of it is elsewhere, nothing has to
+    pass there.
+    """
+    needs: list[tuple[Expr, VirtualDevice]] = [(wanted[0], wanted[0].device)]
+
+    def also(node: Expr, device: VirtualDevice) -> Iterator[Broken]:
+        both = needs[-1][1].join(device)
+        if both is None:
+            yield Broken("annotation", f"{show_head(node)} is said to be on {needs[-1][1]} and on {device}", node.span)
+        needs[-1] = (node, both or device)
+
+    for node in wanted[1:]:
+        match node:
+            case OnDevice():
+                if node.constrain_body:
+                    yield from also(node, node.wanted)
+                if node.constrain_body and node.constrain_result:
+                    yield from also(node, node.device)
+            case TupleGetItem():
+                yield from also(node, node.device)
+            case _:
+                needs.append((node, node.device))
+    places = [n.device for n in got]
+    if isinstance(got[0], Tuple) and not places[0].covers(needs[0][1]):
+        # a tuple that is written out is copied by writing it out again, of copies of its fields
+        if all(any(n.device.covers(needs[0][1]) for n in chain(f, new)) for f in got[0].fields):
+            places.insert(0, needs[0][1])
+    at = 0
+    for i, (node, need) in enumerate(needs):
+        while i and at < len(places) and not places[at].covers(need):
+            at += 1
+        if at == len(places) or not places[at].covers(need):
+            yield _wrong(node, need, places[0] if i == 0 else places[-1])
+            return
+
+
+def is_free(node: Expr) -> bool:
+    """Whether a node is a constant of which nothing is said."""
+    return isinstance(node, Constant) and node.device == ANYWHERE
+
+
+def _fixed(value: Expr, kept: Expr) -> Iterator[Broken]:
+    """A user's annotation that is the value of a let, or the body of a function, holds for what it names too."""
+    if isinstance(value, OnDevice) and value.constrain_body and not kept.device.covers(value.wanted):
+        yield _wrong(value, value.wanted, kept.device)
+
+
+def _wrong(node: Expr, wanted: VirtualDevice, got: VirtualDevice) -> Broken:
+    what = f"variable {node.name}" if isinstance(node, Var) else show_head(node)
+    return Broken("annotation", f"{what} is said to be on {wanted if wanted != ANYWHERE else 'any device'}, but is on {got}", node.span)
