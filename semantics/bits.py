@@ -6,6 +6,7 @@ Two arrays are one constant if dtype, shape and every bit agree: payloads of NaN
 from __future__ import annotations
 
 import hashlib
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,35 @@ def digest(array: Array, *more: str) -> str:
     return total.hexdigest()
 
 
-def frozen(array: Array) -> Array:
-    """The same memory as a row-major array that nobody writes through; itself where it is one."""
-    if array.flags.c_contiguous and not array.flags.writeable:
+def is_fixed(array: Array) -> bool:
+    """Whether nobody can change what an array shows: neither it nor any array whose memory it is can be written, and the
+    memory is NumPy's own, bytes, or a file that is mapped."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    if isinstance(owner, memoryview):
+        return owner.readonly and isinstance(owner.obj, (bytes, mmap))
+    return owner is None or isinstance(owner, (bytes, mmap))
+
+
+def fixed(array: Array) -> Array:
+    """The same array, where nobody can change it; else a copy that nobody can. What is repeated in it stays so, without
+    memory of its own."""
+    if is_fixed(array):
         return array
-    # NumPy makes a vector of a scalar
-    data = (array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)).view()
-    data.flags.writeable = False
+    core = array[*(slice(0, 1) if step == 0 else slice(None) for step in array.strides), ...]  # ... of a scalar is an array
+    copy = core.copy()
+    copy.flags.writeable = False
+    return copy if copy.shape == array.shape else np.broadcast_to(copy, array.shape)
+
+
+def frozen(array: Array) -> Array:
+    """A row-major array of the same contents that nobody can change; itself where it is one."""
+    if array.flags.c_contiguous:
+        return fixed(array)
+    data = np.ascontiguousarray(array).reshape(array.shape)  # NumPy makes a vector of a scalar
+    owner = data if data.base is None else data.base
+    owner.flags.writeable = data.flags.writeable = False
     return data

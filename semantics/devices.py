@@ -23,6 +23,9 @@ DLPACK = {
 }  # fmt: skip
 """DLPack's numbers of device types."""
 
+LARGEST = 2**31 - 1
+"""The largest id of a device: DLPack and C have 32 bits for it."""
+
 GLOBAL = "global"
 """The scope of a device's main memory: what an open scope becomes."""
 
@@ -32,7 +35,7 @@ class VirtualDevice:
     """A type such as "cuda", an id, a target such as "llvm -mcpu=native", a memory scope such as "global.texture". An
     unset field is open: -1 for the id, "" for the others. A target of a kind that is for one type of device says the type.
 
-    Invalid (device.C1): an id below -1, or a target of another type of device.
+    Invalid (device.C1): an id below -1 or above LARGEST, or a target of another type of device.
     """
 
     type: str = ""
@@ -41,8 +44,9 @@ class VirtualDevice:
     scope: str = ""
 
     def __post_init__(self) -> None:
-        if self.id < -1:
-            raise Invalid(f"a virtual device has the id {self.id}; 0 or more is wanted, or -1 where it is open", label="device.C1")
+        if not -1 <= self.id <= LARGEST:
+            message = f"a virtual device has the id {self.id}; 0 or more is wanted, at most {LARGEST}, or -1 where it is open"
+            raise Invalid(message, label="device.C1")
         of = TYPES.get(kind_of(self.target), "")
         if self.type and of and of != self.type:
             raise Invalid(

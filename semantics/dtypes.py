@@ -103,7 +103,11 @@ def dtype(of: str | DType | np.dtype[Any] | type) -> DType:
     if isinstance(of, str) and of in DTYPES:
         return DTYPES[of]
     try:
-        return _BY_NUMPY[np.dtype(of)]
+        found = np.dtype(of)
+        if not found.isnative and found.newbyteorder("=") in _BY_NUMPY:
+            message = f"the bytes of {found} are in the other order; array.astype(array.dtype.newbyteorder('=')) has them in this machine's"
+            raise Invalid(message, label="dtype.C1")
+        return _BY_NUMPY[found]
     except (KeyError, TypeError, ValueError, SyntaxError):  # NumPy reads some strings as records
         raise Invalid(
             f"unsupported dtype {of}; supported are {', '.join(DTYPES)}", label="dtype.C1"

@@ -116,8 +116,12 @@ def _devices_as_data(config: CompilationConfig) -> dict[str, Any]:
 
 
 def _devices_of(data: Any) -> CompilationConfig:
-    there = [VirtualDevice(str(kind), int(number), str(target)) for kind, number, target in data["there"]]
-    return CompilationConfig.make(there, there[data["host"]], there[data["default"]])
+    there = tuple(VirtualDevice(kind, number, target) for kind, number, target in data["there"])
+    config = CompilationConfig(there, there[data["host"]], there[data["default"]])
+    known = CompilationConfig.make(there, config.host, config.default)
+    if known != config or json.dumps(_devices_as_data(config)) != json.dumps(data):
+        raise ValueError("the devices are not written as they are")
+    return config
 
 
 class Stored:

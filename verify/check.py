@@ -21,9 +21,12 @@ from assay.lower.c import CSource, emit
 from assay.lower.onnx_import import import_onnx
 from assay.lower.pipeline import Pass, passes
 from assay.lower.pool import Memory
+from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.compilation import CompilationConfig
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
+from assay.semantics.types import symbols
 from assay.verify.compare import Comparison, check_c
 from assay.verify.evidence import Evidence
 from assay.verify.inputs import complete
@@ -75,9 +78,10 @@ class Origin(Protocol):
 
 @dataclass
 class Lowering:
-    """Artefacts made now. `changed` replaces passes by stage name, `emitter` the C text's: that is how faults are planted."""
+    """Artefacts made now, of an ONNX model or of a module. `changed` replaces passes by stage name, `emitter` the C text's:
+    that is how faults are planted."""
 
-    model: onnx.ModelProto
+    model: onnx.ModelProto | Module
     name: str
     dims: Mapping[str, int] = field(default_factory=dict)
     changed: Mapping[str, Pass] = field(default_factory=dict)
@@ -90,14 +94,28 @@ class Lowering:
     def module(self, stage: str, before: Module | None) -> Module:
         if before is None:
             self.tensors.clear()
-            imported = import_onnx(
-                self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
-            )
+            if isinstance(self.model, Module):
+                imported = sized(self.model, self.dims)
+            else:
+                imported = import_onnx(
+                    self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
+                )
             return self.changed["import"](imported) if "import" in self.changed else imported
         return {**passes(vector.run, self.memory, self.config), **self.changed}[stage](before)
 
     def c_source(self, module: Module) -> CSource:
         return self.emitter(module, self.name)
+
+
+def sized(module: Module, dims: Mapping[str, int]) -> Module:
+    """The module with numbers for symbols of its main. Invalid (check.C1): there is no symbol of that name."""
+    if not dims:
+        return module
+    known = {s.name: s for p in module.main.params for s in symbols(p.type)}
+    for name in dims:
+        if name not in known:
+            raise Invalid(f"main has no symbolic dim {name}; it has {', '.join(known) or 'none'}", label="check.C1")
+    return module.with_(main=with_sizes(module.main, {known[name]: n for name, n in dims.items()}))
 
 
 @dataclass

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import onnx
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -32,6 +33,7 @@ from assay.lower.onnx_import import import_onnx, load_model
 from assay.lower.pool import Memory
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap
+from assay.semantics.module import Module
 from assay.semantics.text.module_text import show as show_module, write_module
 from assay.verify import certificate
 from assay.verify.backends import backend as find_backend
@@ -50,13 +52,13 @@ app = typer.Typer(
     help="Say what a tensor program means, lower it to C, and prove each step.",
 )
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="an ONNX model", show_default=False)]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay", show_default=False)]
 Dims = Annotated[list[str], typer.Option("--dim", metavar="NAME=N", help="the value of a symbolic dim")]
 Inputs = Annotated[Path | None, typer.Option("--inputs", metavar="IN.npz", help="inputs by name; the others are random")]
 Seed = Annotated[int, typer.Option("--seed", help="fixes the inputs that are not given, and the checks' random data", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
-Pools = Annotated[str, typer.Option("--pools", metavar="NAME[=LIMIT],...", help="the pools, the most wanted first; by default one without a limit", show_default=False)]
-ConstantPools = Annotated[str, typer.Option("--constant-pools", metavar="NAME[@SECTION][=LIMIT],...", help="the memories for constants, the most wanted first; by default one table", show_default=False)]
+Pools = Annotated[str, typer.Option("--pools", metavar="NAME[@MEMORY][=LIMIT],...", help="the pools, the most wanted first; by default one without a limit", show_default=False)]
+ConstantPools = Annotated[str, typer.Option("--constant-pools", metavar="NAME[@WHERE][=LIMIT],...", help="the memories for constants, the most wanted first; by default one table", show_default=False)]
 Planner = Annotated[str, typer.Option("--planner", help="greedy-size, greedy-conflicts, first-fit, hill-climb or exact")]
 Devices = Annotated[list[str], typer.Option("--on", metavar="DEVICE", help="a device that there is, such as cpu, cuda:1 or cuda=cuda -arch=sm_80; the first is where all runs that need not run elsewhere")]
 Host = Annotated[str, typer.Option("--host", metavar="DEVICE", help="the device on which shapes and decisions are; by default the only cpu", show_default=False)]
@@ -86,9 +88,11 @@ def check(
     for name in backend:
         find_backend(name)
     devices = devices_of(on, host)
-    proto = load_model(model)
+    proto = load_either(model)
     judged = [Judged("expected", outputs=load(expected))] if expected else []
-    judged += [Judged(name, model=proto) for name in backend]
+    if isinstance(proto, Module) and backend:
+        raise Invalid("--backend runs an ONNX model; --expected judges outputs that you have", label="cli.C3")
+    judged += [Judged(name, model=proto) for name in backend if isinstance(proto, onnx.ModelProto)]
     lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools), config=devices)
     run = Check(lowering, load(inputs) if inputs else {}, seed, judged)
     lines, holds = show(run.lines(), run, as_json, str(model), seed)
@@ -156,7 +160,7 @@ def build(
     devices = devices_of(on, host)
     if devices is not None and device:
         raise Invalid("--device is for steps that name no device; with --on each of them names one", label="cli.C3")
-    proto = load_model(model)
+    proto = load_either(model)
     emitter = partial(emit, interface=interface, device=device)
     lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools), config=devices)
     run = Check(lowering, load(inputs) if inputs else {}, seed)
@@ -233,6 +237,11 @@ def parse_dims(given: Iterable[str]) -> dict[str, int]:
             raise Invalid(f"--dim takes NAME=N, such as N=4, not {text!r}", label="cli.C1")
         dims[name] = int(number)
     return dims
+
+
+def load_either(path: Path) -> onnx.ModelProto | Module:
+    """An ONNX model, or a module as text."""
+    return load_text(path) if is_text(path) else load_model(path)
 
 
 def memory_of(pools: str, planner: str, io: bool, constants: str = "") -> Memory:

@@ -100,6 +100,7 @@ def _difference(source: Numbered, target: Numbered) -> str:
 
 def _folder(module: Module) -> Callable[[Expr, Sequence[Array]], Sequence[Array] | None]:
     """Evaluates a call on constants: by the tensor function's rules, a view by its operator."""
+    module = module.resolved()
 
     def fold(node: Expr, args: Sequence[Array]) -> Sequence[Array] | None:
         if isinstance(node, Call) and isinstance(node.op, Operator):

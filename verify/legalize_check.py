@@ -41,6 +41,7 @@ Progress = Callable[[int, int], None]
 
 def check_legalize(source: Module, target: Module, seed: int = 0, progress: Progress = lambda i, n: None) -> Evidence:
     """Both halves, for every graph function of the module."""
+    source, target = source.resolved(), target.resolved()
     calling = [n for n, d in source.kernels.items() if _calls(d) and n in target.kernels and not _calls(target.kernel(n))]
     changed = changed_beside(source.with_(**{n: target.kernel(n) for n in calling}), target)
     if changed:

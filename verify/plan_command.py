@@ -22,6 +22,8 @@ from rich.markup import escape
 
 from assay.lower.memory import Progress, plan as make_plan
 from assay.lower.memory.csv import Table, read
+from assay.semantics.compilation import read_device
+from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Plan, Pool, Problem, lower_bound
 from assay.verify.evidence import Evidence, plural
@@ -95,29 +97,43 @@ def problem_of(table: Table, request: Request) -> Problem:
     return replace(table, buffers=buffers).problem([replace(p, alignment=aligned) for p in pools])
 
 
+POOL = re.compile(r"\s*([^=@\s]+)\s*(?:@\s*([^=@\s]+)\s*)?(?:=\s*(\d+)\s*)?")
+
+
 def parse_pools(text: str) -> tuple[Pool, ...]:
-    """`name=limit,name=limit`, the most wanted first; without a limit, a pool has none."""
-    found: list[Pool] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*([^=\s]+)\s*(?:=\s*(\d+)\s*)?", part)
-        if match is None:
-            raise Invalid(f"--pools takes name=limit,... in bytes, such as fast=65536,slow, not {part!r}", label="cli.C5")
-        name, limit = match.groups()
-        found.append(Pool(name, limit=None if limit is None else int(limit)))
-    return tuple(found)
+    """`name@memory=limit,...`, the most wanted first; a memory is a device, and its scope behind a slash. Without a limit, a
+    pool has none."""
+    wanted = "--pools takes name@memory=limit,... in bytes, such as fast=65536,slow or near@cuda:0/shared=4096,far@cuda:0"
+    return tuple(Pool(name, device=_memory(where), limit=limit) for name, where, limit in _pools(text, wanted))
 
 
 def parse_constant_pools(text: str) -> tuple[Pool, ...]:
-    """`name@section=limit,...`, the most wanted first: read-only memories for constants. Section and limit may be left out."""
+    """`name@where=limit,...`, the most wanted first: read-only memories for constants. Where is a section of the object
+    file if it begins with a dot or an underscore, else a memory as for `parse_pools`."""
+    wanted = "--constant-pools takes name@where=limit,... such as tcm@.tcm=4096,flash or weights@cuda:0"
     found: list[Pool] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*([^=@\s]+)\s*(?:@\s*([^=@\s]+)\s*)?(?:=\s*(\d+)\s*)?", part)
-        if match is None:
-            what = f"--constant-pools takes name@section=limit,... such as tcm@.tcm=4096,flash, not {part!r}"
-            raise Invalid(what, label="cli.C5")
-        name, section, limit = match.groups()
-        found.append(Pool(name, "constant", limit=None if limit is None else int(limit), read_only=True, section=section or ""))
+    for name, where, limit in _pools(text, wanted):
+        section = where if where.startswith((".", "_")) else ""
+        device = ANYWHERE if section else _memory(where)
+        found.append(Pool(name, "constant", device=device, limit=limit, read_only=True, section=section))
     return tuple(found)
+
+
+def _pools(text: str, wanted: str) -> Iterator[tuple[str, str, int | None]]:
+    for part in text.split(","):
+        match = POOL.fullmatch(part)
+        if match is None:
+            raise Invalid(f"{wanted}, not {part!r}", label="cli.C5")
+        name, where, limit = match.groups()
+        yield name, where or "", None if limit is None else int(limit)
+
+
+def _memory(text: str) -> VirtualDevice:
+    """A device, and the scope behind a slash, the main memory if there is none; any if nothing is said."""
+    if not text:
+        return ANYWHERE
+    device, _, scope = text.partition("/")
+    return replace(read_device(device), scope=scope or GLOBAL)
 
 
 def as_data(

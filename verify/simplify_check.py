@@ -303,6 +303,7 @@ def _recursive(module: Module) -> set[str]:
 
 def _folder(module: Module) -> Any:
     """Evaluates a call on constants: a tensor function by its rules, an operator by its value."""
+    module = module.resolved()
 
     def fold(node: Expr, args: Sequence[Array]) -> Sequence[Array] | None:
         if next(sizes_used(node), None) is not None:

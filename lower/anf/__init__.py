@@ -175,7 +175,10 @@ class _Walk:
             before = b.mark
         body = result
         for b, mark in zip(reversed(block.bindings), reversed(marks), strict=True):
-            span, device = (b.value.span, body.device) if b.source is None else (b.source.span, b.source.device)
+            device = body.device  # a let is where its body is, and that need not be the body that it had
+            if b.source is not None and device == ANYWHERE:
+                device = b.source.device
+            span = b.value.span if b.source is None else b.source.span
             body = Let(body.type, b.var, b.value, body, dataflow=mark, span=span, device=device)
         return body
 

@@ -1,8 +1,8 @@
 """Constant folding: what has a constant value becomes a constant (specs/lower.md, "constants").
 
-The value is computed by the evaluator that the caller hands in: folding runs the interpreter, there is no second truth. A
-call that traps is left where it is, for the run to trap; what acts is never folded. A folded constant lives where what it
-replaces does: on the device that its node names, or else on that of its operands.
+The value is computed by the evaluator that the caller hands in: folding runs the interpreter, there is no second truth.
+What may be folded, and where the constant lives, `assay.lower.constants.foldable` says. After this no name of a constant is
+left, for each use is of the table; folding of graph functions (`assay.lower.simplify.fold`) keeps names.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
+from assay.lower.constants.foldable import home, is_static, may_evaluate, may_grow
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Trap
+from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.graph import (
     Call,
     CallTIR,
@@ -29,15 +30,13 @@ from assay.semantics.graph import (
     Tuple,
     TupleGetItem,
     Var,
-    acts,
 )
 from assay.semantics.graph.effects import is_whole
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.tensor.calls import calls_extern, without_calls
-from assay.semantics.tensor.copying import DEVICE_COPY, claims_copy
-from assay.semantics.types import TensorType, TupleType, Type, flatten
+from assay.semantics.tensor.calls import without_calls
+from assay.semantics.types import TensorType, TupleType, Type
 from assay.semantics.walk import post_order
 
 Array = np.ndarray[Any, Any]
@@ -62,7 +61,7 @@ def fold_constants(function: Function, module: Module, evaluate: Evaluate) -> Fu
     primitive or for another compiler stay. The function itself where nothing is folded."""
     if is_whole(function):
         return function
-    folding = _Folding(function, module, evaluate)
+    folding = _Folding(function, module.resolved(), evaluate)
     folding.run()
     return folding.rewritten()
 
@@ -114,7 +113,7 @@ class _Folding:
             case Tuple() | TupleGetItem() | OnDevice() | Call() | CallTIR():
                 args = [self.held.get(id(c)) for c in node.children]
                 given = [a for a in args if a is not None]
-                if len(given) < len(args) or acts(node) or not all(t.is_static for t in flatten(node.type)):
+                if len(given) < len(args) or not is_static(node):
                     return None
                 return self.computed(node, given)
             case _:
@@ -131,16 +130,16 @@ class _Folding:
             case OnDevice():
                 said = node.wanted if node.constrain_body or node.constrain_result else ANYWHERE
                 return _on(_on(args[0], said), node.device)
-        if any(isinstance(a, tuple) for a in args):
-            return None
         tensors = [a for a in args if isinstance(a, Known)]
-        device = self.device(node, tensors)
-        if device is None:
+        if len(tensors) < len(args) or not may_evaluate(node, self.module):
             return None
+        device = home(node, [a.device for a in tensors], self.module)
         arrays = [a.array for a in tensors]
+        if device is None or not may_grow(node, [a.nbytes for a in arrays]):
+            return None
         try:
             made = self.called(node, arrays)
-        except Trap:
+        except (Trap, Unpredictable):
             return None
         if made is None:
             return None
@@ -152,8 +151,7 @@ class _Folding:
             case Call() if isinstance(node.op, Operator):
                 return [np.asarray(node.op.value(node.attrs, *arrays))]
             case CallTIR() if not node.scalars:
-                kernel = self.kernel(node.func)
-                return None if calls_extern(kernel) else tuple(self.evaluate(kernel, arrays))
+                return tuple(self.evaluate(self.kernel(node.func), arrays))
             case _:
                 return None
 
@@ -162,21 +160,6 @@ class _Folding:
         if name not in self.flat:
             self.flat[name] = without_calls(self.module.kernel(name), self.module.kernels)
         return self.flat[name]
-
-    def device(self, node: Expr, args: Sequence[Known]) -> VirtualDevice | None:
-        """Where the result of a call lives; None where its operands are at different places. None too for a copy out of a
-        special memory: who has put a constant there wants it loaded from there, and not stored twice."""
-        copies = isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == DEVICE_COPY
-        if isinstance(node, CallTIR):
-            copies = claims_copy(self.module.kernel(node.func))
-        if copies and any(a.device.scope not in ("", GLOBAL) for a in args):
-            return None
-        found: VirtualDevice | None = node.device
-        whole = isinstance(node, Call) and isinstance(node.op, Operator) and node.op.view
-        for a in () if copies else args:
-            if found is not None:
-                found = found.join(a.device if whole else a.device.place)
-        return found
 
     # --- the new function ----------------------------------------------------------------------------------------
 

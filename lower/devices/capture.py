@@ -78,6 +78,8 @@ class _Capture:
     leaves: dict[tuple[int, VirtualDevice], Expr] = field(default_factory=dict)
     copies: dict[tuple[int, VirtualDevice], Expr] = field(default_factory=dict)
     """What was copied, by what stands for it, and where to."""
+    named: set[int] = field(default_factory=set)
+    """What lets name, and the copies that are that: two lets never share one, or A-normal form would be lost."""
     active: set[int] = field(default_factory=set)
     """What acts, or has a part that does: it is evaluated where it stands, and only there."""
     projections: dict[tuple[int, int], Expr] = field(default_factory=dict)
@@ -88,6 +90,7 @@ class _Capture:
         root: Expr = function
         order = list(post_order(root, lambda n: () if is_whole(n) else n.children))
         self.names = {n.name for n in order if isinstance(n, Var)}
+        self.named = {id(n.value) for n in order if isinstance(n, Let)}
         for node in order:
             if self.plan.place.is_floating(node) or self.plan.scope.is_floating(node):
                 continue
@@ -123,7 +126,9 @@ class _Capture:
             if parts[0].device == device:
                 return parts[0]
             known = self.copies.get((id(parts[0]), device))
-            if known is not None and isinstance(node, Call):
+            if known is not None and isinstance(node, Call) and not {id(node), id(known)} <= self.named:
+                if id(node) in self.named:
+                    self.named.add(id(known))
                 return known
         match made:
             case Let():
@@ -141,7 +146,9 @@ class _Capture:
         if isinstance(node, TupleGetItem) and id(node) not in self.place.really:
             return self.copied(made, self.device(node))
         if is_copy(node, self.plan.place.module) and isinstance(node, Call):
-            self.copies[id(parts[0]), device] = made
+            self.copies.setdefault((id(parts[0]), device), made)
+            if id(node) in self.named:
+                self.named.add(id(made))
         return made
 
     def with_params(self, function: Function) -> Function:

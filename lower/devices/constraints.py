@@ -118,7 +118,7 @@ class Constraints:
     uses: list[Use] = field(default_factory=list)
     pulls: list[tuple[int, int]] = field(default_factory=list)
     busy: list[int] = field(default_factory=list)
-    """The domains in which something is computed, or given by a function: nobody but the host may look, but they stay."""
+    """The domains of what is computed, or given by a function: the host's looking at it does not move it."""
     local: dict[str, Local] = field(default_factory=dict)
     globals: dict[str, int] = field(default_factory=dict)
     tensors: Tensors = field(default_factory=lambda: Tensors())
@@ -227,11 +227,12 @@ class Constraints:
             self.uses.append(Use(value, self.tensors(child.type) or 0, really, wanted))
 
     def _same(self, node: Expr, index: int, domain: int, why: str) -> None:
-        """A child is where `domain` is; a copy is made only behind an annotation that lets one stand there."""
+        """A child is where `domain` is; a copy is made only behind an annotation that lets one stand there, in one part of
+        devices or in the other."""
         child = node.children[index]
         at = self._operand(node, index)
         self._tie(domain, at, why, node)
-        if id(child) in self._here.really:
+        if id(child) in self._here.really or (isinstance(child, OnDevice) and self.tensors(child.type) is not None):
             self._demand(node, index, at)
 
     # --- rules ---

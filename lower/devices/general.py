@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from assay.lower.devices.capture import crossing
 from assay.lower.devices.constraints import Constraints, Part, Use
@@ -23,11 +23,26 @@ from assay.semantics.types import FuncType
 Signature: TypeAlias = tuple[VirtualDevice, ...]
 """Where a call wants its operands, and its result."""
 
-Link: TypeAlias = tuple[int, int, bool]
-"""Two of the parameters and the result, by number; whether they are one, or pull one another."""
 
-Links: TypeAlias = Mapping[tuple[str, Part], Sequence[Link]]
-"""By function, what its body demands between them."""
+class Link(NamedTuple):
+    """Two of the parameters and the result, by number; whether they are one, or pull one another."""
+
+    one: int
+    other: int
+    firm: bool
+
+
+class Inside(NamedTuple):
+    """What a body demands between parameters and result, and the numbers of those with which something is computed, and
+    of those at which the host looks."""
+
+    links: list[Link]
+    busy: list[int]
+    looked: list[int]
+
+
+Links: TypeAlias = Mapping[tuple[str, Part], Inside]
+"""By function, what its body demands."""
 
 
 @dataclass(eq=False)
@@ -50,13 +65,19 @@ class _Fresh(Constraints):
             self._use(node, i + 1, self.domains.param(callee, i), "an argument and its parameter")
         self._tie(here, self.domains.result(callee), "a call and the function's result", node)
         types = [*(a.type for a in node.args), node.type]
-        for a, b, firm in self.links.get((of, self.part), ()):
+        self.busy.append(self.domains.home(here))
+        inside = self.links.get((of, self.part), Inside([], [], []))
+        for a, b, firm in inside.links:
             one, other = (_part(self, callee, k, len(node.args)) for k in (a, b))
             if firm:
                 self._tie(one, other, "what a function takes and gives", node)
                 continue
             self.uses.append(Use(self._value("inside", id(node), a), self.tensors(types[a]) or 0, one, other))
             self.pulls.append((one, other))
+        self.busy += (_part(self, callee, k, len(node.args)) for k in inside.busy)
+        for k in inside.looked:
+            value = self._value("looked at", id(node), k)
+            self.uses.append(Use(value, self.tensors(types[k]) or 0, _part(self, callee, k, len(node.args)), self.looks))
 
 
 def _part(of: Constraints, function: int, number: int, params: int) -> int:
@@ -69,7 +90,7 @@ def links_of(
 ) -> Links:
     """What the bodies of general functions demand between parameters and result. `units` are these, callees first;
     `calls` are the calls of them by others, by identity: caller and called."""
-    found: dict[tuple[str, Part], list[Link]] = {}
+    found: dict[tuple[str, Part], Inside] = {}
     inside: dict[str, list[int]] = {}
     for call, (caller, _) in calls.items():
         inside.setdefault(caller, []).append(call)
@@ -78,24 +99,36 @@ def links_of(
         sets = _Sets()
         for a, b in of.pulls:
             sets.join(of.domains.find(a), of.domains.find(b))
+        for d in of.busy:
+            sets.mark(of.domains.find(d), "busy")
+        for u in of.uses:
+            at, wanted = (sets.find(of.domains.find(d)) for d in (u.at, u.wanted))
+            if u.wanted == of.looks or at != wanted:
+                sets.mark(at, "looked" if u.wanted == of.looks else "busy")
         for unit in units:
             for call in (c for name in unit for c in inside.get(name, ())):
                 callee, name = of.made[call], calls[call][1]
                 params = len(_type(module, name).params)
-                for a, b, _ in found[name, part]:
+                for a, b, _ in found[name, part].links:
                     sets.join(*(of.domains.find(_part(of, callee, k, params)) for k in (a, b)))
+                for k in found[name, part].busy:
+                    sets.mark(of.domains.find(_part(of, callee, k, params)), "busy")
+                for k in found[name, part].looked:
+                    sets.mark(of.domains.find(_part(of, callee, k, params)), "looked")
             for name in unit:
                 params = len(_type(module, name).params)
                 order = [params, *range(params)]
                 home = {k: of.domains.find(of.domains.home(_part(of, of.globals[name], k, params))) for k in order}
-                links = found[name, part] = []
+                links: list[Link] = []
+                marks = {k: sets.marks(home[k]) for k in order}
+                found[name, part] = Inside(links, *([k for k in order if m in marks[k]] for m in ("busy", "looked")))
                 for at, k in enumerate(order):
                     one = next((j for j in order[:at] if home[j] == home[k]), None)
                     near = next((j for j in order[:at] if sets.find(home[j]) == sets.find(home[k])), None)
                     if one is not None:
-                        links.append((k, one, True))
+                        links.append(Link(k, one, True))
                     elif near is not None:
-                        links.append((k, near, False))
+                        links.append(Link(k, near, False))
     return found
 
 
@@ -124,10 +157,11 @@ def _type(module: Module, name: str) -> FuncType:
 
 
 class _Sets:
-    """Disjoint sets of numbers."""
+    """Disjoint sets of numbers, with marks."""
 
     def __init__(self) -> None:
         self.above: dict[int, int] = {}
+        self._marks: dict[int, set[str]] = {}
 
     def find(self, x: int) -> int:
         while (up := self.above.get(x, x)) != x:
@@ -136,4 +170,13 @@ class _Sets:
         return x
 
     def join(self, a: int, b: int) -> None:
-        self.above[self.find(a)] = self.find(b)
+        one, other = self.find(a), self.find(b)
+        self.above[one] = other
+        if one != other and one in self._marks:
+            self._marks.setdefault(other, set()).update(self._marks.pop(one))
+
+    def mark(self, x: int, mark: str) -> None:
+        self._marks.setdefault(self.find(x), set()).add(mark)
+
+    def marks(self, x: int) -> set[str]:
+        return self._marks.get(self.find(x), set())

@@ -73,8 +73,9 @@ class _Chain:
             found = self.fusible(value, module) if var not in fixed else None
             node = _Node(var, value, found, found.whole if found else OpPattern.OPAQUE, outside=escaping(var))
             self.nodes.append(node)
-            how = _operands(value, found)
-            for child, kind in zip(value.children, how, strict=True):
+            used = [value] if isinstance(value, Var) else value.children  # another name of a value is a use of it
+            how = found.operands if found is not None else (OpPattern.OPAQUE,) * len(used)
+            for child, kind in zip(used, how, strict=True):
                 if isinstance(child, Var) and child in place:
                     self.nodes[place[child]].uses.append((i, kind))
             place[var] = i
@@ -217,7 +218,3 @@ def _is_fixed(value: Expr, fixed: set[Var]) -> bool:
     if isinstance(value, (Constant, GlobalVar)):
         return isinstance(value.type, TensorType)
     return isinstance(value, CallTIR) and all(isinstance(a, (Constant, GlobalVar)) or a in fixed for a in value.args)
-
-
-def _operands(value: Expr, found: Patterns | None) -> Sequence[OpPattern]:
-    return found.operands if found is not None else (OpPattern.OPAQUE,) * len(value.children)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import TypeAlias
 
 from assay.semantics.scalar import Const, Dim, Expr, Load, Var, const, simplify
 from assay.semantics.tensor import (
@@ -28,12 +26,13 @@ from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import post_order
 
-Held: TypeAlias = tuple[Buffer, np.ndarray[Any, Any] | None]
+Held: TypeAlias = tuple[Buffer, AllocateConst | None]
+"""A buffer, and for a constant the statement that holds it."""
 
 
 @dataclass(eq=False)
 class Body:
-    """Statements one after another, and the buffers that exist around them, constants with their data."""
+    """Statements one after another, and the buffers that exist around them, and what holds those that are constants."""
 
     statements: list[Stmt] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
@@ -88,7 +87,7 @@ def _opened(body: Stmt) -> Body:
                 found.held.append((stmt.buffer, None))
                 work.append(stmt.body)
             case AllocateConst():
-                found.held.append((stmt.buffer, stmt.contents))
+                found.held.append((stmt.buffer, stmt))
                 work.append(stmt.body)
             case _:
                 found.statements.append(stmt)

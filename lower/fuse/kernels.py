@@ -19,7 +19,7 @@ from assay.semantics.graph.effects import is_whole
 from assay.semantics.module import GROUP, Definition, Module
 from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, same, simplify, variables
-from assay.semantics.tensor import Allocate, AllocateConst, Buffer, PrimFunc, Stmt, seq
+from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq
 from assay.semantics.types import TensorType, flatten
 from assay.semantics.walk import rewrite
 
@@ -106,9 +106,9 @@ def _held(statements: Sequence[Stmt], held: Sequence[Held], names: _Names) -> St
     """The statements within the buffers that they use."""
     used = {b for s in statements for some in touched(s) for b in some}
     body = seq(*statements)
-    for buffer, data in reversed(held):
+    for buffer, constant in reversed(held):
         if buffer in used:
-            body = Allocate(buffer, body) if data is None else AllocateConst(buffer, data, body)
+            body = Allocate(buffer, body) if constant is None else replace(constant, body=body)
     return body
 
 

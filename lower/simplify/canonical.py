@@ -2,16 +2,20 @@
 
 A binding of a variable to a variable goes: its uses name the first one. A projection of a tuple whose fields are known
 is the field. A match-cast to the type that its value has anyway is its value. What lives on another device than what
-it is a copy of stays. The marks of dataflow blocks stay. A second run changes nothing.
+it is a copy of stays. Copies between devices that have become copies of one variable are one, but that two lets do not
+share one. The marks of dataflow blocks stay. A second run changes nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from assay.lower.devices.constraints import is_copy
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.graph import (
     Expr,
     Function,
+    GlobalVar,
     Let,
     MatchCast,
     OnDevice,
@@ -21,6 +25,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.graph.nodes import ATOMS
+from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Module
 from assay.semantics.types import same_type
 from assay.semantics.walk import post_order
@@ -37,6 +42,10 @@ def _function(function: Function, module: Module) -> Function:
     lets = {n.var: n for n in order if isinstance(n, Let)}
     # a field may be copied into its tuple: what is said of the projection is not yet said of the field
     unplaced = any(isinstance(n, OnDevice) for n in order)
+    named = {id(n.value) for n in lets.values()}
+    owner = function_scopes(function).owner if any(is_copy(n, module) for n in order) else {}
+    copies: dict[tuple[object, VirtualDevice, int], Expr] = {}
+    taken: set[int] = set()
     new: dict[int, Expr] = {}
     silent: dict[int, bool] = {}
 
@@ -73,6 +82,14 @@ def _function(function: Function, module: Module) -> Function:
                 made = field(made)
             case MatchCast() if made.device == made.value.device and same_type(made.type, made.value.type):
                 made = made.value
+        if is_copy(made, module):
+            (of,) = made.children
+            key = of.name if isinstance(of, GlobalVar) else id(of), made.device, id(owner.get(id(node)))
+            known = copies.setdefault(key, made)
+            if id(node) not in named or id(known) not in taken:
+                made = known
+                if id(node) in named:
+                    taken.add(id(made))
         parts = () if isinstance(made, Function) else made.children
         clean = not acts(made) and not can_fail(made, module) and all(silent.get(id(c), False) for c in parts)
         silent[id(made)] = clean

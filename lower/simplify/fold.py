@@ -1,7 +1,7 @@
 """What is constant becomes a constant (specs/lower.md, "simplify").
 
-A call whose operands are all constant is replaced by its value, on the device of the call. The evaluator is handed in:
-folding runs the interpreter, under its rules. What would trap, is unpredictable or acts is left for the run. A variable
+A call whose operands are all constant is replaced by its value. The evaluator is handed in: folding runs the interpreter,
+under its rules. What may be folded, and where the constant lives, `assay.lower.constants.foldable` says. A variable
 keeps its name: its binding gets the value. A binding that only folded calls used goes.
 
 Annotations are seen through, and stay where they stand. What they and the fields of operands say about the result is
@@ -18,19 +18,18 @@ from typing import Any
 
 import numpy as np
 
+from assay.lower.constants.foldable import SMALL, home, is_static, may_evaluate, may_grow
 from assay.lower.simplify.lives import device_of
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.graph import (
     Call,
-    CallTIR,
     Constant,
     Expr,
     Function,
     GlobalVar,
     If,
     Let,
-    MatchCast,
     OnDevice,
     ShapeExpr,
     ShapeOf,
@@ -40,20 +39,15 @@ from assay.semantics.graph import (
     constant,
 )
 from assay.semantics.graph.effects import acts, can_fail, is_whole
-from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.tensor.calls import calls_extern
-from assay.semantics.types import ShapeType, TensorType, TupleType, flatten, same_type
+from assay.semantics.types import ShapeType, TensorType, same_type
 from assay.semantics.walk import post_order
 
 Value = Any
 """An array, or a tuple of values."""
 Evaluate = Callable[[Expr, Module], Value]
 """Gives the value of a closed expression; Trap or Unpredictable where a run would. `assay.interp.graph.evaluate` is one."""
-
-SMALL = 4096
-"""A constant of more bytes is only made where it takes no more than the constants that it is made of."""
 
 
 def fold_constants(module: Module, evaluate: Evaluate) -> Module:
@@ -91,14 +85,8 @@ class Folding:
     # --- the rules ---------------------------------------------------------------------------------------------------
 
     def device(self, node: Expr, operands: list[VirtualDevice | None]) -> VirtualDevice | None:
-        """Where the constant in place of `node` lives: where the node does, and where its operands do as far as that is
-        open. None: nowhere would do."""
-        if node.device.is_full or is_copy(node):
-            return node.device
-        place: VirtualDevice | None = node.device
-        for said in operands:
-            place = None if place is None or said is None else place.join(said.place)
-        return place
+        """Where the constant in place of `node` lives; None: nowhere would do."""
+        return home(node, operands, self.module)
 
     def wrapper(self, node: OnDevice, value: Expr) -> Expr:
         """An annotation around its folded operand."""
@@ -114,21 +102,7 @@ class Folding:
 
     def can_fold(self, node: Expr, operands: list[Value]) -> bool:
         """Whether a node whose operands are known may be evaluated now."""
-        match node:
-            case Call():
-                if not isinstance(node.op, Operator):
-                    return False
-            case CallTIR():
-                if calls_extern(self.module.kernel(node.func)):
-                    return False
-            case MatchCast():
-                pass
-            case _:
-                return False
-        if next(sizes_used(node), None) is not None or not _static(node):
-            return False
-        made = sum(t.nbytes for t in flatten(node.type))
-        return made <= max(self.small, sum(map(_bytes, operands)))
+        return may_evaluate(node, self.module) and may_grow(node, map(_bytes, operands), self.small)
 
     def taken(self, node: If, condition: Value) -> Expr | None:
         """The branch that is taken, where it can stand for the whole; else None."""
@@ -241,7 +215,7 @@ class _Walk:
                 found = self.of(branch)
                 if found is not None:
                     self.known[id(node)] = found
-            case ShapeOf() if self.unneeded(node.value) and isinstance(node.type, ShapeType) and _static(node.value):
+            case ShapeOf() if self.unneeded(node.value) and isinstance(node.type, ShapeType) and is_static(node.value):
                 self.new[id(node)] = ShapeExpr(node.type, node.type.dims, device=node.device, span=node.span)
                 self.silent[id(node)] = True
             case Tuple():
@@ -279,7 +253,7 @@ class _Walk:
 
     def value(self, node: Expr) -> tuple[Value | None, list[_Known]]:
         """The value of a node, None where it has none now, and what it is made of."""
-        if _sizes_only(node) and self.unneeded(node.children[0]) and _static(node.children[0]):
+        if _sizes_only(node) and self.unneeded(node.children[0]) and is_static(node.children[0]):
             of = node.children[0].type
             assert isinstance(of, TensorType)
             return np.array(of.static_shape, np.int64), []
@@ -304,19 +278,8 @@ class _Walk:
         return isinstance(node, Var) or self.silent[id(node)]
 
 
-def is_copy(node: Expr) -> bool:
-    """Whether a node is what alone crosses from one device to another: its own device is the destination."""
-    return isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "device_copy"
-
-
 def _sizes_only(node: Expr) -> bool:
     return isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "shape_of"
-
-
-def _static(node: Expr) -> bool:
-    """Whether a node is a tensor, or a tuple of tensors, whose sizes are numbers."""
-    fields = node.type.fields if isinstance(node.type, TupleType) else (node.type,)
-    return all(isinstance(t, TensorType) and t.is_static for t in fields)
 
 
 def _bytes(value: Value) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.bits import fixed
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import BOOL, INT64, dtype
 from assay.semantics.errors import Invalid, Span
@@ -135,10 +136,9 @@ def var(name: str, type: Type) -> Var:
 
 
 def constant(data: Any, of: str | None = None, span: Span | None = None) -> Constant:
-    """A tensor literal; `of` names its dtype where `data` is not a NumPy array."""
-    array = np.asarray(data, dtype=None if of is None else dtype(of).numpy)
-    array = array.view()
-    array.flags.writeable = False
+    """A tensor literal; `of` names its dtype where `data` is not a NumPy array. An array that somebody can write is
+    copied: what is done to it later changes no program."""
+    array = fixed(np.asarray(data, dtype=None if of is None else dtype(of).numpy))
     return Constant(TensorType(array.shape, dtype(array.dtype)), array, span=span)
 
 

@@ -212,7 +212,9 @@ class _ModuleParser:
                 raise self.source.error(call, message, "text.C6")
             if ":" not in name:
                 raise self.source.error(call, f"{name!r} is a type; the name of a device has a colon, as in \"{name}:0\"", "text.C6")
-            self.names.named_devices[name] = self._reader().device_of([*parts, *[None] * (4 - len(parts))], call)
+            device = self._reader().device_of([*parts, *[None] * (4 - len(parts))], call)
+            if self.names.named_devices.setdefault(name, device) != device:
+                raise self.source.error(call, f"{name!r} is the name of {self.names.named_devices[name]} already", "text.C6")
 
     def _info(self, call: ast.Call, info: Any) -> ConstantInfo:
         match info:

@@ -86,6 +86,7 @@ def test_equal_constants_of_graph_and_tensor_functions_are_one_array() -> None:
     """Upstream's const_extraction: three functions, two equal arrays, one different; and the graph beside them."""
     other = np.array([5.0, 6.0, 7.0], np.float32)
     first = A.copy()
+    first.flags.writeable = False  # nobody can change it: it is taken as it is
     made = extract_constants(
         Module(
             {

@@ -180,6 +180,7 @@ def named() -> Module:
 @pytest.mark.row("C4", "C14")
 def test_contents_are_bound_at_any_stage() -> None:
     new: Array = np.ascontiguousarray(W[::-1] * 2)
+    new.flags.writeable = False  # so it is taken as it is
     fresh = lift_constants(legalize(to_anf(replace(named(), constants={"w": new}))), vector.run)
     wanted = outputs(graph.run(fresh, {"x": X}))
     lifted = lift_constants(legalize(to_anf(named())), vector.run)

@@ -82,7 +82,7 @@ def test_a_long_chain_and_a_deep_nest() -> None:
 
 @pytest.mark.row("V20")
 def test_branches_and_closures_that_are_deep() -> None:
-    c, a = Var(TensorType((), BOOL), "c"), x("a")
+    c, a = Var(TensorType((), BOOL), "c", device=GPU), x("a")
     value: Expr = a
     for _ in range(5_000):
         value = g.if_(c, value, a)

@@ -141,8 +141,7 @@ def test_the_branches_of_an_if_over_functions_are_one() -> None:
     c, a, b, y, z = Var(BIT, "c"), *map(x, "abyz")
     f, h = g.function((y,), add(on(a, CPU), y)), g.function((z,), g.call("subtract", z, a))
     plan = planned(module(g.call(g.if_(c, f, h), b), c, a, b))
-    assert params(plan) == {"c": "cuda", "a": "cpu", "b": "cpu"}
-    assert copies(plan) == [("c", str(ON_GPU), str(ON_CPU))]  # the host looks at the condition
+    assert params(plan) == {"c": "cpu", "a": "cpu", "b": "cpu"} and not copies(plan)
 
 
 @pytest.mark.row("V7")
@@ -200,7 +199,7 @@ def test_shapes_and_what_the_host_looks_at_are_on_the_host() -> None:
     n = Symbol("n")
     a, s = Var(TensorType((2,), INT64), "a"), Var(ShapeType((2, 3)), "s")
     plan = planned(module(g.let(s, g.shape_of(v := x("v")), g.tuple_of(g.match_cast(a, ShapeType((n, n))), s)), a, v))
-    assert copies(plan) == [("a", str(ON_GPU), str(ON_CPU))] and params(plan)["v"] == "cuda"
+    assert params(plan) == {"a": "cpu", "v": "cuda"} and not copies(plan)  # a is there for its sizes alone
     shapes = [e for e in nodes(plan) if isinstance(e.type, ShapeType)]
     assert shapes and {e.device for e in shapes} == {ON_CPU}
 

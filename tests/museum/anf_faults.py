@@ -219,6 +219,10 @@ def no_device(node: Expr) -> Expr:
     return node if isinstance(node, Var) else replace(node, device=VirtualDevice())
 
 
+def let_adrift(node: Expr) -> Expr:
+    return replace(node, device=VirtualDevice("cpu", 0)) if isinstance(node, Let) else node
+
+
 def mark_all(module: Module) -> Module:
     """The dataflow block takes in what acts."""
     right, mark = naive_anf(module), Dataflow()
@@ -320,6 +324,8 @@ EXHIBITS = [
         programs.two_parameters_of_one_name, switch("names are not unique")),
     Exhibit("device lost", "a binding forgets the device of what it binds", "device", "device", programs.on_devices,
         nodes(no_device)),
+    Exhibit("let adrift", "a let is not where its body is", "device", "than its body", programs.on_one_device,
+        nodes(let_adrift)),
     Exhibit("branches swapped", "then is else", "value", "is not computed", programs.only_one_branch,
         switch("branches swapped"), "", numbers(c=flag(True))),
     Exhibit("operands swapped", "the operands of a subtraction change places", "value", "subtract",

@@ -194,6 +194,11 @@ def on_devices() -> Module:
     return module([x], call("nn.relu", on_gpu))
 
 
+def on_one_device() -> Module:
+    x = var("x", F)
+    return module([x], replace(call("exp", x), device=VirtualDevice("cuda", 0)))
+
+
 def makes_two_cells() -> Module:
     x = var("x", S)
     r, q = var("r", ref(x).type), var("q", ref(x).type)

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 
 from assay.interp import vector
+from assay.lower.anf import to_anf
 from assay.lower.constants import lift_constants, link_params, transfer
 from assay.lower.constants.table import Table
+from assay.lower.legalize import legalize
+from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.errors import Invalid
+from assay.semantics.graph import call, constant, function
 from assay.semantics.module import PLAIN, ConstantInfo, Module
 from assay.semantics.rules import check
 from assay.verify.constants_check import check_constants
@@ -27,7 +31,7 @@ A, B = np.array([1, 2, 3], np.float32), np.array([1, 2, 4], np.float32)
 class Fault:
     """`wrong` plants the fault, `right` does not; `said` is a part of the refutation."""
 
-    upstream: str
+    known: str
     right: Callable[[], Evidence]
     wrong: Callable[[Patch], Evidence]
     said: str
@@ -71,20 +75,80 @@ def moved_without_its_table() -> Module:
     return first.with_(g=replace(second.kernel("f"), name="g"))
 
 
+def by_order() -> Evidence:
+    """One module with its functions in two orders: the names of its constants are the same."""
+    first, second = (lift_constants(m, vector.run) for m in (source(), _turned(source())))
+    same = first.constants.keys() == second.constants.keys()
+    return checked("the same names") if same else refuted("checked", "names depend on the order of functions")
+
+
+def _turned(module: Module) -> Module:
+    return replace(module, definitions=dict(reversed(module.definitions.items())))
+
+
+def shared_map(patch: Patch) -> Evidence:
+    """Extractions count in a map that they share."""
+    count: list[str] = []
+
+    def add(self: Table, array: np.ndarray, info: ConstantInfo = PLAIN) -> str:  # type: ignore[type-arg]
+        count.append(f"constant_{len(count):08x}")
+        self._put(count[-1], array, info)
+        return count[-1]
+
+    patch.setattr(Table, "add", add)
+    return by_order()
+
+
+def without_constants(patch: Patch) -> Evidence:
+    """A module that says nothing of the constants that its functions name."""
+    bare = lift_constants(source(), vector.run)
+    return verdict(lambda: replace(bare, constants={}, offsets={}, infos={}))
+
+
+def zeros_for_a_trap(patch: Patch) -> Evidence:
+    """The stage folds a division by zero."""
+    patch.setattr("assay.lower.constants.fold._Folding.called", lambda self, node, arrays: [np.zeros((), np.int32)])
+    return divided()
+
+
+def divided() -> Evidence:
+    one, zero = (constant(np.array(k, np.int32)) for k in (1, 0))
+    module = legalize(to_anf(Module({"main": function([], call("floor_divide", one, zero))})))
+    return check_constants(module, lift_constants(module, vector.run))[0]
+
+
+def equality(same: Callable[[np.ndarray, np.ndarray], bool]) -> Evidence:  # type: ignore[type-arg]
+    """Two large constants that differ in the middle only."""
+    one = np.zeros(5000, np.float32)
+    two = one.copy()
+    two[2500] = 1
+    return refuted("checked", "two that differ are equal") if same(one, two) else checked("different")
+
+
 FAULTS: dict[str, Fault] = {
-    "names by a counter": Fault("apache/tvm#11509, #13397", lifted, by_counter, "constant_1 is used where"),
-    "equal by value": Fault("RFC 0022 review", lambda: checked("bits"), by_value, "one name"),
+    "equal by what is printed": Fault(
+        "P#13091, I#16301",
+        lambda: equality(lambda a, b: structural_equal(constant(a), constant(b))),
+        lambda patch: equality(lambda a, b: str(a) == str(b)), "two that differ are equal",
+    ),
+    "names by a shared map": Fault("log of 8509", by_order, shared_map, "order of functions"),
+    "handed on without its constants": Fault(
+        "P#12061", lambda: verdict(lambda: lift_constants(source(), vector.run)), without_constants, "graph.C2"
+    ),
+    "a trap becomes a constant": Fault("", divided, zeros_for_a_trap, "is not a value of the source"),
+    "names by a counter": Fault("P#11509, P#13397", lifted, by_counter, "constant_1 is used where"),
+    "equal by value": Fault("review of 8509", lambda: checked("bits"), by_value, "one name"),
     "an index of another module": Fault(
-        "RFC 0022 review",
+        "review of 8509",
         lambda: verdict(lambda: transfer(["f"], user(B, A), user(A, B))[0]),
         lambda patch: verdict(moved_without_its_table),
         "module.C9",
     ),
     "a store into a constant": Fault(
-        "RFC 0022 review", lambda: verdict(lambda: link_params(two_calls(A, B))),
+        "review of 8509", lambda: verdict(lambda: link_params(two_calls(A, B))),
         lambda patch: verdict(lambda: link_params(two_calls(A, B, "written"))), "link.C1",
     ),
     "data that does not fill the buffer": Fault(
-        "RFC 0022 review", lambda: verdict(made), lambda patch: verdict(lambda: held(made(), data=A[:2], index="")), "tensor.C25",
+        "review of 8509", lambda: verdict(made), lambda patch: verdict(lambda: held(made(), data=A[:2], index="")), "tensor.C25",
     ),
 }  # fmt: skip

@@ -226,12 +226,19 @@ LETS = program("x: T", 'y = A.on_device(R.exp(x), "cpu")', "z = R.tanh(y)", "ret
 SHAPE = program("x: T", "return R.shape_of(R.exp(x))")
 BRANCH = program(
     'c: R.Tensor((), "bool"), x: T, y: T',
-    "if c:",
+    "if R.logical_not(c):",
     "    z = R.exp(x)",
     "else:",
     "    z = R.tanh(y)",
     "return z",
 )
+WATCHED = program('c: R.Tensor((), "bool"), x: T', "if c:", "    z = R.exp(x)", "else:", "    z = x", "return z")
+RESULT = f'''@I.ir_module
+class M:
+    @R.function
+    def main(x: A.on({T}, "cpu")) -> A.on({T}, "cuda"):
+        return A.on(R.exp(x), "cpu")
+'''
 TUPLE = program("x: T, y: T", 't = A.on((x, y), "cpu")', 'return A.on(R.exp(t[1]), "cuda")')
 CALL = program(
     "x: T",
@@ -287,6 +294,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault("a folded value leaves the device of its let", "P#9613", "let", LETS, moved("y", ON_GPU)),
     Fault("shapes off the host", "P#9421", "host", SHAPE, plan_then(kind(ShapeOf), to_gpu)),
     Fault("a condition off the host", "", "host", BRANCH, plan_then(lambda n, m: is_copy(n, m), lambda n: n.children[0])),
+    Fault("what the host alone looks at is not on it", "", "default", WATCHED,
+          lambda m, c: plan_devices(parse(WATCHED.replace('R.Tensor((), "bool")', 'A.on(R.Tensor((), "bool"), "cuda")')), c)),
+    Fault("a function does not give its result where it says", "", "function", RESULT, plan_then(lambda n, m: is_copy(n, m), lambda n: n.children[0])),
     Fault("branches on two devices", "", "branch", BRANCH, plan_then(op("tanh"), to_host)),
     Fault("an open input of two devices", "P#15090 (I#15019)", "copies", FEW,
           told_otherwise(lambda n: replace(n, device=GPU) if isinstance(n, Call) and isinstance(n.op, Operator) and n.op.name in ("exp", "tanh") else n)),

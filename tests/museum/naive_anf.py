@@ -113,7 +113,7 @@ class Naive:
         if "result is the last visited" in self.faults and scope.lets:
             result = scope.lets[-1][0]
         for v, value, mark in reversed(scope.lets):
-            result = Let(result.type, v, value, result, dataflow=mark)
+            result = Let(result.type, v, value, result, dataflow=mark, device=result.device)
         return result
 
     def fresh(self, name: str) -> str:

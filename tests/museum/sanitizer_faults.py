@@ -67,7 +67,7 @@ FAULTS: dict[str, list[str]] = {
         "for i in T.parallel(4):\n    m[i, i] = T.float32(0)  # here m[0, 0] i=0",
         "v = T.decl_buffer((4,), 'float32', data=x.data)\nv[1] = T.float32(1)  # here x[1]",
         "v = T.decl_buffer((4,), 'float32', data=x.data)\nw = T.decl_buffer((2,), 'float32', data=v.data)\nw[1] = T.float32(1)  # here x[1]",
-        "c = T.allocate_const([1.0, 2.0], 'float32', [2])\nfor i in range(2):\n    c[i] = x[i]  # here c[0] i=0",
+        "for i in range(2):\n    for j in range(2):\n        ix[i + j + 1] = i  # here ix[1] i=0, j=0",
         "for i in T.vectorized(8):\n    ix[i] = i  # here ix[0] i=0",
         "if x[1] > T.float32(0):\n    x[0] = x[1]  # here x[0]",
         "for i in range(4):\n    with T.sblock('b'):\n        vi = T.axis.spatial(4, i)\n        T.writes(m[vi, 0:4])\n        r = T.match_buffer(m[vi, 0:4], (4,), 'float32', offset_factor=1)\n        r[2] = T.float32(1)  # here m[0, 2] i=0",

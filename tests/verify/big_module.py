@@ -34,6 +34,7 @@ def build(megabytes: int) -> Module:
     weights = [np.full((side, side), 0 if i in (5, 9) else i, np.float32) for i in range(COUNT)]
     for w in weights:
         w += np.arange(side, dtype=np.float32)[:, None]
+        w.flags.writeable = False  # so it is taken as it is
     b = Builder()
     with b.function("main", x=tensor(2, side)) as f:
         y = f.x

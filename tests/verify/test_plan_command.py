@@ -13,10 +13,12 @@ from xml.etree import ElementTree
 import pytest
 
 from assay.lower.memory import csv as tables
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.memory import Plan, Problem
 from assay.verify import plan_command
 from assay.verify.cli import main
+from assay.verify.plan_command import parse_constant_pools, parse_pools
 from tests.lower.memory_problems import CAPACITY, instance
 
 FIVE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
@@ -184,7 +186,7 @@ def test_a_gap_with_a_window_is_not_for_us() -> None:
     ("options", "words"),
     [
         (["--planner", "best"], "there is no planner 'best'"),
-        (["--pools", "fast=many"], "--pools takes name=limit"),
+        (["--pools", "fast=many"], "--pools takes name@memory=limit"),
         (["--alignment", "0"], "--alignment is 0"),
         (["--capacity", "-1"], "--capacity is -1"),
         (["--time-limit", "-1"], "--time-limit is -1"),
@@ -203,3 +205,23 @@ def test_no_such_file_and_no_text(assay: Command, tmp_path: Path, capsys: pytest
     assert assay("plan", tmp_path / "bytes.csv") == 2
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2 and "cannot read" in said[0] and "is not text in UTF-8" in said[1]
+
+
+@pytest.mark.row("C7")
+def test_pools_name_their_memories() -> None:
+    near, far = parse_pools("near@cuda:0/shared=4096, far")
+    assert near.device == VirtualDevice("cuda", 0, scope="shared") and near.limit == 4096
+    assert far.device == ANYWHERE and far.limit is None
+    assert parse_pools("a@llvm")[0].device == VirtualDevice("cpu", target="llvm", scope="global")
+    tcm, flash, weights = parse_constant_pools("tcm@.tcm=64,flash,weights@cuda:1")
+    assert (tcm.section, tcm.device, tcm.limit) == (".tcm", ANYWHERE, 64) and flash.section == ""
+    assert weights.device == VirtualDevice("cuda", 1, scope="global") and weights.read_only
+
+
+@pytest.mark.parametrize("text", ["", "a@", "a=x", "=3", "a@cuda=1=2"])
+def test_wrong_pools_are_refused(text: str) -> None:
+    for parse in (parse_pools, parse_constant_pools):
+        with pytest.raises(Invalid, match=r"such as .*\[cli\.C5\]"):
+            parse(text)
+    with pytest.raises(Invalid, match=r"device\.C2"):
+        parse_pools("a@cuda:x")

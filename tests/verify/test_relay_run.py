@@ -65,7 +65,7 @@ def test_what_cannot_be_used_is_one_message(
     assert "bug.relay:2:3: the operator topk is not handled\n      topk(%x)\n      ^~~~~~~~ [relay.C12]" in error
     assert "Traceback" not in error
     path.write_text(TEXT)
-    assert assay(monkeypatch, "run", path, "--text", "--output", tmp_path / "out.npz") == 2
+    assert assay(monkeypatch, "run", path, "--text", "--seed", 3, "--dim", "n=3") == 2
     assert "runs nothing" in capsys.readouterr().err
     assert assay(monkeypatch, "run", path, "--module", "Module") == 2
     assert "[cli.C3]" in capsys.readouterr().err

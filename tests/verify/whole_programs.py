@@ -37,7 +37,20 @@ from assay.semantics.graph import (
 from assay.semantics.memory import Pool
 from assay.semantics.module import PLAIN, ConstantInfo, Definition, Module
 from assay.semantics.scalar import Expr as Scalar, const, select
-from assay.semantics.tensor import Alias, Allocate, AllocateConst, Buffer, Call, PrimFunc, Stmt, View, loops, seq, store, when
+from assay.semantics.tensor import (
+    Alias,
+    Allocate,
+    AllocateConst,
+    Buffer,
+    Call,
+    PrimFunc,
+    Stmt,
+    View,
+    loops,
+    seq,
+    store,
+    when,
+)
 from assay.semantics.types import TensorType, TupleType, Type
 from tests.verify.device_programs import CONFIGS, Pick
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from assay.semantics.devices import VirtualDevice
+from assay.semantics.analyses.equality import structural_equal
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Function, Let, free_variables
 from assay.semantics.graph.effects import is_whole
-from assay.semantics.module import Module
+from assay.semantics.module import Module, Program
 from assay.semantics.types import Type
 from assay.verify.anf.difference import difference
 from assay.verify.anf.inner import Inner
@@ -37,7 +38,7 @@ def check_anf(source: Module, target: Module) -> Evidence:
         if not isinstance(before, Function) or not isinstance(after, Function):
             continue
         if is_whole(before):
-            if after is not before:
+            if not structural_equal(before, after):
                 return refuted("proved", f"in {name}: {named(before)} is changed; what is primitive stays as it is")
             continue
         try:
@@ -60,7 +61,7 @@ def _others(source: Module, target: Module) -> str | None:
         before, after = source.definitions[name], target.definitions[name]
         if isinstance(before, Function) and isinstance(after, Function):
             continue
-        if before is not after and before != after:
+        if not (before == after if isinstance(before, Program) else structural_equal(before, after)):
             return f"definition {name} is changed"
     if not _same_constants(source.constants, target.constants) or dict(source.offsets) != dict(target.offsets):
         return "the table of constants is changed"
@@ -152,7 +153,7 @@ def _entered(one: Numbered, two: Numbered) -> Function | None:
 
 
 def _types_and_devices(one: Numbered, two: Numbered) -> str | None:
-    """Each value keeps its type; each name keeps the device of what it names."""
+    """Each value keeps its type; each name keeps the device of what it names; a let is where its body is."""
     types: dict[int, dict[int, Type]] = {}  # a name inside one function may have the number of a name inside another
     devices: set[tuple[int, VirtualDevice]] = set()
     homes = set(one.of.values())
@@ -168,6 +169,8 @@ def _types_and_devices(one: Numbered, two: Numbered) -> str | None:
             value = two.of[id(node.value)]
             if value in homes and (value, node.var.device) not in devices:
                 return f"{node.var.name} is on another device than {named(node.value)}"
+            if node.body.device not in (ANYWHERE, node.device):
+                return f"the let of {node.var.name} is on another device than its body"
         elif not is_atom(node):
             of = types.get(two.of[id(node)])
             if of is None or id(node.type) in of:

@@ -223,13 +223,14 @@ class Demands:
                 self.annotation(node, domain)
             case Function() if is_whole(node):
                 self.said(node, domain, node.body.device)
+                self.made.add(result(domain))
                 for p in node.params if self.part == "place" else ():
                     self.firm(node, result(self.domain(p)), result(domain))
                 self.firm(node, domain, (*map(self.domain, node.params), self.cells.fresh(node.result_type)))
             case Function():
                 here = self.cells.fresh(node.result_type)
                 self.made.add(result(here))
-                if id(given(node)) in self.held and is_annotated(given(node)):
+                if is_annotated(given(node)):
                     self.one(node, 0, here)
                 else:
                     self.use(node, 0, here)

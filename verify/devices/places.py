@@ -1,5 +1,5 @@
 """Every operand is where its consumer runs: rules D1 to D9, as conditions on a planned module (specs/verify.md,
-"Devices").
+"devices").
 
 In a planned module every value has its device written on it, so that each rule is a comparison of two neighbours. Only
 of a function that is a value it is not written where its parameters are: those are found by uniting what is one.
@@ -93,7 +93,9 @@ class _Conditions:
         copies: dict[tuple[object, ...], Expr] = {}
         scopes = function_scopes(root)
         whole: Expr = root
-        for node in post_order(whole, lambda n: () if is_whole(n) else n.children):
+        order = list(post_order(whole, lambda n: () if is_whole(n) else n.children))
+        named = {id(n.value) for n in order if isinstance(n, Let)}
+        for node in order:
             for n in (*bound_by(node), node):
                 if not n.device.is_full:
                     yield Broken("open", f"{show_head(n)} is on {n.device}, which leaves something open", n.span)
@@ -105,7 +107,8 @@ class _Conditions:
                     yield Broken("idle copy", f"{show_head(node)}: from {of.device} to where it is", node.span)
                 owner = scopes.owner.get(id(node))
                 name = of.name if isinstance(of, GlobalVar) else id(of)
-                if copies.setdefault((name, of.device, node.device, id(owner)), node) is not node:
+                other = copies.setdefault((name, of.device, node.device, id(owner)), node)
+                if other is not node and not {id(other), id(node)} <= named:  # a let keeps its own
                     yield Broken("double copy", f"{show_head(of)} is copied twice to {node.device}", node.span)
             else:
                 yield from self.local(node)

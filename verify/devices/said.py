@@ -99,6 +99,8 @@ def _along(wanted: list[Expr], got: list[Expr], new: Eraser) -> Iterator[Broken]
                     yield from also(node, node.wanted)
                 if node.constrain_body and node.constrain_result:
                     yield from also(node, node.device)
+                else:  # a copy may stand behind it, of which more is said
+                    needs.append((node, ANYWHERE))
             case TupleGetItem():
                 yield from also(node, node.device)
             case _:

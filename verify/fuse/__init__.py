@@ -60,6 +60,7 @@ LARGE = 1 << 24
 def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress = lambda i, n: None) -> Evidence:
     """Both halves, for every graph function of the source and every tensor function that is new, or says of itself
     that it is a group: later proofs believe it."""
+    source, target = source.resolved(), target.resolved()
     fused = [k for n, k in target.kernels.items() if n not in source.definitions or GROUP in k.attrs]
     wrong = changed_beside(source, target) or _definitions(source, target, fused) or next(_graphs(source, target), None)
     wrong = wrong or next(misplaced(target, fused), None)

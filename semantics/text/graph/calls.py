@@ -341,6 +341,8 @@ class Calls(Values):
         wanted = ("value", "type?", "id?", "target?", "scope?", "constrain_body?", "constrain_result?")
         value, *parts, body, result = self.arguments(node, args, given, *wanted)
         device = self.device_of(parts, node)
+        if not isinstance(body, (bool, type(None))) or not isinstance(result, (bool, type(None))):
+            raise self.source.error(node, "constrain_body and constrain_result are True or False", "text.C6")
         return graph.on_device(
             self.as_expr(value, node),
             device,

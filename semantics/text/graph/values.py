@@ -139,6 +139,8 @@ class Values:
                 for k in node.keywords:
                     if k.arg is None:
                         raise self.source.error(k.value, "the arguments must be written out", "text.C5")
+                    if any(k.arg == o.arg and k is not o for o in node.keywords):
+                        raise self.source.error(node, f"the argument {k.arg} is given twice", "text.C5")
                 path = self.path(node.func)
                 if path is not None and path.parts[0] == "T":
                     return ()
