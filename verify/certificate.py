@@ -116,6 +116,8 @@ def _devices_as_data(config: CompilationConfig) -> dict[str, Any]:
 
 
 def _devices_of(data: Any) -> CompilationConfig:
+    if any([type(part) for part in row] != [str, int, str] for row in data["there"]):
+        raise ValueError("a device is a type, an id and a target")
     there = tuple(VirtualDevice(kind, number, target) for kind, number, target in data["there"])
     config = CompilationConfig(there, there[data["host"]], there[data["default"]])
     known = CompilationConfig.make(there, config.host, config.default)

@@ -254,7 +254,7 @@ def memory_of(pools: str, planner: str, io: bool, constants: str = "") -> Memory
 def devices_of(on: list[str], host: str) -> CompilationConfig | None:
     """What there is to compile for; None where nothing is said."""
     if not on and host:
-        raise Invalid("--host is one of several devices: name those, the first as --on", label="cli.C3")
+        raise Invalid("--host goes with --on: name the devices, the first as --on", label="cli.C3")
     return CompilationConfig.read(on, host or None, on[0]) if on else None
 
 

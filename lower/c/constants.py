@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assay.lower.c.names import Names, comment, quote, string_literal
-from assay.lower.c.tables import Array, element_rows, static_table, storage
+from assay.lower.c.tables import Array, declared, element_rows, has_payload, static_table
 from assay.semantics.accounting import account
 from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Invalid, Unsupported
@@ -52,6 +52,8 @@ class Constants:
     blob: Mapping[str, int]
     in_blob: tuple[tuple[Pool, int], ...]
     """The pools inside the blob, and where they begin."""
+    as_bits: Collection[str] = ()
+    """Those whose numbers only bits can say: what names them is the union of both."""
 
     @property
     def names(self) -> dict[str, str]:
@@ -59,6 +61,7 @@ class Constants:
         found = {t.slot.name: t.c for t in self.tables}
         for p in self.pools:
             found.update({s.name: f"{p.c}.{p.members[s.name]}" if s.nbytes else "NULL" for s in p.slots})
+        found.update({n: f"{found[n]}.numbers" for n in self.as_bits if n in found})
         return found
 
     def only(self, used: Collection[str]) -> Constants:
@@ -100,7 +103,8 @@ def place(module: Module, limit: int, top: Callable[[str, str], str], inner: Col
             outside.append((pool, inside))
         elif inside:
             pools.append(_pool(program, pool, inside, top("pool", pool.name)))
-    return Constants(tuple(tables), tuple(pools), *_in_blob(outside))
+    as_bits = frozenset(s.name for s in program.placed("constant") if has_payload(module.constants[s.name], s.type.dtype))
+    return Constants(tuple(tables), tuple(pools), *_in_blob(outside), as_bits)
 
 
 def special(scope: str) -> str:
@@ -198,7 +202,7 @@ def pool_text(text: PoolText, constants: Mapping[str, Array], prefix: str, macro
             yield f"    unsigned char gap_{i}_[{at - end}];\n"
             fill.append(iter(["    {0},\n"]))
         if s.nbytes:
-            yield f"    {storage(s.type.dtype, s.name)} {text.members[s.name]}[{array.size}]; /* {comment(s.name)} */\n"
+            yield f"    {declared(text.members[s.name], array, s.type.dtype)}; /* {comment(s.name)} */\n"
             fill.append(_braced(array, s))
         end = at + s.nbytes
     if not fill:

@@ -160,7 +160,7 @@ static enum {layout.name}_status {layout.name}_check(const void *const *buffers)
 
 def _constants(layout: Layout) -> tuple[str, str]:
     """The addresses of the constants in the source and their alignments, and the loop that compares them."""
-    found = [(t.c, t.slot.alignment) for t in layout.constants.tables]
+    found = [(layout.constants.names[t.slot.name], t.slot.alignment) for t in layout.constants.tables]
     found += [(f"&{p.c}", p.pool.alignment) for p in layout.constants.pools]
     if not found:
         return "", ""

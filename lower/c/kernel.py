@@ -21,7 +21,7 @@ from assay.lower.c.names import comment, text_literal
 from assay.lower.c.ops import ATOM, SHORT, Code, Ops, integer_constant, scalar_type
 from assay.lower.c.pointers import Pointers, pointed
 from assay.lower.c.range import Known, Ranges
-from assay.lower.c.tables import needs_math, static_table, storage
+from assay.lower.c.tables import needs_math, numbers, static_table, storage
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.semantics.scalar import Const, Load, Var
@@ -397,7 +397,8 @@ class _Writer:
                 where=stmt.span,
                 label="c.C3",
             )
-        place = Place(shared or self.library.top("t", f"{self.kernel.name}_{buffer.name}"), constant=True)
+        own = self.library.top("t", f"{self.kernel.name}_{buffer.name}") if shared is None else ""
+        place = Place(shared or numbers(own, stmt.contents, of), constant=True)
         outer = self.exprs.buffers.get(buffer)
         self.exprs.buffers[buffer] = place
 
@@ -407,7 +408,7 @@ class _Writer:
                 self.library.used_constants.add(stmt.index)
             elif place.used:
                 self.library.uses_math |= needs_math(stmt.contents, of)
-                self.tables[index] = "\n" + "".join(static_table(place.text, stmt.contents, of))
+                self.tables[index] = "\n" + "".join(static_table(own, stmt.contents, of))
 
         index = len(self.tables)
         self.tables.append("")

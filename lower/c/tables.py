@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.dtypes import DType, dtype
+from assay.semantics.dtypes import DTYPES, DType, dtype
 from assay.semantics.errors import Invalid, Unsupported
 
 Array = np.ndarray[Any, Any]
@@ -92,12 +92,34 @@ def element_literals(array: Array, of: DType) -> Iterator[str]:
 
 def needs_math(array: Array, of: DType) -> bool:
     """Whether the table of `array` uses INFINITY or NAN."""
-    return of.name in ("float32", "float64") and not bool(np.isfinite(array).all())
+    return of.name in ("float32", "float64") and not has_payload(array, of) and not bool(np.isfinite(array).all())
+
+
+def has_payload(array: Array, of: DType) -> bool:
+    """Whether an element is a NaN with other bits than the macro NAN has: only its bits can be written."""
+    if of.name not in ("float32", "float64") or not np.isnan(array).any():
+        return False
+    flat = np.ascontiguousarray(array).reshape(-1)
+    found = flat.view(f"u{of.itemsize}")[np.isnan(flat)]
+    return bool((found != np.array(np.nan, of.numpy).view(f"u{of.itemsize}")).any())
+
+
+def declared(name: str, array: Array, of: DType) -> str:
+    """The declaration of a table. Where only bits can be written it is a union of these and the numbers that they are."""
+    size = max(array.size, 1)
+    if not has_payload(array, of):
+        return f"{storage(of, name)} {name}[{size}]"
+    return f"union {{ uint{8 * of.itemsize}_t bits[{size}]; {storage(of, name)} numbers[{size}]; }} {name}"
+
+
+def numbers(name: str, array: Array, of: DType) -> str:
+    """How the elements of a table are named."""
+    return f"{name}.numbers" if has_payload(array, of) else name
 
 
 def static_table(name: str, array: Array, of: DType) -> Iterator[str]:
     """The definition of a read-only table, in pieces."""
-    yield f"static const {storage(of, name)} {name}[{max(array.size, 1)}] = {{\n"
+    yield f"static const {declared(name, array, of)} = {{\n"
     if array.size == 0:
         yield "    0\n"
     yield from element_rows(array, of)
@@ -106,6 +128,11 @@ def static_table(name: str, array: Array, of: DType) -> Iterator[str]:
 
 def element_rows(array: Array, of: DType) -> Iterator[str]:
     """The elements as lines of an initialiser."""
+    if has_payload(array, of):
+        yield "    {\n"
+        yield from element_rows(np.ascontiguousarray(array).view(f"u{of.itemsize}"), DTYPES[f"uint{8 * of.itemsize}"])
+        yield "    }\n"
+        return
     row: list[str] = []
     width = 0
     for text in element_literals(array, of):

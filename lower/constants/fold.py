@@ -122,7 +122,8 @@ class _Folding:
     def computed(self, node: Expr, args: list[Value]) -> Value | None:
         match node:
             case Tuple():
-                return tuple(args)
+                # one inside another has no form in which its parts are names
+                return None if any(isinstance(a, tuple) for a in args) else tuple(args)
             case TupleGetItem():
                 whole = args[0]
                 assert isinstance(whole, tuple)

@@ -70,6 +70,8 @@ class Said(NamedTuple):
     domain: int
     device: VirtualDevice
     node: Expr
+    why: str = ""
+    """The rule that says it, where nobody wrote it."""
 
 
 class Use(NamedTuple):
@@ -137,7 +139,7 @@ class Constraints:
         functions = {n: d for n, d in sorted(self.module.definitions.items()) if isinstance(d, Function)}
         for name, d in functions.items():
             self.globals[name] = self.domains.of_type(d.type)
-            self.said = [Said(self.looks, self.host, d)]
+            self.said = [Said(self.looks, self.host, d, "what the host looks at is on the host")]
         for name, d in functions.items():
             self._here = self.local[name] = Local()
             self._apart = self.apart.get(name, set())
@@ -160,10 +162,10 @@ class Constraints:
     def _tie(self, a: int, b: int, why: str, node: Expr) -> None:
         self.domains.tie(a, b, why, node)
 
-    def _say(self, domain: int, device: VirtualDevice, node: Expr) -> None:
+    def _say(self, domain: int, device: VirtualDevice, node: Expr, why: str = "") -> None:
         wanted = self.part.of(device)
         if wanted != ANYWHERE:
-            self.said.append(Said(self.domains.home(domain), wanted, node))
+            self.said.append(Said(self.domains.home(domain), wanted, node, why))
 
     def _value(self, *key: object) -> int:
         return self._values.setdefault((id(self._here), *key), len(self._values))
@@ -175,7 +177,7 @@ class Constraints:
             known[id(node)] = self.domains.of_type(node.type)
             self._say(known[id(node)], node.device, node)
             if isinstance(node.type, ShapeType):
-                self._say(known[id(node)], self.host, node)
+                self._say(known[id(node)], self.host, node, "a shape lives on the host")
         return known[id(node)]
 
     def is_floating(self, node: Expr) -> bool:
@@ -311,7 +313,7 @@ class Constraints:
     def _looks(self, node: Expr, index: int) -> None:
         """The host looks at a value (D7). That does not pull what the value is computed from to the host."""
         if self.is_floating(node.children[index]):
-            self._say(self._operand(node, index), self.host, node)
+            self._say(self._operand(node, index), self.host, node, "what the host looks at is on the host")
             return
         self._use(node, index, self.looks, "what the host looks at", pulls=False)
 

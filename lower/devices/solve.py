@@ -78,12 +78,20 @@ class _Solver:
         first = next((s for s in those if not s.device.agrees(last.device)), those[0])
         steps: list[str] = []
         for t in self.domains.between(first.domain, last.domain):
-            step = f"{t.why} ({_named(t.node)})"
+            step = f"{t.why} ({_named(t.node).rstrip(',')})"
             if step not in steps:
                 steps.append(step)
         if len(steps) > 4:
             steps = [*steps[:2], f"{len(steps) - 4} more", *steps[-2:]]
         tied = f"They are one, because nothing can be copied between {'; between '.join(steps)}" if steps else "They are one value"
+        if first.why or last.why:  # a rule of the language says one of them
+            rule, written = (first, last) if first.why else (last, first)
+            return Invalid(
+                f"{_named(written.node)} is said to be on {written.device}; but {rule.why}, {rule.device}. {tied}. "
+                f"Say {rule.device}, or nothing",
+                where=written.node.span or rule.node.span,
+                label="devices.C1",
+            )
         return Invalid(
             f"{_named(first.node)} is said to be on {first.device}, and {_named(last.node)} on {last.device}. {tied}. "
             "Say the same of both, or put a device_copy between",

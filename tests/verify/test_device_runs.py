@@ -59,7 +59,7 @@ def test_what_is_made_has_everything() -> None:
     assert min(seen[k] for k in ("loads", "stores", "constants", "constants inside", "copied")) > 20, seen
 
 
-@pytest.mark.parametrize("seed", [3])
+@pytest.mark.parametrize("seed", [3, 105])  # the second has NaN with payloads in tables
 def test_the_c_gives_the_same_bits(seed: int) -> None:
     held(case(Random(seed).randrange, 24), sanitized=True)
 

@@ -106,7 +106,8 @@ def memory(module: Module, choice: int) -> Memory:
         held = program.placed("constant")
         full = [s.device for s in held if s.device.is_full]
         # what may be anywhere needs no pool of its own, unless it is for a section
-        homes = [next((d for d in full if d.agrees(s.device)), s.device) for s in held]
+        plain = [replace(d, scope=GLOBAL) for d in full]
+        homes = [next((d for d in (s.device, *plain) if d.is_full and d.agrees(s.device)), s.device) for s in held]
         asked = dict.fromkeys((d, module.info(s.name).section) for d, s in zip(homes, held, strict=True))
         align = max([64, *(s.alignment for s in held)])
         for k, (device, section) in enumerate(asked):

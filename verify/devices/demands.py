@@ -86,6 +86,8 @@ class Demands:
     """Where a constant is that nobody placed, at each annotation of it."""
     broken: list[Broken] = field(default_factory=list)
     inner: dict[str, list[str]] = field(default_factory=dict)
+    counts: dict[int, tuple[Type, int | None]] = field(default_factory=dict)
+    """Types that were met, with how many tensors they are."""
 
     def __post_init__(self) -> None:
         for d in self.module.definitions.values():
@@ -140,7 +142,7 @@ class Demands:
         child = node.children[index]
         if not self.is_anywhere(child):
             self.firm(node, self.domain(child), domain)
-            if isinstance(child, (OnDevice, TupleGetItem)) and is_copyable(child.type):
+            if isinstance(child, (OnDevice, TupleGetItem)) and self.tensors(child.type) is not None:
                 self.wanted(node, index, domain)
 
     def use(self, node: Expr, index: int, wanted: Domain, pulls: bool = True) -> None:
@@ -148,7 +150,7 @@ class Demands:
         child = node.children[index]
         if self.is_anywhere(child):
             return
-        if not isinstance(wanted, int) or not is_copyable(child.type):
+        if not isinstance(wanted, int) or self.tensors(child.type) is None:
             self.firm(node, self.domain(child), wanted)
             return
         self.wanted(node, index, wanted)
@@ -160,7 +162,7 @@ class Demands:
         child = node.children[index]
         key, at = self.real(child)
         if (id(node), index) not in self.apart and isinstance(at, int) and isinstance(wanted, int):
-            self.uses.append(Use(key, len(flatten(child.type)), at, wanted, (id(node), index)))
+            self.uses.append(Use(key, self.tensors(child.type) or 0, at, wanted, (id(node), index)))
 
     def real(self, of: Expr) -> tuple[tuple[int, ...], Domain]:
         """The value that is copied where `of` is wanted, by a name for it, and where it is: not an annotation, but what it
@@ -206,7 +208,7 @@ class Demands:
             case Function() if not is_whole(node):
                 value = given(node)
             case OnDevice():
-                if (node.constrain_body and node.constrain_result) or not is_copyable(node.type):
+                if (node.constrain_body and node.constrain_result) or self.tensors(node.type) is None:
                     self.held.add(id(node))
                 if self.is_anywhere(node.value):  # it is where it is wanted, but where the annotation says where it is
                     self.constants[id(node)] = self.cells.fresh(node.type)
@@ -363,6 +365,20 @@ class Demands:
         leaves_ = {i for i, w in ends if w not in self.seen and number[self.cells.find(w)] != i}
         return {i for i, w in ends if w in self.seen} - leaves_ - {number[self.cells.find(c)] for c in self.made}
 
+    def tensors(self, of: Type) -> int | None:
+        """How many tensors a value of a type is made of; None where it cannot be copied from one device to another, for it
+        is no tensor or tuple of tensors. Each part of a type is looked at once."""
+        known, root = self.counts, of
+        if isinstance(of, TensorType):
+            return 1
+        if id(of) not in known:
+            for t in post_order(root, lambda t: t.fields if isinstance(t, TupleType) and id(t) not in known else ()):
+                if id(t) not in known:
+                    parts = [known[id(p)][1] for p in t.fields] if isinstance(t, TupleType) else []
+                    whole = None if None in parts or not isinstance(t, TupleType) else sum(p or 0 for p in parts)
+                    known[id(t)] = t, 1 if isinstance(t, TensorType) else whole
+        return known[id(of)][1]
+
     def cell_of(self, node: Expr) -> int | None:
         """The class of a value; None of a function, and of what the source does not have."""
         domain = self.domains.get(id(node))
@@ -381,14 +397,6 @@ def is_annotated(node: Expr) -> bool:
     """Whether a node is an annotation of its operand."""
     return isinstance(node, OnDevice) and node.constrain_body
 
-
-def is_copyable(of: Type) -> bool:
-    """Whether a value of a type can be copied from one device to another: tensors and tuples of tensors."""
-    if isinstance(of, TensorType):
-        return True
-    root: Type = of
-    parts = post_order(root, lambda t: t.fields if isinstance(t, TupleType) else ())
-    return all(isinstance(t, (TensorType, TupleType)) for t in parts)
 
 
 
