@@ -22,7 +22,7 @@ from assay.semantics.scalar import Dim, Var, same
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
-from assay.verify.constant_places import check_constant_places
+from assay.verify.constants.places import check_constant_places
 from assay.verify.evidence import Evidence, checked, refuted
 from assay.verify.in_place_check import check_kernel
 from assay.verify.lives_check import check_lives

@@ -25,7 +25,7 @@ from assay.semantics.store import ArrayWriter, encode
 from assay.semantics.tensor import AllocateConst, PrimFunc
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.anf import check_anf
-from assay.verify.constants_check import check_constants
+from assay.verify.constants import check_constants
 from assay.verify.devices import check_devices as check_device_plan, copies
 from assay.verify.evidence import Evidence, checked, plural, refuted, size
 from assay.verify.fuse import check_fuse

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from assay.lower.devices.constraints import is_copy
 from assay.semantics.devices import GLOBAL, VirtualDevice
 from assay.semantics.graph import Call, CallTIR, Expr, MatchCast, TupleGetItem
-from assay.semantics.graph.effects import acts
+from assay.semantics.graph.effects import acts, is_copy
 from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from assay.lower.anf.copying import with_variables
-from assay.lower.devices.constraints import COPY, Constraints, Local, Place, is_copy
+from assay.lower.devices.constraints import Constraints, Local, Place
 from assay.lower.devices.solve import Solution
 from assay.semantics import graph
 from assay.semantics.devices import GLOBAL, VirtualDevice
@@ -25,10 +25,11 @@ from assay.semantics.graph import (
     TupleGetItem,
     Var,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_copy, is_whole
 from assay.semantics.graph.nodes import LEAVES
 from assay.semantics.names import unused
 from assay.semantics.ops import operator
+from assay.semantics.tensor.copying import DEVICE_COPY
 from assay.semantics.types import TupleType
 from assay.semantics.walk import post_order
 
@@ -202,7 +203,7 @@ class _Capture:
             if of.device == to or (id(of), to) in self.copies:
                 continue
             if not isinstance(of.type, TupleType):
-                copy = graph.call(operator(COPY), of, span=of.span)
+                copy = graph.call(operator(DEVICE_COPY), of, span=of.span)
                 self.copies[id(of), to] = self.acting(replace(copy, device=to), of)
                 continue
             bound = self.bound(of)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.lower.devices.constraints import is_copy
 from assay.semantics.compilation import CPU, CompilationConfig
 from assay.semantics.devices import ANYWHERE, TYPES, VirtualDevice, kind_of
 from assay.semantics.graph import Expr, Function, OnDevice
+from assay.semantics.graph.effects import is_copy
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order

@@ -40,15 +40,13 @@ from assay.semantics.graph import (
     TupleGetItem,
     Var,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_copy, is_whole
 from assay.semantics.graph.nodes import LEAVES
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor.copying import DEVICE_COPY
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, flatten
 from assay.semantics.walk import post_order
-
-COPY = "device_copy"
 
 
 class Part(Enum):
@@ -353,10 +351,10 @@ class Constraints:
             self.uses.append(Use(value, self.tensors(node.type) or 0, really, here))
 
     def _operator(self, node: Call, op: Operator, here: int) -> None:
-        if op.name != COPY:
+        if op.name != DEVICE_COPY:
             self.busy.append(here)
         for i in range(len(node.args)):
-            if op.name == COPY:
+            if op.name == DEVICE_COPY:
                 if self.is_floating(node.args[i]):
                     self._tie(self._operand(node, i), here, "a constant and its copy", node)
             elif self.part is Part.PLACE or op.view:
@@ -415,18 +413,6 @@ def _given(function: Function) -> Expr:
     while isinstance(value, Let):
         value = value.body
     return value
-
-
-def is_copy(node: Expr, module: Module) -> bool:
-    """Whether a node is a copy between devices: a call of the operator, or of its kernel."""
-    match node:
-        case Call(op=Operator() as op):
-            return op.name == COPY
-        case CallTIR():
-            kernel = module.definitions.get(node.func)
-            return isinstance(kernel, PrimFunc) and kernel.attrs.get("operator") == COPY
-        case _:
-            return False
 
 
 class Tensors:

@@ -22,13 +22,13 @@ from dataclasses import replace
 from itertools import chain, count
 
 from assay.lower.anf.copying import fresh_copy
-from assay.lower.devices.constraints import Tensors, is_copy
+from assay.lower.devices.constraints import Tensors
 from assay.lower.devices.general import Links, Signature, links_of, signatures
 from assay.lower.devices.scopes import INSTANCE
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, OnDevice, Var, on_device
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_copy, is_whole
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Definition, Module
 from assay.semantics.tensor import PrimFunc

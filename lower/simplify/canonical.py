@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.lower.devices.constraints import is_copy
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.graph import (
     Expr,
@@ -23,7 +22,7 @@ from assay.semantics.graph import (
     TupleGetItem,
     Var,
 )
-from assay.semantics.graph.effects import acts, can_fail
+from assay.semantics.graph.effects import acts, can_fail, is_copy
 from assay.semantics.graph.nodes import ATOMS
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Module

@@ -14,6 +14,7 @@ from assay.semantics.ops import operator
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import calls_extern
+from assay.semantics.tensor.copying import DEVICE_COPY, claims_copy
 from assay.semantics.types import TensorType, same_type
 
 __all__ = ["acts", "can_fail", "kernel_can_trap", "operator_can_trap"]
@@ -79,3 +80,15 @@ def is_whole(node: Expr) -> bool:
     """A function marked as a primitive, or for another compiler: passes bind it, keep it as it is and never enter it
     (row A6)."""
     return isinstance(node, Function) and ("primitive" in node.attrs or "compiler" in node.attrs)
+
+
+def is_copy(node: Expr, module: Module) -> bool:
+    """Whether a node is a copy between devices: a call of the operator, or of its kernel."""
+    match node:
+        case Call(op=Operator() as op):
+            return op.name == DEVICE_COPY
+        case CallTIR():
+            kernel = module.definitions.get(node.func)
+            return isinstance(kernel, PrimFunc) and claims_copy(kernel)
+        case _:
+            return False

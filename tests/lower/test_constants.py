@@ -46,7 +46,7 @@ from assay.semantics.scalar import const
 from assay.semantics.tensor import AllocateConst, Buffer, For, If, PrimFunc, Stmt, Var, loops, program_order, seq, store
 from assay.semantics.types import DataDef, TensorType
 from assay.semantics.walk import post_order
-from assay.verify.constants_check import check_constants
+from assay.verify.constants import check_constants
 
 Array = np.ndarray[Any, Any]
 V = TensorType((3,), FLOAT32)

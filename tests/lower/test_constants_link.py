@@ -39,7 +39,7 @@ from assay.semantics.scalar import Var as Symbol, const
 from assay.semantics.tensor import Alias, AllocateConst, Buffer, Call, PrimFunc, Stmt, View, loops, seq, store
 from assay.semantics.types import TensorType
 from assay.verify.c.compiled import compile_c
-from assay.verify.constants_link import check_link, still_passed
+from assay.verify.constants.link import check_link, still_passed
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)

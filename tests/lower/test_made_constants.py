@@ -38,7 +38,7 @@ from assay.semantics.scalar import Load
 from assay.semantics.tensor import For, Stmt, Store, program_order
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.made_check import check_made, laid_places
+from assay.verify.constants.made import check_made, laid_places
 from assay.verify.simplify_check import check_simplified
 
 pytestmark = pytest.mark.row("C6")

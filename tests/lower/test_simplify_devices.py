@@ -24,10 +24,10 @@ from assay.semantics.builder import tensor
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Function
+from assay.semantics.graph.effects import is_copy
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.walk import post_order
-from assay.verify.devices.erase import is_copy
 from assay.verify.devices.places import misplaced
 from assay.verify.simplify_check import check_simplified
 from tests.lower.simplify_programs import crossings, placed

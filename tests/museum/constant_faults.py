@@ -18,7 +18,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import call, constant, function
 from assay.semantics.module import PLAIN, ConstantInfo, Module
 from assay.semantics.rules import check
-from assay.verify.constants_check import check_constants
+from assay.verify.constants import check_constants
 from assay.verify.evidence import Evidence, checked, refuted
 from tests.lower.test_constants_link import two_calls, user
 from tests.verify.test_constants_check import held, made, source

@@ -13,12 +13,12 @@ from assay.lower.devices import plan_devices
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Expr, Function, OnDevice, device_copy, get, on_device, tuple_of
+from assay.semantics.graph.effects import is_copy
 from assay.semantics.graph.nodes import Call, Constant, Let, RefCreate, ShapeOf, TupleGetItem, Var
 from assay.semantics.module import Definition, Module
 from assay.semantics.operator import Operator
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.devices.erase import is_copy
 
 CPU, GPU = VirtualDevice("cpu", 0, "c"), VirtualDevice("cuda", 0, "cuda")
 CONFIG = CompilationConfig((GPU, CPU), CPU, GPU)

@@ -23,8 +23,8 @@ from assay.semantics.module import ConstantInfo, Module
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, Stmt, loops, store
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.constants_check import check_constants
-from assay.verify.constants_link import check_link
+from assay.verify.constants import check_constants
+from assay.verify.constants.link import check_link
 
 V = TensorType((3,), FLOAT32)
 A = np.array([1, 2, 3], np.float32)

@@ -19,11 +19,11 @@ from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import AssayError
 from assay.semantics.graph import CallTIR, Expr, Function
+from assay.semantics.graph.effects import is_copy
 from assay.semantics.module import Definition, Module, Step
 from assay.semantics.tensor import AllocateConst, PrimFunc, Stmt, program_order
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.devices.erase import is_copy
 from tests.verify.whole_programs import TEXTURE, Case, case
 from tests.verify.witnessed_runs import Damage, Witness, bits_of, held, lowered
 

@@ -19,7 +19,7 @@ from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import apply
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import TensorType
-from assay.verify.constants_check import check_constants
+from assay.verify.constants import check_constants
 from assay.verify.legalize_check import check_legalize
 from assay.verify.lives_check import check_lives
 from assay.verify.plan import check_pool

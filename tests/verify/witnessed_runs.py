@@ -25,8 +25,8 @@ from assay.semantics.module import Branch, Module, Program, Step
 from assay.semantics.rules import check
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, program_order
 from assay.verify.c.compiled import compile_c, run_sanitized
-from assay.verify.constants_link import check_link
-from assay.verify.constants_table import wrong_table
+from assay.verify.constants.link import check_link
+from assay.verify.constants.table import wrong_table
 from assay.verify.stages import STAGES, Context
 from tests.verify.whole_programs import Case, memory
 

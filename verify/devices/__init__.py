@@ -15,12 +15,13 @@ from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Function, GlobalVar, OnDevice, Tuple, show_head
+from assay.semantics.graph.effects import is_copy
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Definition, Module
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.walk import post_order
 from assay.verify.devices.demands import Demands, Part
-from assay.verify.devices.erase import Eraser, chain, erase, erased, instances, is_copy, original_of
+from assay.verify.devices.erase import Eraser, chain, erase, erased, instances, original_of
 from assay.verify.devices.fewest import Count, count_copies
 from assay.verify.devices.places import misplaced
 from assay.verify.devices.said import Broken, Step, in_step, unheard

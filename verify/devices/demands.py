@@ -36,7 +36,7 @@ from assay.semantics.graph import (
     TupleGetItem,
     show_head,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_copy, is_whole
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -44,7 +44,6 @@ from assay.semantics.tensor import Alias, Block, Buffer, Call as TensorCall, Pri
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, flatten
 from assay.semantics.walk import post_order
 from assay.verify.devices.cells import Cells, Domain, result
-from assay.verify.devices.erase import is_copy
 from assay.verify.devices.said import Broken
 
 Part: TypeAlias = Literal["place", "scope"]

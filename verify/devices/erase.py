@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.graph import (
     Bind,
-    Call,
     CallTIR,
     Clause,
     Expr,
@@ -29,13 +28,11 @@ from assay.semantics.graph import (
     TupleGetItem,
     Var,
 )
+from assay.semantics.graph.effects import is_copy
 from assay.semantics.module import Definition, Module, Program
-from assay.semantics.operator import Operator
-from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import DataDef, TupleType
 from assay.semantics.walk import post_order
 
-COPY = "device_copy"
 INSTANCE = "instance_of"
 """The attribute of a function that is another one at given devices: the name of that one."""
 
@@ -72,18 +69,6 @@ def original_of(module: Module, name: str) -> str:
         if name in seen:
             return name
         seen.add(name)
-
-
-def is_copy(node: Expr, module: Module) -> bool:
-    """Whether a node is a copy between devices: a call of the operator, or of its kernel."""
-    match node:
-        case Call(op=Operator() as op):
-            return op.name == COPY
-        case CallTIR():
-            kernel = module.definitions.get(node.func)
-            return isinstance(kernel, PrimFunc) and kernel.attrs.get("operator") == COPY
-        case _:
-            return False
 
 
 @dataclass(eq=False)

@@ -39,7 +39,7 @@ from assay.semantics.graph import (
     Var,
     show_head,
 )
-from assay.semantics.graph.effects import is_whole
+from assay.semantics.graph.effects import is_copy, is_whole
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Module
@@ -47,7 +47,6 @@ from assay.semantics.operator import Operator
 from assay.semantics.types import FuncType, ShapeType, flatten
 from assay.semantics.walk import post_order
 from assay.verify.devices.cells import Cells, Domain
-from assay.verify.devices.erase import is_copy
 from assay.verify.devices.said import Broken
 
 

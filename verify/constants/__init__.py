@@ -2,7 +2,7 @@
 
 The source is numbered again with every call on constants evaluated; the target's table is numbered by content (dtype,
 shape and bytes). Equal results mean equal programs. No value is used on a device where it was not, and the table is what
-`assay.verify.constants_table` says. z3 shows that no two constants share a byte of it.
+`assay.verify.constants.table` says. z3 shows that no two constants share a byte of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from assay.semantics.module import Module, Slot
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
-from assay.verify.constants_table import moved, wrong_table
+from assay.verify.constants.table import moved, wrong_table
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.memory import prove_plan
 from assay.verify.numbering import Numbered, Table, failures, number_function
