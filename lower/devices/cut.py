@@ -3,7 +3,8 @@
 A value has a label, where it is, and so has each domain in which it is wanted; it costs a copy for each label in which
 it is wanted and is not. With two labels the least cost is that of a minimum cut; with more, one label after the other
 may take over domains from the rest, each time by a minimum cut, until no such move makes it cheaper (Boykov, Veksler,
-Zabih, "Fast approximate energy minimization via graph cuts", 2001).
+Zabih, "Fast approximate energy minimization via graph cuts", 2001); where few have a choice, that is where a search of
+all begins.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 ENDLESS = 1 << 60
+FEW = 12
+"""Up to so many domains with a choice, the best labels are found whatever their number."""
 
 
 class Wanted(NamedTuple):
@@ -121,19 +125,39 @@ class Problem:
                 new = self.cost(moved)
                 if new < cost:
                     now, cost = moved, new
-        return now
+        met = {d for v in self.values for d in (v.at, *v.wanted)}
+        open_ = [d for d, of in self.allowed.items() if d in met and len(of) > 1]
+        return now if labels <= 2 or len(open_) > FEW else self._least(now, open_)
+
+    def _least(self, known: Mapping[int, int], open_: Sequence[int]) -> dict[int, int]:
+        """The best labels for the `open_` domains, the others being `known`: the cheapest beginnings are gone on with
+        first, so the first that is whole is the best. None is gone on with that is worse than what is known."""
+        rest = {d: n for d, n in known.items() if d not in open_}
+        worst = self.cost(known), sum(known[d] != self.allowed[d][0] for d in open_)
+        heap: list[tuple[int, int, int, tuple[int, ...]]] = [(0, 0, 0, ())]
+        while True:
+            _, moved, depth, taken = heappop(heap)
+            if -depth == len(open_):
+                return {**known, **{d: self.allowed[d][k] for d, k in zip(open_, taken, strict=True)}}
+            for k in range(len(self.allowed[open_[-depth]])):
+                begun = *taken, k
+                labels = {**rest, **{d: self.allowed[d][j] for d, j in zip(open_, begun, strict=False)}}
+                bound = self.cost(labels), moved + (k > 0)
+                if bound <= worst:
+                    heappush(heap, (*bound, depth - 1, begun))
 
     def cost(self, labels: Mapping[int, int]) -> int:
-        """The number of copies."""
+        """The number of copies; where not every domain has a label yet, of those that are certain."""
         total = 0
         for v in self.values:
-            there = {self._label(w, labels) for w in v.wanted}
-            total += v.tensors * (len(there) - (self._label(v.at, labels) in there))
+            there = {self._label(w, labels) for w in v.wanted} - {None}
+            at = self._label(v.at, labels)
+            total += v.tensors * (len(there) - (bool(there) if at is None else at in there))
         return total
 
-    def _label(self, domain: int, labels: Mapping[int, int]) -> int:
+    def _label(self, domain: int, labels: Mapping[int, int]) -> int | None:
         found = labels.get(domain)
-        return self.known[domain] if found is None else found
+        return self.known.get(domain) if found is None else found
 
     def _move(self, now: Mapping[int, int], label: int) -> dict[int, int]:
         """The cheapest way for domains to take a label, or to keep theirs: the source keeps, the sink takes."""
@@ -152,7 +176,7 @@ class Problem:
 
         for v in self.values:
             own, x = self._label(v.at, now), at(v.at)
-            by: dict[int, set[int]] = {}
+            by: dict[int | None, set[int]] = {}
             for w in v.wanted:
                 by.setdefault(self._label(w, now), set()).add(at(w))
             takers = {y for ys in by.values() for y in ys} - {0}

@@ -146,18 +146,27 @@ class _Solver:
             raise wrong.at(sayer.span if sayer else None) from None
 
     def choose(self, torn: list[list[int]]) -> None:
-        """Labels for components in which different things are said: the fewest copies."""
+        """Labels for components in which different things are said: the fewest copies. What one of them chooses may be
+        looked at by another, so they are chosen for again until none does better while the others stay."""
         find = self.domains.find
         component = {m: i for i, members in enumerate(torn) for m in members}
-        values: list[dict[int, tuple[int, int, dict[int, None]]]] = [{} for _ in torn]
+        values: dict[int, tuple[int, int, dict[int, None]]] = {}
         for u in self.all.uses:
-            at, wanted = find(u.at), find(u.wanted)
-            for i in {component.get(at, -1), component.get(wanted, -1)} - {-1}:
-                values[i].setdefault(u.value, (u.tensors, at, {}))[2][wanted] = None
-        for i, members in enumerate(torn):
-            copied = [Wanted(tensors, at, tuple(those)) for tensors, at, those in values[i].values()]
-            ends = {d for v in copied for d in (v.at, *v.wanted) if component.get(d, -1) != i}
-            self.found.update(self.label(members, copied, {d: self.outside(d) for d in sorted(ends)}))
+            values.setdefault(u.value, (u.tensors, find(u.at), {}))[2][find(u.wanted)] = None
+        copied: list[list[Wanted]] = [[] for _ in torn]
+        for tensors, at, those in values.values():
+            for i in sorted({component.get(d, -1) for d in (at, *those)} - {-1}):
+                copied[i].append(Wanted(tensors, at, tuple(those)))
+        ends = [sorted({d for v in of for d in (v.at, *v.wanted) if component.get(d) != i}) for i, of in enumerate(copied)]
+        seen: list[dict[int, VirtualDevice] | None] = [None] * len(torn)
+        waiting = True
+        while waiting:  # each change saves a copy
+            waiting = False
+            for i, members in enumerate(torn):
+                outside = {d: self.outside(d) for d in ends[i]}
+                if outside != seen[i]:
+                    seen[i], waiting = outside, True
+                    self.found.update(self.label(members, copied[i], outside))
 
     def outside(self, domain: int) -> VirtualDevice:
         """Where a class of another component is, or will be as far as is known."""
@@ -177,7 +186,11 @@ class _Solver:
         allowed = {m: range(len(labels)) for m in members if m not in said}
         chosen = {m: [number[d], *(n for n, e in enumerate(labels) if e != d and e.covers(self.said[m]))] for m, d in said.items()}
         known = {m: number.setdefault(d, len(number)) for m, d in outside.items()}
-        found = Problem({**allowed, **chosen}, wanted, known).solve(len(labels))
+        problem = Problem({**allowed, **chosen}, wanted, known)
+        found = problem.solve(len(labels))
+        now = {m: number.setdefault(self.found[m], len(number)) for m in members if m in self.found}
+        if now and problem.cost(now) <= problem.cost(found):
+            return {}
         return {m: labels[n] for m, n in found.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -177,6 +178,71 @@ def test_every_node_knows_its_place() -> None:
             if isinstance(f, Function):
                 root: Expr = f
                 assert all(n.span is not None and n.span.line for n in post_order(root))
+
+def too_early(text: str) -> list[str]:
+    """The names of a printed graph module that are used where nothing around has bound them."""
+    found: list[str] = []
+
+    def used(node: ast.AST, own: set[str], known: set[str]) -> None:
+        names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+        found.extend(n for n in names if n in own and n not in known)
+
+    def block(lines: list[ast.stmt], own: set[str], known: set[str]) -> set[str]:
+        for s in lines:
+            match s:
+                case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+                    used(value, own, known)
+                    known = known | {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+                case ast.If():
+                    used(s.test, own, known)
+                    known = block(s.body, own, known) & block(s.orelse, own, known)
+                case ast.Match():
+                    used(s.subject, own, known)
+                    each = [known | {n.name for n in ast.walk(c.pattern) if isinstance(n, ast.MatchAs) and n.name} for c in s.cases]
+                    known = set.intersection(*(block(c.body, own, k) for c, k in zip(s.cases, each, strict=True)))
+                case ast.With():
+                    known = block(s.body, own, known)
+                case ast.FunctionDef():
+                    known = known | {s.name}
+                    block(s.body, own, known | {a.arg for a in s.args.args})
+                case ast.Return(value=ast.expr() as value) | ast.Expr(value=value):
+                    used(value, own, known)
+                case _:
+                    pass
+        return known
+
+    for of in (f for c in ast.parse(text).body if isinstance(c, ast.ClassDef) for f in c.body):
+        if isinstance(of, ast.FunctionDef) and "R.function" in ast.unparse(of.decorator_list[0]):
+            own = {n.id for n in ast.walk(of) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            block(of.body, own, {a.arg for a in of.args.args})
+    return found
+
+
+def test_a_name_stands_before_all_its_uses_in_a_block_around_them() -> None:
+    """A node that a branch, or an inner function, shares with what comes after it, is named before it."""
+    p, q, v, w, z = var("p", F), var("q", B), var("v", F), var("w", F), var("z", F)
+    shared, inner = call("exp", p), call("tanh", call("exp", p))
+    closure = function([z], call("add", z, call("negative", inner)))
+    f = var("f", closure.func_type)
+    branch = g.if_(q, let(w, call("negative", shared), call("add", w, shared)), call(f, p))
+    text = identity(main_of(let(f, closure, let(v, branch, call("add", call("add", v, shared), inner))), p, q))
+    assert too_early(text) == []
+    branches = "        if q:\n            g = 1\n            v = g\n        else:\n            v = p\n        return v + g\n"
+    assert too_early("class M:\n    @R.function\n    def main(p, q):\n" + branches) == ["g"]
+    seen = 0
+    for seed in range(60):
+        text = show(Maker(random.Random(seed).randrange, 60).module())
+        assert too_early(text) == [], seed
+        seen += "if " in text and "A.graph()" in text
+    assert seen > 10
+
+
+def test_what_an_inner_function_shares_and_needs_its_name() -> None:
+    """It cannot be named before the function."""
+    p, q, z = var("p", F), var("q", B), var("z", F)
+    f = var("f", FuncType((F,), F))
+    shared = call(f, p)
+    identity(main_of(let(f, function([z], g.if_(q, z, shared)), call("add", shared, p)), p, q))
 
 
 def test_branches_bind_one_name() -> None:

@@ -19,7 +19,7 @@ from assay.semantics.analyses.equality import first_difference
 from assay.semantics.graph import call
 from assay.semantics.module import ConstantInfo, Module
 from assay.verify.constants.link import check_link
-from assay.verify.constants.moved import check_bound, check_extracted, check_moved
+from assay.verify.constants.moving import check_bound, check_extracted, check_moved
 from assay.verify.stages import STAGES, Context
 from tests.lower.test_constants_link import B, network, user
 from tests.lower.test_made_constants import module as with_weight, weight

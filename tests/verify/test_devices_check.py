@@ -6,13 +6,15 @@ import itertools
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from assay.lower.devices import plan_devices
 from assay.semantics.analyses.equality import first_difference
-from assay.semantics.devices import ANYWHERE
+from assay.semantics.compilation import CompilationConfig
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import FLOAT32
-from assay.semantics.graph import Expr, Function, OnDevice, call, function, on_device, var
+from assay.semantics.graph import Constant, Expr, Function, OnDevice, call, constant, function, on_device, var
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Module
 from assay.semantics.text.module_text import parse
@@ -95,6 +97,44 @@ def test_the_fewest_copies_are_those_of_trying_all() -> None:
             tried.append(sum(made.values()))
         found = fewest.least(pairs, may, None)
         assert found is not None and found.sure and found.copies == min(tried)
+
+
+THREE = CompilationConfig.read(["cuda:0", "cuda:1", "cpu"], default="cuda:0")
+
+
+@pytest.mark.row("V9")
+def test_two_components_that_contradict_themselves_and_share_a_value() -> None:
+    """Where `a` had better be is known only when it is known where `c` is, which is in another component."""
+    lines = (
+        'p = A.on_device(R.exp(x), "cuda", 1)',
+        'q = A.on_device(R.exp(y), "cuda", 1)',
+        'r = A.on_device(R.exp(z), "cuda", 0)',
+        "with A.graph():",
+        "    a = R.add(R.add(p, r), q)",
+        '    b = A.on_device(a, "cpu", constrain_body=False, constrain_result=True)',
+        "    c = R.negative(b)",
+        'e = A.on_device(R.multiply(c, b), "cpu")',
+        'f = A.on_device(R.abs(c), "cuda", 1)',
+        "return (e, f)",
+    )
+    module = parse(program("x: T, y: T, z: T", *lines))
+    planned = plan_devices(module, THREE)
+    assert broken_plans(module, planned, THREE, plan_devices) == [] and copies(planned) == 4
+
+
+def test_a_node_of_two_functions_is_a_value_in_each() -> None:
+    held = constant(np.ones(2, np.float32))
+    held = replace(held, device=VirtualDevice("cuda"))
+    x, y = var("x", TensorType((2,), FLOAT32)), var("y", TensorType((2,), FLOAT32))
+    there = replace(call("add", x, held), device=THREE.devices[1])
+    module = Module({"main": function([x], there), "other": function([y], call("add", y, held))})
+    planned = plan_devices(module, THREE)
+    found = [n.device.id for d in planned.definitions.values() if isinstance(d, Function) for n in constants_of(d)]
+    assert found == [1, 0] and broken_plans(module, planned, THREE, plan_devices) == []
+
+
+def constants_of(of: Expr) -> list[Expr]:
+    return [n for n in post_order(of) if isinstance(n, Constant)]
 
 
 @pytest.mark.row("V20")

@@ -84,10 +84,28 @@ def copies(module: Module) -> int:
     return sum(is_copy(n, module) for d in graphs for n in post_order(d))
 
 
+def unshared(module: Module) -> Module:
+    """The module, each graph function made of nodes of its own: a node that two of them share is two evaluations, and each
+    may be somewhere else."""
+    seen: set[int] = set()
+    made: dict[str, Definition] = {}
+    for name, d in module.definitions.items():
+        if isinstance(d, Function):
+            root: Expr = d
+            nodes = {id(n) for n in post_order(root)}
+            made[name] = d
+            if not seen.isdisjoint(nodes):
+                root = fresh_copy(d, {})
+                assert isinstance(root, Function)
+                made[name] = root
+            seen |= nodes
+    return replace(module, definitions={**module.definitions, **made})
+
+
 class _Check:
     def __init__(self, before: Module, after: Module, config: CompilationConfig) -> None:
-        self.before, self.after, self.config = before, after, config
-        self.old, self.new = erased(before), erased(after)
+        self.before, self.after, self.config = unshared(before), after, config
+        self.old, self.new = erased(self.before), erased(after)
         self.counts: list[Count] = []
 
     def run(self, again: Planner | None) -> Iterator[Broken]:

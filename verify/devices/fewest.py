@@ -74,9 +74,10 @@ def _weigh(
         total.broken.append(Broken("annotation", what, node.span))
         return
     pairs: dict[tuple[tuple[int, ...], int, int], int] = {}
-    for u in demands.uses:
-        a, w = find(u.at), find(u.wanted)
-        if inside & {a, w} and a != w:
+    ends = [(u, find(u.at), find(u.wanted)) for u in demands.uses]
+    touched = {u.key for u, a, w in ends if a in inside or w in inside}
+    for u, a, w in ends:  # one copy of a value may serve a user in another component too
+        if u.key in touched and a != w:
             for c in (a, w):
                 may.setdefault(c, [chosen.get(c, demands.whole(at(c)))])
             pairs[u.key, a, w] = u.tensors

@@ -17,6 +17,7 @@ from assay.semantics.graph.nodes import LEAVES, Dataflow, bound_by
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
+from assay.semantics.text.graph.early import early_nodes
 from assay.semantics.text.graph.home import home_of, unsaid
 from assay.semantics.text.graph.names import ModuleTexts, Pool, SymbolNames, unknown_sizes
 from assay.semantics.text.graph.scope import HOUSE
@@ -88,6 +89,9 @@ class _Printer(NodeTexts):
             for child in node.children:
                 self.uses[id(child)] = self.uses.get(id(child), 0) + 1
         self.block_of = _blocks(order)
+        self.early = early_nodes(order, self.uses, DEEPEST)
+        self.graph_end = (0, 0)
+        """After which line, and how deep, a block of nodes ended."""
         self.home = home_of(root)
         if self.home is not None:
             self.unsaid = unsaid(root, self.home)
@@ -181,6 +185,7 @@ class _Printer(NodeTexts):
         return all(same_type(node.type, b.type) for b in bodies)
 
     def branches(self, node: Expr, depth: int, sink: Sink) -> Task[None]:
+        self.name_early(node, depth)
         if isinstance(node, If):
             self.line(depth, f"if {self.prepare(node.condition, depth)}:")
             yield self.block(node.then, depth + 1, sink)
@@ -202,6 +207,7 @@ class _Printer(NodeTexts):
         device = self.said(var)
         plain = device == ANYWHERE and not self.shared(value)
         if isinstance(value, Function) and plain and depth <= DEEPEST:
+            self.name_early(value, depth, var)
             name = self.named[id(var)] = self.pool.fresh(var.name, "f")
             yield self.definition(value, name, depth)
             self.lines.append("")
@@ -271,9 +277,24 @@ class _Printer(NodeTexts):
         else:
             root_text = self.atom(root)
         if pending:
-            self.line(depth, "with A.graph():")
+            if self.graph_end != (len(self.lines), depth):
+                self.line(depth, "with A.graph():")
             self.lines += [INDENT * (depth + 1) + p for p in pending]
+            self.graph_end = len(self.lines), depth
         return root_text
+
+    def name_early(self, whole: Expr, depth: int, var: Var | None = None) -> None:
+        """Name the nodes that are used in a part of `whole` and outside of it; but not what needs `var`, which has no
+        name before `whole`."""
+        needs = {id(var)}
+        seen: set[int] = set()
+        for early in self.early.get(id(whole), ()):
+            for node in post_order(early, lambda n: () if id(n) in self.named or id(n) in seen else n.children):
+                seen.add(id(node))
+                if any(id(c) in needs for c in node.children):
+                    needs.add(id(node))
+            if id(early) not in self.named and id(early) not in needs:
+                self.prepare(early, depth)
 
     def declare(self, var: Var, pending: list[str]) -> None:
         """A variable of a let, a function or a match that is written as a node."""
