@@ -15,16 +15,25 @@ from pathlib import Path
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
 
-from assay.lower.onnx_ops import RULES
+from assay.lower.onnx_ops import DOMAINS
+from assay.lower.onnx_ops.containers import inside_option, onnx_name
+from assay.lower.onnx_ops.control import CONTROL, Body, Control, captured
 from assay.lower.onnx_ops.functions import body_of, bound_attributes, explain_missing, resolved
-from assay.lower.onnx_ops.interface import Symbols, check_declared, input_type
-from assay.lower.onnx_ops.node import Builder, Evaluate, Node, Refused, Result, tensor
+from assay.lower.onnx_ops.interface import (
+    Symbols,
+    check_declared,
+    declared_ranks,
+    declared_type,
+    input_type,
+    is_container,
+)
+from assay.lower.onnx_ops.node import Array, Builder, Evaluate, Node, Refused, Result, tensor
 from assay.lower.onnx_ops.reading import Source, domain_of, load_model, opsets_of, read
 from assay.lower.onnx_ops.schema import attributes_of, check_operands, printable, schema_of, text
 from assay.lower.onnx_ops.tensors import array_of
 from assay.semantics import graph
-from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Invalid, Span, Unsupported
+from assay.semantics.dtypes import DType, dtype
+from assay.semantics.errors import AssayError, Invalid, Span, Unsupported
 from assay.semantics.graph import Expr, Var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
@@ -43,18 +52,23 @@ def import_onnx(
     dims: Mapping[str, int] | None = None,
     source: str = "",
     tensors: dict[str, Expr] | None = None,
+    values: Mapping[str, Array] | None = None,
 ) -> Module:
     """The model as a module with one function, `main`, whose attribute `outputs` has the names of the outputs.
 
     Inputs that have an initializer are constants, the others are parameters in the model's order. `evaluate` gives
     the value of an expression without free variables. `dims` binds symbolic dims by name; the rest stay symbolic.
+    `values` says what inputs will hold, by name: where the type of the result depends on one in a way that no symbol
+    can stand for (an axis, say), the import goes on with that value, and a run with another traps (assert_op.T1).
     `source` is what messages call the model instead of its file name. `tensors`, where given, is filled with the
     model's tensors by name. Invalid, with one line and a label onnx.C1 to onnx.C14 or that of an operator's constraint,
     where the model is not well-formed or not supported.
     """
     read_in = read(model, source)
     try:
-        return Module({"main": _Importer(read_in, evaluate, dims or {}).function(tensors)})
+        importer = _Importer(read_in, evaluate, dims or {}, values or {})
+        main = importer.function(tensors)
+        return Module({"main": main, **importer.builder.containers.definitions})
     except Invalid as wrong:
         raise wrong.at(read_in.name) from None
 
@@ -71,6 +85,10 @@ class _Frame:
     outputs: Sequence[str] = ()
     key: tuple[str, str, str] | None = None
     bound: Mapping[str, AttributeProto] | None = None
+    outer: _Frame | None = None
+    """What is around a subgraph: its names may be used in it."""
+    waits: Control | None = None
+    """What asked for a subgraph, and goes on with its results."""
     names: dict[str, Result | None] = field(default_factory=dict)
     """What each name stands for; None for an operand that a call leaves out."""
     declared: Mapping[str, TypeProto] = field(default_factory=dict)
@@ -88,20 +106,26 @@ class _Frame:
         """The value of that name; None for one that is left out."""
         if name == "":
             return None
-        if name not in self.names:
+        at: _Frame | None = self
+        while at is not None and name not in at.names:
+            at = at.outer
+        if at is None:
             raise Invalid(explain_missing(name, self.nodes), label="onnx.C4")
-        found = self.names[name]
+        found = at.names[name]
         if isinstance(found, Refused):
             raise Unsupported(f"{name!r} is used: {found.reason}", label="onnx.C14")
         return found
 
 
 class _Importer:
-    def __init__(self, source: Source, evaluate: Evaluate, dims: Mapping[str, int]) -> None:
+    def __init__(
+        self, source: Source, evaluate: Evaluate, dims: Mapping[str, int], values: Mapping[str, Array]
+    ) -> None:
         self.source = source
         self.graph: GraphProto = source.model.graph
-        self.builder = Builder(evaluate, source.folder)
+        self.builder = Builder(evaluate, source.folder, values)
         self.symbols = Symbols(self.graph, dims)
+        self.builder.symbols = self.symbols.known
         self.inlined = 0
 
     def span(self, place: str) -> Span:
@@ -110,7 +134,7 @@ class _Importer:
     def function(self, tensors: dict[str, Expr] | None = None) -> graph.Function:
         """The whole model as one function."""
         main = _Frame(self.graph.node, self.source.opsets, declared=self._declared())
-        self._initializers(main)
+        self._initializers(main, self.graph)
         params = self._inputs(main)
         self.symbols.check()
         self._translate(main)
@@ -125,13 +149,16 @@ class _Importer:
                 found = main.look(name)
                 if found is None:
                     raise Invalid(f"output {name!r} has no value", label="onnx.C4")
-                check_declared(name, output.type, tensor(found), self.symbols)
+                if is_container(output.type) and inside_option(found.type) is not None:
+                    found = self.builder.containers.fitted(found, declared_type(f"output {name!r}", output.type))
+                check_declared(name, output.type, found.type, self.symbols)
             except Invalid as wrong:
                 raise wrong.at(self.span(name)) from None
             results.append(found)
         if tensors is not None:
             tensors.update((n, e) for n, e in main.names.items() if isinstance(e, Expr))
         body = results[0] if len(results) == 1 else graph.tuple_of(*results, span=self.span("outputs"))
+        body = self.builder.runs.asserted(self.builder.runs.around(body, 0))
         return graph.function(params, body, outputs=tuple(names))
 
     # --- what the graph starts from
@@ -140,11 +167,11 @@ class _Importer:
         """The types of inner values; those of outputs are checked with the outputs."""
         return {text(v.name, "a value's name"): v.type for v in self.graph.value_info}
 
-    def _initializers(self, main: _Frame) -> None:
-        if self.graph.sparse_initializer:
-            name = text(self.graph.sparse_initializer[0].values.name, "an initializer's name")
+    def _initializers(self, main: _Frame, of: GraphProto) -> None:
+        if of.sparse_initializer:
+            name = text(of.sparse_initializer[0].values.name, "an initializer's name")
             raise Unsupported(f"initializer {name!r} is sparse; dense ones are wanted", label="onnx.C8")
-        for stored in self.graph.initializer:
+        for stored in of.initializer:
             name = text(stored.name, "an initializer's name")
             where = self.span(name)
             try:
@@ -172,7 +199,14 @@ class _Importer:
                     assert stored is not None
                     check_declared(name, given.type, tensor(stored), self.symbols)
                     continue
+                if is_container(given.type):
+                    of = self.builder.containers.need(declared_type(f"input {name!r}", given.type))
+                    params.append(Var(of, name, span=where))
+                    self.builder.containers.note(params[-1], declared_ranks(given.type))
+                    main.define(name, params[-1])
+                    continue
                 params.append(Var(input_type(name, given.type, self.symbols), name, span=where))
+                self.builder.runs.parameter(params[-1], name)
                 main.define(name, params[-1])
             except Invalid as wrong:
                 raise wrong.at(where) from None
@@ -188,21 +222,36 @@ class _Importer:
             node = next(frame.rest, None)
             if node is None:
                 frames.pop()
-                if frame.caller is not None:
+                if frame.waits is not None:
+                    following = self._resume(frame, frames[-1])
+                    if following is not None:
+                        frames.append(following)
+                elif frame.caller is not None:
                     self._return(frame, frames[-1])
                 continue
             where = self.span(frame.place + _place(node))
             try:
                 opened = self._node(node, frame, where)
                 if opened is not None:
-                    if any(f.key == opened.key for f in frames):
+                    if opened.key is not None and any(f.key == opened.key for f in frames):
                         raise Invalid(f"function {opened.key} calls itself", label="onnx.C4")
                     self.inlined += len(opened.nodes)
                     if self.inlined > MOST_INLINED:
                         raise Unsupported(f"functions make more than {MOST_INLINED} nodes", label="onnx.C14")
                     frames.append(opened)
             except Invalid as wrong:
-                raise wrong.at(where) from None
+                frames.append(self._recovered(frames, wrong.at(where)))
+
+    def _recovered(self, frames: list[_Frame], wrong: AssayError) -> _Frame:
+        """The subgraph that is translated instead of one that cannot be; raises `wrong` where nobody knows one."""
+        while frames:
+            frame = frames.pop()
+            if frame.waits is not None and frame.caller is not None:
+                try:
+                    return self._subgraph(frame.waits.throw(wrong), frame.waits, frame.caller, frames[-1])
+                except AssayError as further:
+                    wrong = further
+        raise wrong
 
     def _node(self, node: NodeProto, frame: _Frame, where: Span) -> _Frame | None:
         """Translate one node; where it calls a function, the frame of that function instead."""
@@ -221,12 +270,18 @@ class _Importer:
                 label="onnx.C2",
             )
         schema = schema_of(name, domain, frame.opsets[domain])
-        rule = RULES.get(name) if domain == "" else None
-        if rule is None and not schema.has_body:
+        rule = DOMAINS.get(domain, {}).get(name)
+        control = CONTROL.get(name) if domain == "" else None
+        if rule is None and control is None and not schema.has_body:
             title = f"operator {name} of domain {domain or 'ai.onnx'}, operator set {frame.opsets[domain]}"
             raise Unsupported(f"{title}, is not supported yet", label="onnx.C14")
         attrs = attributes_of(node, schema, frame.bound)
-        check_operands(schema, [None if i is None else tensor(i).dtype for i in operands], len(outputs))
+        check_operands(schema, [None if i is None else _operand(i) for i in operands], len(outputs))
+        if control is not None:
+            if name != "If":
+                self._name_captured(attrs["body"], frame)
+            started = control(Node(self.builder, schema, operands, outputs, attrs, where))
+            return self._advance(started, None, node, frame)
         if rule is None:
             attributes = bound_attributes(node, frame.bound, schema.kinds, schema.default_protos)
             body = body_of(schema, resolved(node, attributes.values()), operands)
@@ -241,7 +296,66 @@ class _Importer:
     def _define(self, frame: _Frame, name: str, value: Result | None) -> None:
         frame.define(name, value)
         if name in frame.declared and isinstance(value, Expr):
-            check_declared(name, frame.declared[name], tensor(value), self.symbols)
+            check_declared(name, frame.declared[name], value.type, self.symbols)
+
+    # --- subgraphs
+
+    def _name_captured(self, body: GraphProto, frame: _Frame) -> None:
+        """What a loop's body uses of what is around it is evaluated once, before the loop."""
+        for name in captured(body):
+            at: _Frame | None = frame
+            while at is not None and name not in at.names:
+                at = at.outer
+            value = None if at is None else at.names[name]
+            if at is not None and isinstance(value, Expr):
+                at.names[name] = self.builder.named(value)
+
+    def _advance(self, control: Control, results: list[Expr] | None, node: NodeProto, frame: _Frame) -> _Frame | None:
+        """The next subgraph that a control node asks for; None where it is done, and its outputs have values."""
+        try:
+            body = next(control) if results is None else control.send(results)
+        except StopIteration as done:
+            values: Sequence[Expr] = done.value
+            for name, value in zip(node.output, values, strict=False):
+                if name:
+                    self._define(frame, name, value)
+            return None
+        return self._subgraph(body, control, node, frame)
+
+    def _subgraph(self, body: Body, control: Control, node: NodeProto, frame: _Frame) -> _Frame:
+        opened = _Frame(
+            body.graph.node,
+            frame.opsets,
+            f"{frame.place}{_place(node)}/",
+            node,
+            [text(o.name, "an output's name") for o in body.graph.output],
+            bound=frame.bound,
+            outer=frame,
+            waits=control,
+        )
+        if len(body.inputs) != len(body.graph.input):
+            raise Invalid(
+                f"the subgraph of {node.op_type} takes {len(body.graph.input)} inputs; {len(body.inputs)} are given",
+                label="onnx.C7",
+            )
+        for given, value in zip(body.graph.input, body.inputs, strict=True):
+            opened.define(text(given.name, "an input's name"), value)
+        self._initializers(opened, body.graph)
+        return opened
+
+    def _resume(self, frame: _Frame, around: _Frame) -> _Frame | None:
+        """A subgraph is translated: what asked for it goes on."""
+        assert frame.caller is not None and frame.waits is not None
+        try:
+            results: list[Expr] = []
+            for name in frame.outputs:
+                found = frame.look(name)
+                if found is None:
+                    raise Invalid("an output of a subgraph has no name", label="onnx.C4")
+                results.append(found)
+            return self._advance(frame.waits, results, frame.caller, around)
+        except Invalid as wrong:
+            raise wrong.at(self.span(frame.place.rstrip("/"))) from None
 
     # --- functions
 
@@ -262,7 +376,8 @@ class _Importer:
             )
         opened = _Frame(
             function.node,
-            opsets_of(function.opset_import),
+            # bodies of the preview domains do not say of which set of ai.onnx they are: the model's
+            {**({} if key in self.source.functions else frame.opsets), **opsets_of(function.opset_import)},
             f"{frame.place}{_place(node)}/",
             node,
             [text(o, "an output's name") for o in function.output],
@@ -281,6 +396,11 @@ class _Importer:
                     self._define(caller, name, frame.names[inner] if inner in frame.names else frame.look(inner))
         except Invalid as wrong:
             raise wrong.at(self.span(frame.place.rstrip("/"))) from None
+
+
+def _operand(of: Expr) -> DType | str:
+    """What the schema's check is told of an operand's type."""
+    return of.type.dtype if isinstance(of.type, TensorType) else onnx_name(of.type)
 
 
 def _place(node: NodeProto) -> str:

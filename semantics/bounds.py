@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from assay.semantics.bounding import logic, movement, pointwise, sums
+from assay.semantics.bounding import functions, logic, movement, pointwise, sums
 from assay.semantics.bounding.core import FUNCTIONS, METHODS, UFUNCS, Bounded
 from assay.semantics.bounding.logic import hull
 from assay.semantics.bounding.model import SLACK, U64, ULPS, elementary, gamma, unit
@@ -43,6 +43,7 @@ __all__ = [
     "contains",
     "elementary",
     "erf",
+    "functions",
     "gamma",
     "hull",
     "literal",

@@ -33,7 +33,7 @@ class DType:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element in memory; the 4-bit types take a byte each."""
+        """Bytes of one element in memory; those of 4 and 2 bits take a byte each."""
         return self.numpy.itemsize
 
     @cached_property
@@ -75,9 +75,10 @@ def _table() -> dict[str, DType]:
     rows = [("bool", "bool", 1, np.bool_)]
     rows += [(f"int{b}", "int", b, getattr(np, f"int{b}")) for b in (8, 16, 32, 64)]
     rows += [(f"uint{b}", "uint", b, getattr(np, f"uint{b}")) for b in (8, 16, 32, 64)]
-    rows += [("int4", "int", 4, ml_dtypes.int4), ("uint4", "uint", 4, ml_dtypes.uint4)]
+    rows += [(f"{k}{b}", k, b, getattr(ml_dtypes, f"{k}{b}")) for b in (4, 2) for k in ("int", "uint")]
     rows += [(f"float{b}", "float", b, getattr(np, f"float{b}")) for b in (16, 32, 64)]
     rows += [("bfloat16", "float", 16, ml_dtypes.bfloat16)]
+    rows += [("float4_e2m1fn", "float", 4, ml_dtypes.float4_e2m1fn)]
     float8 = ("e3m4", "e4m3", "e4m3b11fnuz", "e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
     rows += [(f"float8_{f}", "float", 8, getattr(ml_dtypes, f"float8_{f}")) for f in float8]
     return {name: DType(name, kind, bits, np.dtype(numpy)) for name, kind, bits, numpy in rows}

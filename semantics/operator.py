@@ -15,7 +15,9 @@ from assay.semantics.errors import Invalid
 from assay.semantics.types import TensorType, Type
 
 Attrs = Mapping[str, Any]
-Family = Literal["elementwise", "reduction", "contraction", "pooling", "normalization", "movement", "creation"]
+Family = Literal[
+    "elementwise", "reduction", "contraction", "pooling", "normalization", "movement", "selection", "creation"
+]
 REQUIRED: Any = object()
 
 

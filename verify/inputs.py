@@ -53,7 +53,7 @@ def save(path: Path, arrays: Mapping[str, Array]) -> None:
         with zipfile.ZipFile(to, "w") as file:
             for name, array in arrays.items():
                 of = dtype(array.dtype)
-                exotic = array.dtype.kind == "V" or of.name.startswith(("bfloat", "float8", "int4", "uint4"))
+                exotic = array.dtype.kind == "V" or of.numpy.isbuiltin != 1
                 with file.open(f"{name}:{of}.npy" if exotic else f"{name}.npy", "w", force_zip64=True) as entry:
                     plain = array.view(f"V{of.itemsize}") if exotic else array
                     np.lib.format.write_array(entry, np.asanyarray(plain), allow_pickle=False)

@@ -174,10 +174,11 @@ class _Evaluator:
             return settled(value)
         return tuple(map(self.lift, value)) if isinstance(value, tuple) else value
 
-    def call(self, function: Function, args: Sequence[Value]) -> Value:
-        """The result of a top-level function."""
-        root = self.enter(Closure(function, None), args)
-        stack = [(function.body, root)]
+    def call(self, function: Function | Closure, args: Sequence[Value]) -> Value:
+        """The result of a top-level function, or of a closure that a run gave."""
+        root = self.enter(function if isinstance(function, Closure) else Closure(function, None), args)
+        body = root.function.body
+        stack = [(body, root)]
         with np.errstate(all="ignore"):
             while stack:
                 node, at = stack[-1]
@@ -188,7 +189,7 @@ class _Evaluator:
                 demand = self.step(node, frame)
                 if demand is not None:
                     stack.append(demand)
-        result = root.values[id(function.body)]
+        result = self.value(body, root)
         self.check_result(root, result)
         return result
 

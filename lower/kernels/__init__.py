@@ -10,10 +10,14 @@ from assay.lower.kernels import (
     contraction,
     creation,
     elementwise,
+    functions,
     movement,
     normalization,
     pooling,
     reduction,
+    scans,
+    selection,
+    suppression,
 )
 from assay.lower.kernels.common import Kernel
 from assay.semantics.errors import Crash
@@ -24,11 +28,15 @@ from assay.semantics.types import TensorType, Type
 
 KERNELS: dict[str, Kernel] = {
     **elementwise.TABLE,
+    **functions.TABLE,
     **contraction.TABLE,
     **reduction.TABLE,
+    **scans.TABLE,
     **pooling.TABLE,
     **normalization.TABLE,
     **movement.TABLE,
+    **selection.TABLE,
+    **suppression.TABLE,
     **creation.TABLE,
 }
 """The kernel of each operator that is not a view."""

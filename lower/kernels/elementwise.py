@@ -16,7 +16,7 @@ ScalarRule: TypeAlias = Callable[..., Expr]
 """rule(attributes, one scalar for each operand): an element of the result."""
 
 
-def _operation(op: str) -> ScalarRule:
+def one_operation(op: str) -> ScalarRule:
     """The rule of an operator that is one scalar operation."""
     return lambda attrs, *args: apply(op, *args)
 
@@ -49,16 +49,16 @@ def _astype(attrs: Attrs, x: Expr) -> Expr:
 
 
 SCALARS: dict[str, ScalarRule] = {
-    "negative": _operation("neg"),
-    "abs": _operation("abs"),
-    "exp": _operation("exp"),
-    "log": _operation("log"),
-    "sqrt": _operation("sqrt"),
-    "tanh": _operation("tanh"),
-    "erf": _operation("erf"),
-    "floor": _operation("floor"),
-    "ceil": _operation("ceil"),
-    "round": _operation("rint"),
+    "negative": one_operation("neg"),
+    "abs": one_operation("abs"),
+    "exp": one_operation("exp"),
+    "log": one_operation("log"),
+    "sqrt": one_operation("sqrt"),
+    "tanh": one_operation("tanh"),
+    "erf": one_operation("erf"),
+    "floor": one_operation("floor"),
+    "ceil": one_operation("ceil"),
+    "round": one_operation("rint"),
     "sigmoid": _sigmoid,
     "reciprocal": lambda attrs, x: 1 / x,
     "nn.relu": lambda attrs, x: apply("max", x, const(0, x.dtype)),
@@ -67,31 +67,31 @@ SCALARS: dict[str, ScalarRule] = {
     "nn.gelu_tanh": _gelu_tanh,
     "clip": _clip,
     "astype": _astype,
-    "logical_not": _operation("not"),
-    "add": _operation("add"),
-    "subtract": _operation("sub"),
-    "multiply": _operation("mul"),
-    "divide": _operation("div"),
-    "truncate_divide": _operation("truncdiv"),
-    "floor_divide": _operation("floordiv"),
-    "power": _operation("pow"),
-    "maximum": _operation("max"),
-    "minimum": _operation("min"),
-    "equal": _operation("eq"),
-    "not_equal": _operation("ne"),
-    "less": _operation("lt"),
-    "less_equal": _operation("le"),
-    "greater": _operation("gt"),
-    "greater_equal": _operation("ge"),
-    "logical_and": _operation("and"),
-    "logical_or": _operation("or"),
-    "logical_xor": _operation("ne"),
+    "logical_not": one_operation("not"),
+    "add": one_operation("add"),
+    "subtract": one_operation("sub"),
+    "multiply": one_operation("mul"),
+    "divide": one_operation("div"),
+    "truncate_divide": one_operation("truncdiv"),
+    "floor_divide": one_operation("floordiv"),
+    "power": one_operation("pow"),
+    "maximum": one_operation("max"),
+    "minimum": one_operation("min"),
+    "equal": one_operation("eq"),
+    "not_equal": one_operation("ne"),
+    "less": one_operation("lt"),
+    "less_equal": one_operation("le"),
+    "greater": one_operation("gt"),
+    "greater_equal": one_operation("ge"),
+    "logical_and": one_operation("and"),
+    "logical_or": one_operation("or"),
+    "logical_xor": one_operation("ne"),
     "where": lambda attrs, condition, a, b: select(condition, a, b),
 }
 """The scalar expression of each operator."""
 
 
-def _kernel(rule: ScalarRule) -> Kernel:
+def elementwise(rule: ScalarRule) -> Kernel:
     def kernel(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
         inputs, (out,) = parameters("a b c" if len(operands) > 1 else "x", operands, result)
 
@@ -103,4 +103,4 @@ def _kernel(rule: ScalarRule) -> Kernel:
     return kernel
 
 
-TABLE: dict[str, Kernel] = {name: _kernel(rule) for name, rule in SCALARS.items()}
+TABLE: dict[str, Kernel] = {name: elementwise(rule) for name, rule in SCALARS.items()}

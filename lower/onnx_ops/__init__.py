@@ -6,29 +6,54 @@ A rule is a function of a `Node`: operands, attributes, version. Adding one is o
 from __future__ import annotations
 
 from assay.lower.onnx_ops import (
+    casts,
     contraction,
     creation,
+    einsum,
     elementwise,
+    losses,
+    ml,
     movement,
+    ngrams,
     normalization,
     pooling,
+    quantization,
     reduction,
+    selection,
+    sequences,
     slicing,
+    suppression,
+    training,
 )
 from assay.lower.onnx_ops.node import Rule
 
 RULES: dict[str, Rule] = {
     name: rule
     for table in (
+        casts.TABLE,
         contraction.TABLE,
         creation.TABLE,
+        einsum.TABLE,
         elementwise.TABLE,
+        losses.TABLE,
         movement.TABLE,
+        ngrams.TABLE,
         normalization.TABLE,
         pooling.TABLE,
+        quantization.TABLE,
         reduction.TABLE,
+        selection.TABLE,
+        sequences.TABLE,
         slicing.TABLE,
+        suppression.TABLE,
     )
     for name, rule in table.items()
 }
 """By the operator's name in the domain ai.onnx."""
+
+DOMAINS: dict[str, dict[str, Rule]] = {
+    "": RULES,
+    "ai.onnx.ml": ml.TABLE,
+    "ai.onnx.preview.training": training.TABLE,
+}
+"""The tables of all domains; ai.onnx is the one without a name."""

@@ -17,6 +17,9 @@ from assay.semantics.scalar import Dim
 
 UNARY = {
     "Abs": "abs",
+    **{name.title(): name for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh")},
+    **{name.title(): name for name in ("sin", "sinh", "tan")},
+    "BitwiseNot": "bitwise_not",
     "Ceil": "ceil",
     "Erf": "erf",
     "Exp": "exp",
@@ -35,6 +38,9 @@ UNARY = {
 BINARY = {
     "Add": "add",
     "And": "logical_and",
+    "BitwiseAnd": "bitwise_and",
+    "BitwiseOr": "bitwise_or",
+    "BitwiseXor": "bitwise_xor",
     "Equal": "equal",
     "Greater": "greater",
     "GreaterOrEqual": "greater_equal",
@@ -87,10 +93,47 @@ def divide(node: Node) -> Expr:
 def modulo(node: Node) -> Expr:
     """a - b * q, where q is a / b rounded down, or to zero with `fmod`: the sign is b's, or a's."""
     a, b = node[0], node[1]
-    if tensor(a).dtype.is_float:
-        raise node.unsupported("operands of a float type; integers are wanted")
-    quotient = node.call("truncate_divide" if node.attrs["fmod"] else "floor_divide", a, b)
-    return node.call("subtract", a, node.call("multiply", b, quotient))
+    if not tensor(a).dtype.is_float:
+        quotient = node.call("truncate_divide" if node.attrs["fmod"] else "floor_divide", a, b)
+        return node.call("subtract", a, node.call("multiply", b, quotient))
+    rest = node.call("fmod", a, b)
+    if node.attrs["fmod"]:
+        return rest
+    zero = node.constant(0.0, tensor(a).dtype)
+    negative = node.call("less", b, zero)
+    other = node.call("not_equal", node.call("less", rest, zero), negative)
+    none = node.call("where", negative, node.constant(-0.0, tensor(a).dtype), zero)
+    moved = node.call("where", other, node.call("add", rest, b), rest)
+    return node.call("where", node.call("equal", rest, zero), none, moved)
+
+
+def bit_shift(node: Node) -> Expr:
+    """What is shifted by less than 0, or the width or more, is all shifted out: 0, or -1 where a sign comes after."""
+    x, by = node[0], node[1]
+    of = tensor(x).dtype
+    direction = node.attrs["direction"]
+    if direction not in ("LEFT", "RIGHT"):
+        raise node.wrong(f"direction is {direction!r}; LEFT or RIGHT is wanted")
+    least, most = node.constant(0, of), node.constant(of.bits - 1, of)
+    inside = node.call("less_equal", by, most)
+    if of.kind == "int":
+        inside = node.call("logical_and", inside, node.call("greater_equal", by, least))
+    if direction == "LEFT":
+        moved = node.call("left_shift", x, node.call("where", inside, by, least))
+        return node.call("where", inside, moved, least)
+    moved = node.call("right_shift", x, node.call("where", inside, by, most))
+    return moved if of.kind == "int" else node.call("where", inside, moved, least)
+
+
+def is_infinite(node: Node) -> Expr:
+    x = node[0]
+    of = tensor(x).dtype
+    signs = [sign for sign, name in ((1, "detect_positive"), (-1, "detect_negative")) if node.attrs.get(name, 1)]
+    # where a type has no infinity the number rounds to NaN, which nothing is equal to
+    found = [node.call("equal", x, node.constant(sign * float("inf"), of)) for sign in signs]
+    if not found:
+        return node.call("full", shape=tensor(x).shape, fill_value=False, dtype="bool")
+    return found[0] if len(found) == 1 else node.call("logical_or", *found)
 
 
 def power(node: Node) -> Expr:
@@ -196,9 +239,12 @@ def softplus(node: Node) -> Expr:
 TABLE: dict[str, Rule] = {
     **{name: _unary(op) for name, op in UNARY.items()},
     **{name: _binary(op) for name, op in BINARY.items()},
+    "BitShift": bit_shift,
     "Clip": clip,
     "Div": divide,
     "Gelu": gelu,
+    "IsInf": is_infinite,
+    "IsNaN": lambda node: node.call("not_equal", node[0], node[0]),
     "LeakyRelu": lambda node: node.call("nn.leakyrelu", node[0], alpha=node.attrs["alpha"]),
     "Max": variadic("maximum"),
     "Mean": mean,

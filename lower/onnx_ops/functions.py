@@ -12,12 +12,12 @@ from typing import Any
 import onnx.defs
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, helper
 
-from assay.lower.onnx_ops.node import tensor
+from assay.lower.onnx_ops.containers import any_dtype, element_dtype
 from assay.lower.onnx_ops.schema import Schema
 from assay.lower.onnx_ops.tensors import number_of
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
-from assay.semantics.types import TensorType
+from assay.semantics.types import DataType, TensorType, Type
 
 
 def body_of(schema: Schema, node: NodeProto, operands: Sequence[Expr | None]) -> FunctionProto:
@@ -30,7 +30,7 @@ def body_of(schema: Schema, node: NodeProto, operands: Sequence[Expr | None]) ->
     # Each body means the same, and says itself of which operator set its nodes are.
     if found.has_function:
         return _parsed(found.get_function_with_opset_version(max(found.function_opset_versions)))
-    types = [TypeProto().SerializeToString() if x is None else _type_proto(tensor(x)) for x in operands]
+    types = [TypeProto().SerializeToString() if x is None else _type_proto(x.type) for x in operands]
     opset = max(found.context_dependent_function_opset_versions)
     body = _parsed(found.get_context_dependent_function_with_opset_version(opset, node.SerializeToString(), types))
     if not body.node:
@@ -45,9 +45,18 @@ def _parsed(data: bytes) -> FunctionProto:
     return body
 
 
-def _type_proto(of: TensorType) -> bytes:
-    shape = [d if isinstance(d, int) else None for d in of.shape]
-    data: bytes = helper.make_tensor_type_proto(number_of(of.dtype), shape).SerializeToString()
+def _type_proto(of: Type) -> bytes:
+    wraps: list[bool] = []
+    while isinstance(of, DataType) and of.args:
+        wraps.append(element_dtype(of) is not None)
+        of = of.args[0]
+    inner = of.dtype if isinstance(of, TensorType) else any_dtype(of)
+    assert inner is not None  # by the schema
+    shape = [d if isinstance(d, int) else None for d in of.shape] if isinstance(of, TensorType) else None
+    made = helper.make_tensor_type_proto(number_of(inner), shape)
+    for is_sequence in reversed(wraps):
+        made = helper.make_sequence_type_proto(made) if is_sequence else helper.make_optional_type_proto(made)
+    data: bytes = made.SerializeToString()
     return data
 
 

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 
 from onnx import GraphProto, TensorShapeProto, TypeProto
 
+from assay.lower.onnx_ops.containers import any_tensor
 from assay.lower.onnx_ops.schema import printable, text
 from assay.lower.onnx_ops.tensors import dtype_of
+from assay.semantics.builder.prelude import list_of, option_of
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Dim, Var, apply, simplify
-from assay.semantics.types import TensorType
+from assay.semantics.types import TensorType, Type, same_type
 
 KINDS = {
     "sequence_type": "a sequence",
@@ -52,6 +54,10 @@ class Symbols:
         self._declared.append(name)
         return self.named(name)
 
+    def known(self) -> list[Var]:
+        """The symbols that there are so far."""
+        return list(self._symbols.values())
+
     def check(self) -> None:
         """Invalid (onnx.C3) where the caller names a dim that the model does not have."""
         for name in self._bound:
@@ -86,6 +92,38 @@ def input_type(name: str, declared: TypeProto, symbols: Symbols) -> TensorType:
     return TensorType(tuple(shape), of)
 
 
+def declared_type(what: str, declared: TypeProto) -> Type:
+    """The type of a sequence or of an optional value; of a tensor in one of these, its dtype is what counts.
+
+    A tensor's sizes are 0 here: a tensor of any shape in a container has no others.
+    """
+    wraps: list[bool] = []
+    while declared.WhichOneof("value") in ("sequence_type", "optional_type"):
+        wraps.append(declared.HasField("sequence_type"))
+        declared = declared.sequence_type.elem_type if wraps[-1] else declared.optional_type.elem_type
+    tensor = tensor_type(what, declared)
+    of = dtype_of(tensor.elem_type, what)
+    made: Type = TensorType((0,) * len(tensor.shape.dim), of)
+    for is_sequence in reversed(wraps):
+        held = any_tensor(of).type if isinstance(made, TensorType) else made
+        made = list_of(held) if is_sequence else option_of(held)
+    return made
+
+
+def declared_ranks(declared: TypeProto) -> frozenset[int] | None:
+    """The rank of the tensors in a declared sequence or optional value; None where it does not say."""
+    while declared.WhichOneof("value") in ("sequence_type", "optional_type"):
+        is_sequence = declared.HasField("sequence_type")
+        declared = declared.sequence_type.elem_type if is_sequence else declared.optional_type.elem_type
+    tensor = declared.tensor_type
+    return frozenset({len(tensor.shape.dim)}) if tensor.HasField("shape") else None
+
+
+def is_container(declared: TypeProto) -> bool:
+    """Whether a declaration is that of a sequence or of an optional value."""
+    return declared.WhichOneof("value") in ("sequence_type", "optional_type")
+
+
 def tensor_type(what: str, declared: TypeProto) -> TypeProto.Tensor:
     """The tensor type of a declaration; Unsupported (onnx.C8) where it is something else."""
     if declared.HasField("tensor_type"):
@@ -96,12 +134,17 @@ def tensor_type(what: str, declared: TypeProto) -> TypeProto.Tensor:
     raise Unsupported(f"{what} is {KINDS.get(kind, kind)}; only tensors are supported", label="onnx.C8")
 
 
-def check_declared(name: str, declared: TypeProto, ours: TensorType, symbols: Symbols) -> None:
+def check_declared(name: str, declared: TypeProto, ours: Type, symbols: Symbols) -> None:
     """Invalid (onnx.C11) where a declared type contradicts the one that our rules give.
 
     Two dims contradict each other if they differ whatever their symbols are. What the model leaves out is not asked.
     """
     if declared.WhichOneof("value") is None:
+        return
+    if is_container(declared) or not isinstance(ours, TensorType):
+        if not is_container(declared) or not same_type(wanted := declared_type(f"value {name!r}", declared), ours):
+            kind = str(wanted) if is_container(declared) else "a tensor"
+            raise Invalid(f"{name!r} is declared as {kind}, but it is {ours}", label="onnx.C11")
         return
     tensor = tensor_type(f"value {name!r}", declared)
     fits = not tensor.elem_type or dtype_of(tensor.elem_type, f"value {name!r}") is ours.dtype

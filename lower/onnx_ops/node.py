@@ -6,7 +6,7 @@ can say what they hold, and what small integer tensors hold where sizes are symb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -14,14 +14,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from assay.lower.onnx_ops.containers import Containers
 from assay.lower.onnx_ops.contents import Contents, derive, follows, is_symbolic, objects
+from assay.lower.onnx_ops.runs import Runs
 from assay.lower.onnx_ops.schema import Schema
 from assay.semantics import graph
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Invalid, Span, Trap, Unsupported
-from assay.semantics.graph import Constant, Expr
+from assay.semantics.graph import Constant, Expr, Var
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Dim, provably_equal
+from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 
@@ -45,9 +47,13 @@ Result: TypeAlias = Expr | Refused
 class Builder:
     """Makes typed expressions and remembers what is known of them."""
 
-    def __init__(self, evaluate: Evaluate, folder: Path | None) -> None:
+    def __init__(self, evaluate: Evaluate, folder: Path | None, values: Mapping[str, Array] | None = None) -> None:
         self.folder = folder
         """Where data outside the model is looked for."""
+        self.runs = Runs(evaluate, values or {})
+        self.containers = Containers()
+        self.symbols: Callable[[], Collection[Symbol]] = tuple
+        """The sizes of the model that have names."""
         self._evaluate = evaluate
         self._closed: set[Expr] = set()
         self._values: dict[Expr, Constant] = {}
@@ -64,7 +70,12 @@ class Builder:
     def call(self, op: str, args: Sequence[Expr], attrs: Mapping[str, Any], span: Span | None) -> Expr:
         """A typed call; a constant instead, where the call only computes sizes and these turn out to be numbers."""
         args = [self._values.get(a, a) for a in args]
-        made = graph.call(op, *args, span=span, **attrs)
+        try:
+            made = graph.call(op, *args, span=span, **attrs)
+        except Invalid as wrong:
+            if wrong.label != "broadcast.C1" or (equal := self._equal(args)) is None:
+                raise
+            made = graph.call(op, *equal, span=span, **attrs)
         if all(self.is_closed(a) for a in args):
             self._closed.add(made)
             return made
@@ -78,6 +89,44 @@ class Builder:
         else:
             return made
         return self._remember(made, found, span)
+
+    def _equal(self, args: Sequence[Expr]) -> list[Expr] | None:
+        """The operands with sizes that only a run knows taken as equal to those beside them, which the run checks.
+
+        None where there are no such sizes: two named sizes of the model are not taken as equal.
+        """
+        named = set(self.symbols())
+        rank = max(tensor(a).ndim for a in args)
+        shapes = [(1,) * (rank - tensor(a).ndim) + tensor(a).shape for a in args]
+        dims: list[Dim] = []
+        for sizes in zip(*shapes, strict=True):
+            others = [d for d in sizes if not isinstance(d, int) or d != 1]
+            others.sort(key=lambda d: (not isinstance(d, int), _unnamed(d, named)))
+            dims.append(others[0] if others else 1)
+        made: list[Expr] = []
+        for a, shape in zip(args, shapes, strict=True):
+            wanted = tuple(w if _unnamed(d, named) else d for d, w in zip(shape, dims, strict=True))
+            wanted = wanted[rank - tensor(a).ndim :]
+            same = same_shape(wanted, tensor(a).shape)
+            made.append(a if same else self.named(graph.match_cast(a, TensorType(wanted, tensor(a).dtype))))
+        return None if all(m is a for m, a in zip(made, args, strict=True)) else made
+
+    def named(self, x: Expr) -> Expr:
+        """A name for a value, with what is known of it. What depends on no input stays as it is."""
+        if isinstance(x, Var) or self.is_closed(x):
+            return x
+        name = self.runs.named(x)
+        if x in self._contents:
+            self._contents[name] = self._contents[x]
+        self.containers.copy(x, name)
+        return name
+
+    def claimed(self, x: Expr, shape: Sequence[Dim], span: Span | None) -> Expr:
+        """`x` with a shape that a run checks."""
+        made = graph.match_cast(x, TensorType(tuple(shape), tensor(x).dtype), span)
+        if self.is_closed(x):
+            self._closed.add(made)
+        return made
 
     def field(self, value: Expr, index: int, span: Span | None) -> Expr:
         """One of the tensors of a call that gives several."""
@@ -127,6 +176,14 @@ class Builder:
         except Trap as trap:
             raise Invalid(f"a size or an axis has no value: {trap}", label="onnx.C13") from None
 
+    def settled(self, expr: Expr) -> Array | None:
+        """The value, also where it depends on inputs for which the caller gives values: the module asserts these."""
+        known = self.value(expr)
+        if known is None and (known := self.runs.settled(expr)) is not None:
+            self._values[expr] = self.constant(known, span=expr.span)
+            self._closed.add(expr)
+        return known
+
     def contents(self, expr: Expr) -> Contents | None:
         """The elements of a small integer or bool tensor, numbers or dims, where they are known."""
         known = self._contents.get(expr)
@@ -156,6 +213,14 @@ class Node:
     def __str__(self) -> str:
         return str(self.schema)
 
+    @property
+    def containers(self) -> Containers:
+        return self.builder.containers
+
+    def named(self, x: Expr) -> Expr:
+        """A name for a value, so that it is evaluated once and what follows may use the sizes in its type."""
+        return self.builder.named(x)
+
     # --- operands
 
     def has(self, index: int) -> bool:
@@ -179,12 +244,32 @@ class Node:
         """The elements of an operand that gives sizes or axes; Unsupported (onnx.C13) where they are not known."""
         found = self.builder.contents(self[index])
         if found is None:
+            value = self.known(index)
+            found = objects(value, value.shape)
+        return tuple(found.reshape(-1))
+
+    def known(self, index: int) -> Array:
+        """The value of an operand without which the result has no type; Unsupported (onnx.C13) where it is not known,
+        and no value is given for the input that it comes from."""
+        value = self.builder.settled(self[index])
+        if value is None:
             raise Unsupported(
                 f"{self}: operand {self.schema.operand(index).name} decides the shape of the result, and is only known"
-                " when the model runs; a constant, or something computed from shapes, is wanted",
+                " when the model runs; a constant, something computed from shapes, or a value for the input that it"
+                " comes from is wanted",
                 label="onnx.C13",
             )
-        return tuple(found.reshape(-1))
+        return value
+
+    def sizes(self, index: int) -> tuple[Dim, ...]:
+        """The elements of an operand that holds nothing but sizes: numbers or dims where they are known, else symbols
+        that the run measures. Unsupported (onnx.C13) where it is no vector of int64."""
+        operand = self[index]
+        if self.builder.contents(operand) is None and self.builder.settled(operand) is None:
+            measured = self.builder.runs.measured(operand, self.schema.operand(index).name)
+            if measured is not None:
+                return measured
+        return self.dims(index)
 
     def ints(self, index: int) -> tuple[int, ...]:
         """The elements of an operand that must be numbers; Unsupported (onnx.C13) where they are not."""
@@ -200,10 +285,8 @@ class Node:
 
     def counts(self, index: int) -> tuple[int, ...]:
         """Whole numbers in an operand of a float type, which version 1 of some operators has for sizes."""
-        found = self.builder.value(self[index])
+        found = self.known(index)
         name = self.schema.operand(index).name
-        if found is None:
-            raise self.unsupported(f"operand {name} is only known when the model runs; a constant is wanted")
         numbers = [float(v) for v in found.reshape(-1)]
         if not all(n.is_integer() for n in numbers):
             raise self.wrong(f"operand {name} holds {numbers}; whole numbers are wanted")
@@ -234,6 +317,26 @@ class Node:
         """`x` in another shape; `x` itself where it has that shape already."""
         return x if same_shape(tensor(x).shape, shape) else self.call("reshape", x, shape=tuple(shape))
 
+    def cut_size(self, count: Expr) -> Dim:
+        """The one element of a vector of int64 as a size: a number where it is known, else a symbol."""
+        known = self.builder.contents(count)
+        if known is not None:
+            size: Dim = known.reshape(-1)[0]
+            return size
+        measured = self.builder.runs.measured(self.shaped(count, (1,)), "count")
+        assert measured is not None
+        return measured[0]
+
+    def cut_to(self, x: Expr, size: Dim, axis: int) -> Expr:
+        """The first `size` slices along an axis, which has as many; the result's size there is just that one."""
+        part = self.call("strided_slice", x, axes=(axis,), begin=(0,), end=(size,))
+        shape = tuple(size if a == axis else d for a, d in enumerate(tensor(x).shape))
+        return part if same_shape(tensor(part).shape, shape) else self.builder.claimed(part, shape, self.span)
+
+    def cut(self, x: Expr, count: Expr, axis: int) -> Expr:
+        """The first slices along an axis, as many as the one element of `count` says."""
+        return self.cut_to(x, self.cut_size(count), axis)
+
     def cast(self, x: Expr, to: DType) -> Expr:
         return x if tensor(x).dtype is to else self.call("astype", x, dtype=to.name)
 
@@ -256,6 +359,11 @@ def tensor(of: Expr) -> TensorType:
     """The type of a tensor; every value of a model is one."""
     assert isinstance(of.type, TensorType)
     return of.type
+
+
+def _unnamed(d: Dim, named: Collection[Symbol]) -> bool:
+    """Whether a size is only known in a run, and is none that the model names."""
+    return not isinstance(d, int) and any(v not in named for v in variables(d))
 
 
 def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:

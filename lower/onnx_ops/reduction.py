@@ -6,9 +6,15 @@ them, unless `noop_with_empty_axes` says none.
 
 from __future__ import annotations
 
-from assay.lower.onnx_ops.node import Node, Rule, tensor
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.lower.onnx_ops.node import Node, Result, Rule, tensor
+from assay.semantics.dtypes import BOOL, FLOAT64, INT64
 from assay.semantics.graph import Expr
-from assay.semantics.ops.common import normalize_axes
+from assay.semantics.ops.common import normalize_axes, normalize_axis
 from assay.semantics.ops.sizes import product
 
 
@@ -21,8 +27,9 @@ def axes_of(node: Node) -> tuple[int, ...]:
     return normalize_axes(str(node), given, rank)
 
 
-def _reduced(op: str, node: Node) -> Expr:
-    return node.call(op, node[0], axis=axes_of(node), keepdims=bool(node.attrs["keepdims"]))
+def _reduced(op: str, node: Node, x: Expr | None = None, keep: bool | None = None) -> Expr:
+    keepdims = bool(node.attrs["keepdims"]) if keep is None else keep
+    return node.call(op, node[0] if x is None else x, axis=axes_of(node), keepdims=keepdims)
 
 
 def mean(node: Node) -> Expr:
@@ -53,10 +60,153 @@ def _extreme(op: str) -> Rule:
     return rule
 
 
+def l2(node: Node) -> Expr:
+    """The root of the sum of squares; of integers taken in float64, as in ONNX's body, and rounded to zero."""
+    x = node[0]
+    total = _reduced("sum", node, node.call("multiply", x, x))
+    return _wide(node, "sqrt", total)
+
+
+def _wide(node: Node, op: str, x: Expr) -> Expr:
+    of = tensor(x).dtype
+    return node.call(op, x) if of.is_float else node.cast(node.call(op, node.cast(x, FLOAT64)), of)
+
+
+def log_sum_exp(node: Node) -> Expr:
+    """ln(sum of exp(x - m)) + m with the largest m: exp(x) would overflow where the result does not."""
+    of = tensor(node[0]).dtype
+    x = node[0] if of.is_float else node.cast(node[0], FLOAT64)
+    wide = tensor(x).dtype
+    peak = _extreme("max")(node.with_(inputs=(x, *node.inputs[1:]), attrs={**node.attrs, "keepdims": 1}))
+    assert isinstance(peak, Expr)
+    infinite = node.call("equal", node.call("abs", peak), node.constant(float("inf"), wide))
+    peak = node.call("where", infinite, node.constant(0.0, wide), peak)
+    total = _reduced("sum", node, node.call("exp", node.call("subtract", x, peak)), keep=True)
+    result = node.call("add", node.call("log", total), peak)
+    if not node.attrs["keepdims"]:
+        result = node.shaped(result, tensor(_reduced("sum", node, x)).shape)
+    return node.cast(result, of)
+
+
+# --- places -------------------------------------------------------------------------------------------------------
+
+
+def places(node: Node, x: Expr, axis: int) -> Expr:
+    """The numbers 0, 1, ... along an axis of `x`, in a shape that broadcasts to it."""
+    size = tensor(x).shape[axis]
+    if not isinstance(size, int):
+        raise node.unsupported(f"axis {axis} of {x.type}; give its symbolic dim a value")
+    ones = (1,) * (tensor(x).ndim - 1 - axis)
+    return node.constant(np.arange(size, dtype=np.int64).reshape(size, *ones))
+
+
+def place_of(node: Node, op: str, x: Expr, axis: int, *, keep: bool, last: bool = False) -> Expr:
+    """The first or last place of the largest or smallest element along an axis; that of a NaN, where there is one."""
+    found = node.call("equal", x, node.call(op, x, axis=(axis,), keepdims=True))
+    if tensor(x).dtype.is_float:
+        found = node.call("logical_or", found, node.call("not_equal", x, x))
+    size = tensor(x).shape[axis]
+    beyond = node.constant(-1 if last else size if isinstance(size, int) else 0, INT64)
+    marked = node.call("where", found, places(node, x, axis), beyond)
+    return node.call("max" if last else "min", marked, axis=(axis,), keepdims=keep)
+
+
+def _arg(op: str) -> Rule:
+    def rule(node: Node) -> Expr:
+        axis = normalize_axis(str(node), node.attrs["axis"], tensor(node[0]).ndim)
+        last = bool(node.attrs.get("select_last_index"))
+        return place_of(node, op, node[0], axis, keep=bool(node.attrs["keepdims"]), last=last)
+
+    return rule
+
+
+def hardmax(node: Node) -> Expr:
+    """1 at the first largest element, else 0: along an axis since version 13, before over all axes from `axis` on."""
+    x = tensor(node[0])
+    axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+    given = node[0]
+    if node.version < 13:
+        given = node.shaped(given, (product(x.shape[:axis]), product(x.shape[axis:])))
+        axis = 1
+    place = place_of(node, "max", given, axis, keep=True)
+    hot = node.call("equal", places(node, given, axis), place)
+    return node.shaped(node.cast(hot, x.dtype), x.shape)
+
+
+def lp_normalization(node: Node) -> Expr:
+    """x divided by its norm along an axis, 0 where that is 0."""
+    x, p = node[0], node.attrs["p"]
+    if p not in (1, 2):
+        raise node.wrong(f"p is {p}; 1 or 2 is wanted")
+    axis = normalize_axis(str(node), node.attrs["axis"], tensor(x).ndim)
+    terms = node.call("abs", x) if p == 1 else node.call("multiply", x, x)
+    norm = node.call("sum", terms, axis=(axis,), keepdims=True)
+    norm = norm if p == 1 else node.call("sqrt", norm)
+    zero = node.constant(0.0, tensor(x).dtype)
+    return node.call("where", node.call("equal", norm, zero), zero, node.call("divide", x, norm))
+
+
+# --- along an axis ------------------------------------------------------------------------------------------------
+
+
+def _running(op: str) -> Rule:
+    def rule(node: Node) -> Expr:
+        (axis,) = _one(node, 1)
+        more: dict[str, Any] = {name: bool(node.attrs[name]) for name in ("exclusive", "reverse")}
+        return node.call(op, node[0], axis=axis, **more)
+
+    return rule
+
+
+def _one(node: Node, index: int) -> tuple[int]:
+    found = node.ints(index)
+    if len(found) != 1:
+        raise node.wrong(f"operand {node.schema.operand(index).name} is {found}; one number is wanted")
+    return (found[0],)
+
+
+def topk(node: Node) -> Sequence[Result]:
+    """The k largest, or since version 11 smallest, elements and their places. Unsorted ones may be sorted too.
+
+    Of equal elements the first comes first; the order of NaN is left open, here it is the largest.
+    """
+    k = node.attrs["k"] if "k" in node.attrs else _one(node, 1)[0]
+    largest = bool(node.attrs.get("largest", 1))
+    return node.fields(node.call("topk", node[0], k=k, axis=node.attrs["axis"], largest=largest), 2)
+
+
+def trilu(node: Node) -> Expr:
+    """The part of the matrices on and above the diagonal `k`, or on and below it; 0 elsewhere."""
+    x = node[0]
+    if tensor(x).ndim < 2:
+        raise node.wrong(f"operand input is {x.type}; at least two axes are wanted")
+    rows = places(node, x, tensor(x).ndim - 2)
+    if node.has(1):
+        rows = node.call("add", rows, node.shaped(node[1], ()))
+    columns = places(node, x, tensor(x).ndim - 1)
+    inside = node.call("greater_equal" if node.attrs["upper"] else "less_equal", columns, rows)
+    if tensor(x).dtype is BOOL:
+        return node.call("logical_and", inside, x)
+    return node.call("where", inside, x, node.constant(0, tensor(x).dtype))
+
+
 TABLE: dict[str, Rule] = {
+    "ArgMax": _arg("max"),
+    "ArgMin": _arg("min"),
+    "CumProd": _running("cumprod"),
+    "CumSum": _running("cumsum"),
+    "Hardmax": hardmax,
+    "LpNormalization": lp_normalization,
+    "ReduceL1": lambda node: _reduced("sum", node, node.call("abs", node[0])),
+    "ReduceL2": l2,
+    "ReduceLogSum": lambda node: _wide(node, "log", _reduced("sum", node)),
+    "ReduceLogSumExp": log_sum_exp,
     "ReduceMax": _extreme("max"),
     "ReduceMean": mean,
     "ReduceMin": _extreme("min"),
     "ReduceProd": lambda node: _reduced("prod", node),
     "ReduceSum": lambda node: _reduced("sum", node),
+    "ReduceSumSquare": lambda node: _reduced("sum", node, node.call("multiply", node[0], node[0])),
+    "TopK": topk,
+    "Trilu": trilu,
 }

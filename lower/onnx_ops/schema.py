@@ -24,6 +24,8 @@ _FIELDS = {
     "INT": "i",
     "STRING": "s",
     "TENSOR": "t",
+    "GRAPH": "g",
+    "TYPE_PROTO": "tp",
     "FLOATS": "floats",
     "INTS": "ints",
     "STRINGS": "strings",
@@ -164,7 +166,7 @@ def kind_of(attribute: AttributeProto) -> str:
     for kind, field in _FIELDS.items():
         if (
             attribute.HasField(field)
-            if kind in ("FLOAT", "INT", "STRING", "TENSOR")
+            if kind in ("FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "TYPE_PROTO")
             else len(getattr(attribute, field))
         ):
             return kind
@@ -218,10 +220,10 @@ def _typed(attribute: AttributeProto, kind: str) -> AttributeProto:
 # --- operands -----------------------------------------------------------------------------------------------------
 
 
-def check_operands(schema: Schema, dtypes: Sequence[DType | None], outputs: int) -> None:
+def check_operands(schema: Schema, dtypes: Sequence[DType | str | None], outputs: int) -> None:
     """Invalid (onnx.C7) unless the operands are as many, and of such element types, as the schema asks.
 
-    `dtypes` has None for an operand that is left out.
+    `dtypes` has None for an operand that is left out, and ONNX's name for the type of one that is no tensor.
     """
     given = len(dtypes)
     while given and dtypes[given - 1] is None:
@@ -234,17 +236,18 @@ def check_operands(schema: Schema, dtypes: Sequence[DType | None], outputs: int)
             raise Invalid(f"{schema}: operand {formal.name} (number {i}) is missing", label="onnx.C7")
     if outputs > schema.outputs:
         raise Invalid(f"{schema} has at most {schema.outputs} outputs, {outputs} named", label="onnx.C7")
-    bound: dict[str, tuple[DType, str]] = {}
+    bound: dict[str, tuple[DType | str, str]] = {}
     for i, of in enumerate(dtypes[:given]):
         if of is None:
             continue
         formal = schema.operand(i)
-        if f"tensor({ONNX_NAMES.get(of.name)})" not in formal.allowed:
+        name = of if isinstance(of, str) else f"tensor({ONNX_NAMES.get(of.name)})"
+        if name not in formal.allowed:
             names = ", ".join(sorted(t[7:-1] for t in formal.allowed if t.startswith("tensor(")))
             raise Invalid(f"{schema}: operand {formal.name} is {of}, allowed are {names}", label="onnx.C7")
         if formal.variable:
             first, where = bound.setdefault(formal.variable, (of, formal.name))
-            if first is not of:
+            if first != of:
                 raise Invalid(
                     f"{schema}: operands {where} and {formal.name} are {first} and {of}, one type is wanted",
                     label="onnx.C7",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from assay.lower.onnx_ops import cuts
 from assay.lower.onnx_ops.node import MOST_ELEMENTS, Node, Rule, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes, normalize_axis
@@ -16,6 +17,8 @@ def slice_(node: Node) -> Expr:
     if "starts" in node.attrs:
         begin, end = node.attrs["starts"], node.attrs["ends"]
         axes, steps = node.attrs["axes"], None
+    elif cuts.needed(node):
+        return cuts.cut(node)
     else:
         begin, end = node.dims(1), node.dims(2)
         axes = node.ints(3) if node.has(3) else None
@@ -77,17 +80,19 @@ def pad(node: Node) -> Expr:
         return _wrapped(node, before, after)
     if mode not in ("constant", "reflect", "edge"):
         raise node.wrong(f"mode is {mode!r}; constant, reflect or edge is wanted, or wrap since operator set 19")
+    if mode == "constant" and value is None:  # it is only known when the model runs: it stands where there is no element
+        inside = node.call("full", shape=x.shape, fill_value=True, dtype="bool")
+        inside = node.call("nn.pad", inside, pad_width=(*before, *after), mode=mode, pad_value=False)
+        zeros = node.call("nn.pad", node[0], pad_width=(*before, *after), mode=mode, pad_value=0)
+        return node.call("where", inside, zeros, node.shaped(node[2], ()))
     return node.call(
         "nn.pad", node[0], pad_width=(*before, *after), mode=mode, pad_value=value if mode == "constant" else 0
     )
 
 
-def _pad_value(node: Node) -> bool | int | float:
-    if not node.has(2):
-        return 0
-    value: bool | int | float | None = node.scalar(2)
-    if value is None:
-        raise node.unsupported("constant_value is only known when the model runs; a constant is wanted")
+def _pad_value(node: Node) -> bool | int | float | None:
+    """None where it is only known when the model runs."""
+    value: bool | int | float | None = node.scalar(2) if node.has(2) else 0
     return value
 
 

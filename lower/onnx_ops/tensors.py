@@ -36,6 +36,9 @@ _ROWS = (
     ("BOOL", "bool", "bool", "int32_data"),
     ("INT4", "int4", "int4", "int32_data"),
     ("UINT4", "uint4", "uint4", "int32_data"),
+    ("INT2", "int2", "int2", "int32_data"),
+    ("UINT2", "uint2", "uint2", "int32_data"),
+    ("FLOAT4E2M1", "float4e2m1", "float4_e2m1fn", "int32_data"),
     ("FLOAT8E4M3FN", "float8e4m3fn", "float8_e4m3fn", "int32_data"),
     ("FLOAT8E4M3FNUZ", "float8e4m3fnuz", "float8_e4m3fnuz", "int32_data"),
     ("FLOAT8E5M2", "float8e5m2", "float8_e5m2", "int32_data"),
@@ -93,7 +96,7 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None) -> Array:
         )
     if tensor.HasField("segment"):
         raise Unsupported(f"{what} is a segment of a tensor; whole tensors are wanted", label="onnx.C9")
-    packed = of.bits == 4
+    packed = 1 < of.bits < 8
     count = prod(shape)
     if tensor.data_location == TensorProto.EXTERNAL:
         return _from_bytes(external_bytes(tensor, what, folder), of, shape, what)
@@ -101,34 +104,35 @@ def array_of(tensor: TensorProto, what: str, folder: Path | None) -> Array:
         return _from_bytes(tensor.raw_data, of, shape, what)
     field = _BY_NUMBER[tensor.data_type][3]
     numbers = getattr(tensor, field)
-    wanted = -(-count // 2) if packed else count
+    wanted = -(-count * of.bits // 8) if packed else count
     if len(numbers) != wanted:
         raise Invalid(f"{what} has the shape {shape}, but {len(numbers)} numbers in {field}", label="onnx.C9")
     if field in _PLAIN:
         return np.array(numbers, of.numpy).reshape(shape)
     whole = np.array(numbers, np.int64)
-    if of.is_float or packed:  # the numbers are bit patterns, two to a number of 4-bit elements
+    if of.is_float or packed:  # the numbers are bit patterns, several to a number where they are narrow
         bits = whole.astype(np.uint16 if of.bits == 16 else np.uint8)
         return _from_bytes(bits.tobytes(), of, shape, what)
     return whole.astype(of.numpy).reshape(shape)
 
 
 def _from_bytes(data: bytes, of: DType, shape: tuple[int, ...], what: str) -> Array:
-    """Little-endian elements; 4-bit ones lie two to a byte, the first in the lower half."""
+    """Little-endian elements; narrow ones lie two or four to a byte, the first in the lowest bits."""
     count = prod(shape)
-    packed = of.bits == 4
-    wanted = -(-count // 2) if packed else count * of.itemsize
+    packed = 1 < of.bits < 8
+    wanted = -(-count * of.bits // 8) if packed else count * of.itemsize
     if len(data) != wanted:
         raise Invalid(
             f"{what} of {of} has the shape {shape}, which takes {wanted} bytes, but {len(data)} bytes of data",
             label="onnx.C9",
         )
     if packed:
-        pairs = np.frombuffer(data, np.uint8)
-        halves = np.stack([pairs & 15, pairs >> 4], axis=-1).reshape(-1)[:count]
-        if of.kind == "int":
-            halves = (halves ^ 8).astype(np.int8) - np.int8(8)
-        return halves.astype(of.numpy).reshape(shape)
+        octets = np.frombuffer(data, np.uint8)
+        parts = np.stack([octets >> k for k in range(0, 8, of.bits)], axis=-1).reshape(-1)[:count] & (2**of.bits - 1)
+        sign = 2 ** (of.bits - 1)
+        signed: Array = (parts ^ sign).astype(np.int8) - np.int8(sign) if of.kind == "int" else parts
+        narrow: Array = parts.view(of.numpy) if of.is_float else signed.astype(of.numpy)
+        return narrow.reshape(shape)
     array = np.frombuffer(data, np.uint8 if of.kind == "bool" else of.numpy)
     if sys.byteorder == "big":
         array = array.byteswap()

@@ -19,7 +19,9 @@ from assay.semantics.dtypes import DType
 
 U64 = 2.0**-53
 
-ULPS: dict[str, float] = {"exp": 4.0, "log": 4.0, "tanh": 4.0, "erf": 4.0, "power": 4.0}
+ULPS: dict[str, float] = {"exp": 4.0, "log": 4.0, "tanh": 4.0, "erf": 4.0, "power": 4.0} | dict.fromkeys(
+    ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"), 4.0
+)
 """Allowed error of an elementary function, in units in the last place of its result.
 
 float32 libraries in use are within 4 ulp (NumPy's SIMD log: 3.83). `power` has (1 + |y ln x|) times as much, so that

@@ -7,15 +7,31 @@ from __future__ import annotations
 
 from assay.semantics.errors import Invalid
 from assay.semantics.operator import Operator
-from assay.semantics.ops import contraction, creation, elementwise, movement, normalization, pooling, reduction
+from assay.semantics.ops import (
+    contraction,
+    creation,
+    elementwise,
+    functions,
+    movement,
+    normalization,
+    pooling,
+    reduction,
+    scans,
+    selection,
+    suppression,
+)
 
 TABLES = (
     elementwise.TABLE,
+    functions.TABLE,
     contraction.TABLE,
     normalization.TABLE,
     reduction.TABLE,
+    scans.TABLE,
     pooling.TABLE,
     movement.TABLE,
+    selection.TABLE,
+    suppression.TABLE,
     creation.TABLE,
 )
 

@@ -34,7 +34,7 @@ def _own(value: Value) -> Value:
 
     def run(attrs: Attrs, *operands: Any) -> Any:
         like = operands[0].dtype
-        narrow = dtype(like).bits == 4
+        narrow = dtype(like).is_integer and dtype(like).bits < 8
         if narrow:
             wide = np.int8 if dtype(like).kind == "int" else np.uint8
             operands = tuple(x.astype(wide) for x in operands)
@@ -137,9 +137,9 @@ def _dtypes(kinds: Sequence[str]) -> list[str]:
     return [usual[k] for k in ("float", "int", "uint", "bool") if k in kinds]
 
 
-def _unary(
+def unary(
     name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: str,
-    uses: Sequence[Attrs] = ({},), **more: Any,
+    uses: Sequence[Attrs] = ({},), plain: bool = False, **more: Any,
 ) -> Operator:  # fmt: skip
     examples = [Example((((2, 3), of),), uses[0]) for of in _dtypes(kinds)]
     examples += [Example((((5,), _dtypes(kinds)[0]),), use) for use in uses[1:]]
@@ -150,7 +150,7 @@ def _unary(
         doc,
         ("x",),
         "elementwise",
-        value=_own(value),
+        value=value if plain else _own(value),
         bound=bound,
         examples=tuple(examples),
         source=source,
@@ -158,9 +158,9 @@ def _unary(
     )
 
 
-def _binary(
+def binary(
     name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: str,
-    result: str = "same", can_trap: bool = False,
+    result: str = "same", can_trap: bool = False, plain: bool = False,
 ) -> Operator:  # fmt: skip
     # a divisor is to be free of zeros
     safe = {1: (1, 7)} if can_trap else {}
@@ -169,12 +169,13 @@ def _binary(
     examples.append(Example((((4, 1, 3), first), ((2, 1), first)), ranges=safe))
     examples.append(Example((((5,), first), ((), first)), ranges=safe))
     return Operator(
-        name, doc, ("a", "b"), "elementwise", _rule(name, kinds, result), _own(value), bound, tuple(examples),
+        name, doc, ("a", "b"), "elementwise", _rule(name, kinds, result), value if plain else _own(value), bound,
+        tuple(examples),
         can_trap=can_trap, source=source,
     )  # fmt: skip
 
 
-def _onnx(name: str, relax: str) -> str:
+def documents(name: str, relax: str) -> str:
     return f"ONNX {name}, docs/Operators.md; TVM relax.op.{relax}"
 
 
@@ -183,44 +184,44 @@ ROUNDED = "one rounding, to nearest or faithful; integers exact"
 ELEMENTARY = "4 ulp; 2 in types of 16 bits, 1 in types of 8"
 
 _UNARY = (
-    _unary("negative", "-x; integers wrap", NUMERIC, lambda attrs, x: -x, EXACT, _onnx("Neg", "negative")),
-    _unary("abs", "The magnitude of x; integers wrap", NUMERIC, lambda attrs, x: np.abs(x), EXACT, _onnx("Abs", "abs")),
-    _unary("exp", "e to the power x", FLOAT, lambda attrs, x: np.exp(x), ELEMENTARY, _onnx("Exp", "exp")),
-    _unary(
+    unary("negative", "-x; integers wrap", NUMERIC, lambda attrs, x: -x, EXACT, documents("Neg", "negative")),
+    unary("abs", "The magnitude of x; integers wrap", NUMERIC, lambda attrs, x: np.abs(x), EXACT, documents("Abs", "abs")),
+    unary("exp", "e to the power x", FLOAT, lambda attrs, x: np.exp(x), ELEMENTARY, documents("Exp", "exp")),
+    unary(
         "log", "The natural logarithm of x; -inf at 0, NaN below", FLOAT, lambda attrs, x: np.log(x), ELEMENTARY,
-        _onnx("Log", "log"),
+        documents("Log", "log"),
     ),
-    _unary(
-        "sqrt", "The square root of x; NaN below 0", FLOAT, lambda attrs, x: np.sqrt(x), ROUNDED, _onnx("Sqrt", "sqrt")
+    unary(
+        "sqrt", "The square root of x; NaN below 0", FLOAT, lambda attrs, x: np.sqrt(x), ROUNDED, documents("Sqrt", "sqrt")
     ),
-    _unary(
+    unary(
         "sigmoid", "1 / (1 + exp(-x))", FLOAT, _sigmoid,
-        "the bound of its formula, and 6 unit roundoffs of 1 for 1/2 + tanh(x / 2) / 2", _onnx("Sigmoid", "sigmoid"),
+        "the bound of its formula, and 6 unit roundoffs of 1 for 1/2 + tanh(x / 2) / 2", documents("Sigmoid", "sigmoid"),
     ),
-    _unary("tanh", "Hyperbolic tangent of x", FLOAT, lambda attrs, x: np.tanh(x), ELEMENTARY, _onnx("Tanh", "tanh")),
-    _unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, _onnx("Erf", "erf")),
-    _unary("floor", "x rounded down", FLOAT, lambda attrs, x: np.floor(x), EXACT, _onnx("Floor", "floor")),
-    _unary("ceil", "x rounded up", FLOAT, lambda attrs, x: np.ceil(x), EXACT, _onnx("Ceil", "ceil")),
-    _unary(
+    unary("tanh", "Hyperbolic tangent of x", FLOAT, lambda attrs, x: np.tanh(x), ELEMENTARY, documents("Tanh", "tanh")),
+    unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, documents("Erf", "erf")),
+    unary("floor", "x rounded down", FLOAT, lambda attrs, x: np.floor(x), EXACT, documents("Floor", "floor")),
+    unary("ceil", "x rounded up", FLOAT, lambda attrs, x: np.ceil(x), EXACT, documents("Ceil", "ceil")),
+    unary(
         "round", "The whole number nearest to x, ties to even", FLOAT, lambda attrs, x: np.rint(x), EXACT,
-        _onnx("Round", "round"),
+        documents("Round", "round"),
     ),
-    _unary(
+    unary(
         "reciprocal", "1 / x", FLOAT, lambda attrs, x: x.dtype.type(1) / x, ROUNDED,
         "ONNX Reciprocal, docs/Operators.md; TVM relax.op.divide of 1",
     ),
-    _unary("nn.relu", "max(x, 0); NaN stays; -0 becomes +0", NUMERIC, relu, EXACT, _onnx("Relu", "nn.relu")),
-    _unary(
+    unary("nn.relu", "max(x, 0); NaN stays; -0 becomes +0", NUMERIC, relu, EXACT, documents("Relu", "nn.relu")),
+    unary(
         "nn.gelu", "x / 2 * (1 + erf(x / sqrt(2)))", FLOAT, _gelu,
-        "the bound of its formula: 1 + erf loses what is common where x is well below 0", _onnx("Gelu", "nn.gelu"),
+        "the bound of its formula: 1 + erf loses what is common where x is well below 0", documents("Gelu", "nn.gelu"),
     ),
-    _unary(
+    unary(
         "nn.gelu_tanh", "x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)))", FLOAT, _gelu_tanh,
-        "the bound of its formula", _onnx("Gelu (approximate)", "nn.gelu_tanh"),
+        "the bound of its formula", documents("Gelu (approximate)", "nn.gelu_tanh"),
     ),
-    _unary(
+    unary(
         "logical_not", "Whether x is false", LOGICAL, lambda attrs, x: np.logical_not(x), EXACT,
-        _onnx("Not", "logical_not"),
+        documents("Not", "logical_not"),
     ),
 )  # fmt: skip
 
@@ -235,13 +236,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
 
 
-LEAKYRELU = _unary(
+LEAKYRELU = unary(
     "nn.leakyrelu",
     "x where x >= 0, else alpha * x",
     FLOAT,
     _leakyrelu,
     ROUNDED,
-    _onnx("LeakyRelu", "nn.leakyrelu"),
+    documents("LeakyRelu", "nn.leakyrelu"),
     ({}, {"alpha": 0.25}),
     type_rule=_leakyrelu_rule,
     attrs={"alpha": Attr("the slope left of zero", 0.01)},
@@ -265,13 +266,13 @@ def _clip_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
     return types[0]
 
 
-CLIP = _unary(
+CLIP = unary(
     "clip",
     "min(max(x, lower bound), upper bound): the upper bound where they are out of order; NaN stays",
     NUMERIC,
     _clip,
     EXACT,
-    _onnx("Clip", "clip"),
+    documents("Clip", "clip"),
     ({"min": 0, "max": 6}, {"min": -1}, {"max": 2}, {"min": 3, "max": 1}, {}),
     type_rule=_clip_rule,
     attrs={"min": Attr("the lower bound; None for none", None), "max": Attr("the upper bound; None for none", None)},
@@ -292,15 +293,16 @@ def _astype_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
     return TensorType(types[0].shape, dtype(attrs["dtype"]))
 
 
-ASTYPE = _unary(
+ASTYPE = unary(
     "astype",
     "x converted: to a float rounded to nearest even; from a float to an integer truncated, and a trap for NaN or what"
     " is out of range; between integers wrapped; to bool x != 0; from bool 0 or 1",
     ANY,
     _astype,
     "exact where the dtype holds the value, else one rounding; an operand that is off may be truncated either way",
-    _onnx("Cast", "astype"),
+    documents("Cast", "astype"),
     ({"dtype": "float16"}, {"dtype": "int8"}, {"dtype": "bool"}, {"dtype": "float64"}),
+    plain=True,
     type_rule=_astype_rule,
     attrs={"dtype": Attr("the name of the dtype")},
     constraints={"C1": "dtype is the name of a dtype"},
@@ -308,32 +310,32 @@ ASTYPE = _unary(
 )
 
 _BINARY = (
-    _binary("add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: a + b, ROUNDED, _onnx("Add", "add")),
-    _binary("subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a, b: a - b, ROUNDED, _onnx("Sub", "subtract")),
-    _binary("multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: a * b, ROUNDED, _onnx("Mul", "multiply")),
-    _binary(
+    binary("add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: a + b, ROUNDED, documents("Add", "add")),
+    binary("subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a, b: a - b, ROUNDED, documents("Sub", "subtract")),
+    binary("multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: a * b, ROUNDED, documents("Mul", "multiply")),
+    binary(
         "divide", "a / b, by the rules of IEEE 754 where b is 0", FLOAT, lambda attrs, a, b: a / b, ROUNDED,
-        _onnx("Div", "divide"),
+        documents("Div", "divide"),
     ),
-    _binary(
+    binary(
         "truncate_divide", "a / b rounded to zero; a trap where b is 0", WHOLE, _whole("truncdiv"), EXACT,
         "ONNX Div of integers, docs/Operators.md; TVM tir.truncdiv", can_trap=True,
     ),
-    _binary(
+    binary(
         "floor_divide", "a / b rounded down; a trap where b is 0", WHOLE, _whole("floordiv"), EXACT,
         "TVM relax.op.floor_divide; NumPy floor_divide", can_trap=True,
     ),
-    _binary(
+    binary(
         "power", "a to the power b, by the rules of C's pow", FLOAT, lambda attrs, a, b: np.power(a, b),
-        "4 (1 + |b ln a|) ulp, so that exp(b * log(a)) is correct", _onnx("Pow", "power"),
+        "4 (1 + |b ln a|) ulp, so that exp(b * log(a)) is correct", documents("Pow", "power"),
     ),
-    _binary(
+    binary(
         "maximum", "The larger of a and b; NaN if either is NaN; +0 is larger than -0", NUMERIC,
-        lambda attrs, a, b: extreme("max", a, b), EXACT, _onnx("Max", "maximum"),
+        lambda attrs, a, b: extreme("max", a, b), EXACT, documents("Max", "maximum"),
     ),
-    _binary(
+    binary(
         "minimum", "The smaller of a and b; NaN if either is NaN; -0 is smaller than +0", NUMERIC,
-        lambda attrs, a, b: extreme("min", a, b), EXACT, _onnx("Min", "minimum"),
+        lambda attrs, a, b: extreme("min", a, b), EXACT, documents("Min", "minimum"),
     ),
 )  # fmt: skip
 
@@ -344,7 +346,7 @@ def _relation(name: str, symbol: str, onnx: str, value: Value) -> Operator:
     doc = f"Whether a {symbol} b; NaN is {'un' if name == 'not_equal' else 'not '}equal to anything"
     if name not in ("equal", "not_equal"):
         doc = f"Whether a {symbol} b; false for NaN"
-    return _binary(name, doc, ANY, value, _DECIDED, _onnx(onnx, name), "bool")
+    return binary(name, doc, ANY, value, _DECIDED, documents(onnx, name), "bool")
 
 
 _RELATIONS = (
@@ -354,17 +356,17 @@ _RELATIONS = (
     _relation("less_equal", "<=", "LessOrEqual", lambda attrs, a, b: np.less_equal(a, b)),
     _relation("greater", ">", "Greater", lambda attrs, a, b: np.greater(a, b)),
     _relation("greater_equal", ">=", "GreaterOrEqual", lambda attrs, a, b: np.greater_equal(a, b)),
-    _binary(
+    binary(
         "logical_and", "Whether a and b are true", LOGICAL, lambda attrs, a, b: np.logical_and(a, b), EXACT,
-        _onnx("And", "logical_and"),
+        documents("And", "logical_and"),
     ),
-    _binary(
+    binary(
         "logical_or", "Whether a or b is true", LOGICAL, lambda attrs, a, b: np.logical_or(a, b), EXACT,
-        _onnx("Or", "logical_or"),
+        documents("Or", "logical_or"),
     ),
-    _binary(
+    binary(
         "logical_xor", "Whether a and b differ", LOGICAL, lambda attrs, a, b: np.logical_xor(a, b), EXACT,
-        _onnx("Xor", "logical_xor"),
+        documents("Xor", "logical_xor"),
     ),
 )  # fmt: skip
 
@@ -390,7 +392,7 @@ WHERE = Operator(
         Example((((), "bool"), ((5,), "bool"), ((5,), "bool"))),
     ),
     constraints={"C1": "the condition is bool"},
-    source=_onnx("Where", "where"),
+    source=documents("Where", "where"),
 )
 
 TABLE: tuple[Operator, ...] = (*_UNARY, LEAKYRELU, CLIP, ASTYPE, *_BINARY, *_RELATIONS, WHERE)

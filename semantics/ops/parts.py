@@ -11,7 +11,7 @@ from assay.semantics.bounding.logic import certain_and_possible
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
-from assay.semantics.operator import Attr, Attrs, Example, Operator
+from assay.semantics.operator import Attr, Attrs, Example, Family, Operator
 from assay.semantics.ops.common import normalize_axes, normalize_axis, require_kind
 from assay.semantics.ops.creation import fits, rounded
 from assay.semantics.ops.sizes import is_dim, is_int, slice_length
@@ -29,10 +29,11 @@ def record(
     value: Callable[..., Any],
     source: str,
     examples: Sequence[Example],
+    family: Family = "movement",
     **more: Any,
 ) -> Operator:
-    """A movement operator; `more` is what `Operator` takes beside."""
-    return Operator(name, doc, operands, "movement", rule, value, EXACT, tuple(examples), source=source, **more)
+    """An operator that moves or chooses elements; `more` is what `Operator` takes beside."""
+    return Operator(name, doc, operands, family, rule, value, EXACT, tuple(examples), source=source, **more)
 
 
 def is_tuple(value: object, accepts: Callable[[Any], bool]) -> bool:

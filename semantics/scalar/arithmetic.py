@@ -37,11 +37,11 @@ WHOLE = ("int", "uint")
 
 _WIDTHS: dict[Any, int] = {d.numpy: d.bits for d in DTYPES.values()}
 _FLOATS = frozenset(d.numpy for d in DTYPES.values() if d.is_float)
-_NARROW = (DTYPES["int4"].numpy, DTYPES["uint4"].numpy)
+_NARROW = tuple(d.numpy for d in DTYPES.values() if d.is_integer and d.bits < 8)
 
 
 def _wrapped(meaning: Callable[..., Any]) -> Callable[..., Any]:
-    """`meaning`, its result back in the operands' dtype: ml_dtypes gives int8 for some operations on 4-bit integers."""
+    """`meaning`, its result back in the operands' dtype: ml_dtypes gives int8 for some operations on narrow integers."""
 
     def wrapped(*args: Any) -> Any:
         result = meaning(*args)
@@ -181,8 +181,8 @@ def _is_float(a: Any) -> bool:
     return np.asarray(a).dtype in _FLOATS
 
 
-FLOAT_OF: dict[str, DType] = {"float_of" if d.name == "float64" else f"{d}_of": d for d in DTYPES.values() if d.is_float}
-"""The operations that give the float with given bits."""
+FLOAT_OF: dict[str, DType] = {"float_of" if d.name == "float64" else f"{d}_of": d for d in DTYPES.values() if d.is_float and d.bits >= 8}
+"""The operations that give the float with given bits; floats of 4 bits have none."""
 
 OPERATIONS: dict[str, Operation] = {
     o.name: o
@@ -267,8 +267,8 @@ def rounded(value: Any, to: DType) -> Any:
     ml_dtypes goes by way of float32 and so would round twice. What float32 cannot hold is handed over rounded to odd:
     that keeps on which side of every tie of a narrower type it lies.
     """
-    if value.dtype in _NARROW and to.numpy in _NARROW:
-        value = value.astype(np.int8)  # ml_dtypes knows no way from one to the other
+    if value.dtype in _NARROW and to.is_integer:
+        value = value.astype(np.int8)  # ml_dtypes knows no way from one narrow type to another
     elif value.dtype.isbuiltin != 1 and to.numpy.isbuiltin != 1:
         value = value.astype(np.float32)  # the same; float32 holds every number of these types
     with np.errstate(all="ignore"):

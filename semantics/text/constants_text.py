@@ -42,7 +42,7 @@ _BY_CODE |= {
 def inline(data: Array) -> str | None:
     """The constant as `R.const(...)`; None where it does not fit there."""
     of = dtype(data.dtype)
-    if data.size > LONGEST or data.size == 0 or of.name in ("int4", "uint4"):
+    if data.size > LONGEST or data.size == 0 or 1 < of.bits < 8:
         return None
     flat = [_number(x, of) for x in data.reshape(-1)]
     if any(x is None for x in flat):
@@ -83,10 +83,10 @@ def literal(value: Any, of: str | None) -> Array:
         if to.is_integer and number and not isinstance(value, float):
             if not to.min <= int(value) <= to.max:
                 raise Invalid(f"{value} does not fit {to}", label="text.C6")
-            return np.asarray(int(value)).astype(to.numpy) if to.bits == 4 else np.asarray(value, to.numpy)
+            return np.asarray(int(value)).astype(to.numpy) if to.bits < 8 else np.asarray(value, to.numpy)
         if to.is_float and to.numpy.isbuiltin != 1:
             return np.asarray(value, np.float64).astype(to.numpy)
-        return np.asarray(value, np.int8).astype(to.numpy) if to.bits == 4 else np.asarray(value, to.numpy)
+        return np.asarray(value, np.int8).astype(to.numpy) if 1 < to.bits < 8 else np.asarray(value, to.numpy)
     except (OverflowError, ValueError, TypeError):
         raise Invalid(f"{str(value)[:60]} is no number or list of numbers of {to}", label="text.C6") from None
 
@@ -133,7 +133,7 @@ def _from_bytes(raw: bytes, of: DType, shape: tuple[int, ...]) -> Array:
         raise Invalid(f"a constant of shape {shape} and dtype {of} has {len(raw)} bytes", label="text.C6")
     if of.kind == "bool" and raw.strip(b"\0\1"):
         raise Invalid("a constant of bool has bytes other than 0 and 1", label="text.C6")
-    if of.bits == 4:
+    if 1 < of.bits < 8:
         return np.frombuffer(raw, np.int8).view(of.numpy).reshape(shape)
     return np.frombuffer(raw, of.numpy).reshape(shape)
 
@@ -202,8 +202,8 @@ def from_dlpack(raw: bytes) -> Array:
     data = raw[40 + 8 * ndim :]
     if len(data) != size:
         raise Invalid("a constant of the section metadata is cut off", label="text.C6")
-    if of.bits == 4:
-        raise Unsupported("a constant of packed 4-bit numbers", label="text.C7")
+    if 1 < of.bits < 8:
+        raise Unsupported("a constant of packed narrow numbers", label="text.C7")
     return _from_bytes(data, of, shape)
 
 

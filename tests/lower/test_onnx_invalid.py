@@ -221,7 +221,7 @@ def test_c7_operands() -> None:
 # --- C8: types that we do not have --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("of", ["STRING", "COMPLEX64", "COMPLEX128", "FLOAT4E2M1"])
+@pytest.mark.parametrize("of", ["STRING", "COMPLEX64", "COMPLEX128"])
 def test_c8_element_types(of: str) -> None:
     number = TensorProto.DataType.Value(of)
     proto = model(chain(("Identity", ["x"], ["y"], {})), {"x": (number, (2,))}, {"y": (number, (2,))}, opset=14)
@@ -237,8 +237,8 @@ def test_c8_kinds_of_values() -> None:
         return altered(lambda m: m.graph.input[0].type.CopyFrom(maker()))
 
     element = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
-    refused(kind(lambda: helper.make_sequence_type_proto(element)), "onnx.C8", "input 'x0' is a sequence")
-    refused(kind(lambda: helper.make_optional_type_proto(element)), "onnx.C8", "input 'x0' is an optional value")
+    refused(kind(lambda: helper.make_sequence_type_proto(element)), "onnx.C7", "X is seq(tensor(float))")
+    refused(kind(lambda: helper.make_optional_type_proto(element)), "onnx.C7", "X is optional(tensor(float))")
     refused(kind(lambda: helper.make_sparse_tensor_type_proto(1, [2])), "onnx.C8", "a sparse tensor")
     refused(altered(lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 77)), "onnx.C8", "number 77")
     refused(altered(lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 0)), "onnx.C8", "number 0")
@@ -350,7 +350,7 @@ def test_c11_declared_initializers() -> None:
         (single("Constant", 13, [], {"value_int": 1, "value_float": 2.0}), "2 values are given"),
         (single("ConstantOfShape", 9, [ints(-1)], constants=[0]), "a vector of sizes"),
         (single("ConstantOfShape", 9, [ints(2)], {"value": tensor(floats(2))}, constants=[0]), "one element"),
-        (single("Range", 11, [np.array(1), np.array(5), np.array(0)], constants=[0, 1, 2]), "delta is not 0"),
+        (single("Range", 11, [np.array(1), np.array(5), np.array(0)], constants=[0, 1, 2]), "delta is 0"),
         (single("BatchNormalization", 15, [floats(), *(floats(1) for _ in range(4))]), "a scalar; axes N and C"),
     ],
 )
@@ -373,14 +373,10 @@ def test_constraints_of_our_own_operators_have_the_place() -> None:
 @pytest.mark.parametrize(
     ("proto", "part"),
     [
-        (single("NonZero", 13, [X]), "operator NonZero of domain ai.onnx, operator set 13, is not supported yet"),
         (single("MaxPool", 12, [floats(1, 2, 5)], {"kernel_shape": [2]}, outputs=2), "the places of the maxima"),
         (single("Conv", 11, [floats(1, 1, 2, 2, 2, 2), floats(1, 1, 1, 1, 1, 1)]), "4 spatial axes"),
         (single("Constant", 13, [], {"value_string": "a"}), "strings"),
-        (single("Pad", 13, [X, ints(1, 1, 1, 1), np.asarray(F32(1))], constants=[1]), "only known when the model runs"),
-        (single("Range", 11, [np.array(1), np.array(5), np.array(1)]), "only known when the model runs"),
         (single("Range", 11, [np.array(0), np.array(2**62), np.array(1)], constants=[0, 1, 2]), "more than"),
-        (single("Mod", 13, [X, X], {"fmod": 1}), "integers are wanted"),
     ],
 )
 def test_c14_unsupported_forms(proto: ModelProto, part: str) -> None:

@@ -349,8 +349,8 @@ def test_likes_and_attributes() -> None:
 
 def test_what_has_no_rule_is_a_fault_of_ours() -> None:
     x = Bounded.exact(np.ones(3, F32))
-    with pytest.raises(Crash, match="sinh"):
-        np.sinh(x)
+    with pytest.raises(Crash, match="cbrt"):
+        np.cbrt(x)
     with pytest.raises(Crash, match="sort"):
         np.sort(x)
     with pytest.raises(Crash, match="no array"):

@@ -19,7 +19,7 @@ from assay.semantics.errors import Trap
 from assay.semantics.scalar.arithmetic import FLOAT_OF, OPERATIONS, convert, operation
 
 INTEGERS = [d for d in DTYPES.values() if d.is_integer]
-FLOATS = [d for d in DTYPES.values() if d.is_float]
+FLOATS = [d for d in DTYPES.values() if d.is_float and d.bits >= 8]  # float4 has no NaN; it has tests of its own
 NARROW = [d for d in FLOATS if d.bits <= 16 and d.name != "float8_e8m0fnu"]  # a scale: no sign, no zero
 NAMES: Callable[[Any], str] = str
 
@@ -489,7 +489,7 @@ def test_bool_and_back(of: DType) -> None:
     if of.name != "float8_e8m0fnu":
         assert float(converted(np.False_, of)) == 0
         assert not converted(scalar(0, of), dtype("bool"))
-    if of.is_float:
+    if of in FLOATS:
         assert converted(scalar(0.5, of), dtype("bool")) and converted(scalar(math.nan, of), dtype("bool"))
 
 

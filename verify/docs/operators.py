@@ -17,6 +17,7 @@ FAMILIES = {
     "pooling": "one value for each window",
     "normalization": "values related to sums over some axes",
     "movement": "the same values elsewhere",
+    "selection": "elements at places that other elements say, and places that are found",
     "creation": "values from none",
 }
 

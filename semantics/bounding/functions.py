@@ -1,0 +1,92 @@
+"""Rules for trigonometric and hyperbolic functions (specs/semantics.md, "Numbers").
+
+Where a function is defined it is monotone, or changes by no more than its operand does; at the end of its domain the
+corners are NaN, and the interval says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.bounding.core import Array, Bounded, Floats, implements
+from assay.semantics.bounding.model import U64, elementary
+from assay.semantics.bounding.rounding import not_below, rounded
+
+
+def _spread(f: Callable[[Any], Any], x: Bounded, value: Array) -> Any:
+    """How far a monotone function gets from its value in the middle; NaN where it is not defined everywhere."""
+    if x.is_exact:
+        return 0.0
+    off = np.max([np.abs(f(e) - value) for e in x.interval()], axis=0)
+    return np.where(x.radius == 0, 0.0, off * (1 + 8 * U64) + 4 * U64 * np.abs(value))
+
+
+def _ends(f: Callable[[Any], Any], x: Bounded) -> list[Floats]:
+    return [f(e) for e in x.interval()]
+
+
+def _monotone(name: str, f: Callable[[Any], Any]) -> Callable[[Bounded], Bounded]:
+    def rule(x: Bounded) -> Bounded:
+        value = f(x.value)
+        relative = elementary(name, x.of)
+        return rounded(x.of, value, _spread(f, x, value), (x,), lambda: _ends(f, x), relative=relative)
+
+    return rule
+
+
+for _name, _f in (
+    ("sinh", np.sinh), ("asinh", np.arcsinh), ("acosh", np.arccosh), ("atanh", np.arctanh),
+    ("asin", np.arcsin), ("acos", np.arccos), ("atan", np.arctan),
+):  # fmt: skip
+    implements(_f)(_monotone(_name, _f))
+
+
+@implements(np.cosh)
+def cosh(x: Bounded) -> Bounded:
+    """Even, and least at 0."""
+    value = np.cosh(x.value)
+    spread = _spread(np.cosh, x, value)
+    low, high = x.interval()
+    inside = (low < 0) & (high > 0)
+    if not x.is_exact:
+        spread = np.where(inside, np.maximum(spread, value - 1), spread)
+
+    def corners() -> list[Floats]:
+        return [*_ends(np.cosh, x), np.where(inside, 1.0, np.cosh(low))]
+
+    return not_below(rounded(x.of, value, spread, (x,), corners, relative=elementary("cosh", x.of)), 1.0)
+
+
+def _wave(name: str, f: Callable[[Any], Any]) -> Callable[[Bounded], Bounded]:
+    """The result moves by no more than the operand, and by 2 at most; of an infinity it is NaN."""
+
+    def rule(x: Bounded) -> Bounded:
+        value = f(x.value)
+        spread = 0.0 if x.is_exact else np.minimum(x.radius, 2.0)
+        return rounded(x.of, value, spread, (x,), lambda: [value], relative=elementary(name, x.of))
+
+    return rule
+
+
+implements(np.sin)(_wave("sin", np.sin))
+implements(np.cos)(_wave("cos", np.cos))
+
+
+@implements(np.tan)
+def tan(x: Bounded) -> Bounded:
+    """Monotone between two poles; an interval that may hold a pole says nothing."""
+    value = np.tan(x.value)
+    if x.is_exact:
+        return rounded(x.of, value, 0.0, (x,), lambda: [value], relative=elementary("tan", x.of))
+    low, high = x.interval()
+    branch = [np.floor(e / math.pi + 0.5) for e in (low, high)]
+    loose = (x.radius > 0) & ((branch[0] != branch[1]) | (np.abs(x.value) > 2.0**40))
+    operand = Bounded(x.value, np.where(loose, np.inf, x.radius), x.of)
+    spread = np.where(loose, np.inf, _spread(np.tan, x, value))
+    return rounded(
+        x.of, value, spread, (operand,), lambda: [np.tan(low), np.tan(high)], relative=elementary("tan", x.of)
+    )

@@ -1,0 +1,177 @@
+"""The interpreter as a backend of ONNX's own tests (specs/verify.md, "ONNX backend").
+
+    backend_test = onnx.backend.test.BackendTest(onnx_backend, __name__)
+
+Values come in and go out as the runner has them: a tensor is a NumPy array, a sequence a list, an optional value that
+holds nothing None, one that holds something that itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto
+from onnx.backend.base import Backend, BackendRep
+
+from assay.interp import graph
+from assay.interp.graph.closures import call_closure
+from assay.interp.values import Closure, Data, Value
+from assay.lower.onnx_import import import_onnx
+from assay.lower.onnx_ops.containers import any_dtype, any_tensor, element_dtype, inside_option
+from assay.semantics.dtypes import DType
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.graph import constant, function
+from assay.semantics.module import Module
+from assay.semantics.types import TensorType, Type
+
+Array = np.ndarray[Any, Any]
+
+
+def to_value(given: Any, of: Type, what: str) -> Value:
+    """What a caller gives for an input of type `of`, as a run takes it: lists are sequences, None is an empty optional
+    value. Invalid (onnx_backend.C1) where it is nothing of the kind."""
+    held: Type | None = of
+    inside = inside_option(of)
+    if inside is not None:
+        if given is None:
+            return Data("Option", "none", ())
+        held = inside
+    if held is not None and (element := element_dtype(held)) is not None:
+        if not isinstance(given, (list, tuple)):
+            raise Invalid(f"{what} is a {type(given).__name__}; a list of arrays is wanted", label="onnx_backend.C1")
+        value = Data("List", "nil", ())
+        for item in reversed(given):
+            value = Data("List", "cons", (_closed(item, element, what), value))
+    elif held is not None and (element := any_dtype(held)) is not None:
+        value = _closed(given, element, what)
+    elif isinstance(of, TensorType):
+        if given is None or isinstance(given, (list, tuple)):
+            raise Invalid(f"{what} is {type(given).__name__}; an array is wanted", label="onnx_backend.C1")
+        return np.asarray(given)
+    else:
+        raise Invalid(f"{what} is of type {of}, which has no form outside", label="onnx_backend.C1")
+    return value if inside is None else Data("Option", "some", (value,))
+
+
+def _closed(given: Any, of: DType, what: str) -> Value:
+    array = np.asarray(given)
+    if array.dtype != of.numpy:
+        raise Invalid(f"{what} holds a tensor of {array.dtype}; {of} is wanted", label="onnx_backend.C1")
+    return Data(any_tensor(of).name, f"rank{array.ndim}", (Closure(function([], constant(array)), None),))
+
+
+def from_value(value: Value, module: Module) -> Any:
+    """A result of a run of `module` as callers know it: arrays, lists of arrays, None."""
+    match value:
+        case Data("List"):
+            items: list[Any] = []
+            while value.fields:
+                head, value = value.fields
+                items.append(from_value(head, module))
+            return items
+        case Data("Option", "none"):
+            return None
+        case Data("Option", "some", (inner,)):
+            return from_value(inner, module)
+        case Data(_, _, (Closure() as closure,)):
+            return np.asarray(call_closure(module, closure))
+        case _:
+            return np.asarray(value)
+
+
+class AssayRep(BackendRep):
+    """A model that is ready to run: operands by position, results by position.
+
+    A type of the result may depend on what an input holds. So a model that cannot be imported is imported again when
+    there are inputs, with what they hold; it is then that what is wrong with it is raised.
+    """
+
+    def __init__(self, model: ModelProto) -> None:
+        self.model = model
+        initialized = {t.name for t in model.graph.initializer}
+        self.inputs = [i.name for i in model.graph.input if i.name not in initialized]
+        self.module: Module | None = None
+        try:
+            self.module = import_onnx(model, evaluate=graph.evaluate)
+        except Invalid:
+            if not self.inputs:
+                raise
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The results on `inputs`: a sequence by position, without those that have an initializer, or by name."""
+        del kwargs
+        given = _named(inputs, self.inputs)
+        module = self.module
+        if module is None:
+            values = {n: np.asarray(v) for n, v in given.items() if isinstance(v, (np.ndarray, np.generic))}
+            module = import_onnx(self.model, evaluate=graph.evaluate, values=values)
+        types = {p.name: p.type for p in module.main.params}
+        run = {n: to_value(v, types[n], f"input {n!r}") for n, v in given.items()}
+        return tuple(from_value(v, module) for v in graph.run(module, run).values())
+
+
+def _named(inputs: Any, names: Sequence[str]) -> dict[str, Any]:
+    if isinstance(inputs, Mapping):
+        return dict(inputs)
+    if isinstance(inputs, np.ndarray) or not isinstance(inputs, Sequence):
+        inputs = [inputs]
+    if len(inputs) > len(names):
+        raise Invalid(f"{len(inputs)} inputs are given; the model has {len(names)}", label="onnx_backend.C2")
+    return dict(zip(names, inputs, strict=False))
+
+
+class AssayBackend(Backend):
+    """`onnx.backend.base.Backend` over the interpreter."""
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> AssayRep:
+        del kwargs
+        if not cls.supports_device(device):
+            raise Unsupported(f"device {device}; CPU is wanted", label="onnx_backend.C3")
+        return AssayRep(model)
+
+    @classmethod
+    def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
+        return cls.prepare(model, device, **kwargs).run(inputs)
+
+    @classmethod
+    def run_node(
+        cls,
+        node: NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """One node; `opset_version` among `kwargs` says of which operator set it is, the newest without it."""
+        del outputs_info
+        opset = int(kwargs.pop("opset_version", onnx.defs.onnx_opset_version()))
+        names = [n for n in node.input if n]
+        given = _named(inputs, names)
+        infos = [onnx.helper.make_value_info(n, _type_of(given[n])) for n in names]
+        results = [onnx.helper.make_empty_tensor_value_info(o) for o in node.output if o]
+        made = onnx.helper.make_graph([node], "node", infos, results)
+        opsets = [onnx.helper.make_opsetid(node.domain, opset)]
+        return cls.run_model(onnx.helper.make_model(made, opset_imports=opsets), given, device, **kwargs)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        return device == "CPU"
+
+
+def _type_of(given: Any) -> onnx.TypeProto:
+    if isinstance(given, (list, tuple)):
+        inner = np.asarray(given[0]).dtype if given else np.dtype(np.float32)
+        element = onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(inner), None)
+        return onnx.helper.make_sequence_type_proto(element)
+    array = np.asarray(given)
+    return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+
+prepare = AssayBackend.prepare
+run_model = AssayBackend.run_model
+run_node = AssayBackend.run_node
+supports_device = AssayBackend.supports_device
