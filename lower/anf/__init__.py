@@ -8,9 +8,10 @@ modules are never changed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from assay.lower.anf.copying import fresh_copy, with_variables
+from assay.lower.anf.copying import fresh_copy
 from assay.lower.anf.names import Names
 from assay.lower.anf.placement import Placement
 from assay.semantics.devices import ANYWHERE
@@ -28,6 +29,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.graph.effects import is_whole
 from assay.semantics.graph.nodes import ATOMS
+from assay.semantics.graph.patterns import with_variables
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
 from assay.semantics.tasks import Task, run_task
@@ -44,10 +46,12 @@ def to_anf(module: Module) -> Module:
 
 @dataclass(frozen=True, eq=False)
 class Converted:
-    """A function in A-normal form; `made` are the variables that stand for no let of the source."""
+    """A function in A-normal form; `made` are the variables that stand for no let of the source, `atoms` what stands for
+    a node of the source, by its identity, where that is bound in the function's own block."""
 
     function: Function
     made: frozenset[Var] = frozenset()
+    atoms: Mapping[int, Expr] = field(default_factory=dict)
 
 
 def convert(root: Function, module: Module) -> Converted:
@@ -118,7 +122,8 @@ class _Walk:
             self.hold(p, top, p)
         result = run_task(self.atom(self.root.body, top))
         new = replace(self.root, body=self.chain(top, result))
-        return Converted(new, frozenset(self.made))
+        atoms = {n: found[0][1] for n, found in self.atoms.items() if found}
+        return Converted(new, frozenset(self.made), atoms)
 
     # --- what is known -------------------------------------------------------------------------------------------
 
@@ -310,7 +315,7 @@ class _Walk:
                     inside = self.enter(source, home)
                     new = {v: self.parameter(v, inside) for v in clause.vars}
                     body = yield self.atom(clause.body, inside)
-                    clauses.append(Clause(with_variables(clause.pattern, new), self.leave(source, body)))
+                    clauses.append(Clause(with_variables(clause.pattern, new.__getitem__), self.leave(source, body)))
                 return replace(node, value=value, clauses=tuple(clauses))
             case _:
                 parts: list[Expr] = []

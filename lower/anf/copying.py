@@ -5,10 +5,11 @@ An expression that stands in two places must be two expressions: one that both s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-from assay.semantics.graph import Bind, Clause, Dataflow, Expr, Fields, Function, Let, Made, Match, Pattern, Var
+from assay.semantics.graph import Clause, Dataflow, Expr, Function, Let, Match, Var
+from assay.semantics.graph.patterns import with_variables
 from assay.semantics.walk import post_order
 
 
@@ -43,27 +44,9 @@ def fresh_copy(root: Expr, outside: Mapping[Var, Expr]) -> Expr:
             case Function():
                 copied = replace(node, params=tuple(own[p] for p in node.params), body=parts[0])
             case Match():
-                clauses = [Clause(with_variables(c.pattern, own), b) for c, b in zip(node.clauses, parts[1:], strict=True)]
+                clauses = [Clause(with_variables(c.pattern, own.__getitem__), b) for c, b in zip(node.clauses, parts[1:], strict=True)]
                 copied = replace(node, value=parts[0], clauses=tuple(clauses))
             case _:
                 copied = replace(node.with_children(parts))
         made[id(node)] = copied
     return made[id(root)]
-
-
-def with_variables(pattern: Pattern, new: Mapping[Var, Var]) -> Pattern:
-    """A pattern that binds other variables."""
-    made: dict[int, Pattern] = {}
-    for p in post_order(pattern):
-        match p:
-            case Bind():
-                made[id(p)] = Bind(new[p.var])
-            case Made() | Fields():
-                made[id(p)] = replace(p, fields=_all(p.fields, made))
-            case _:
-                made[id(p)] = p
-    return made[id(pattern)]
-
-
-def _all(patterns: Sequence[Pattern], made: Mapping[int, Pattern]) -> tuple[Pattern, ...]:
-    return tuple(made[id(p)] for p in patterns)

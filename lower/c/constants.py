@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from assay.lower.c.names import Names, comment, quote, string_literal
 from assay.lower.c.tables import Array, declared, element_rows, has_payload, static_table
-from assay.semantics.accounting import account
+from assay.semantics.accounting import account, aligned
 from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.memory import Pool
@@ -130,7 +130,7 @@ def _in_blob(outside: Sequence[tuple[Pool | None, Sequence[Slot]]]) -> tuple[dic
     starts: list[tuple[Pool, int]] = []
     end = 0
     for pool, inside in outside:
-        first = end if pool is None else -(-end // pool.alignment) * pool.alignment
+        first = end if pool is None else aligned(end, pool.alignment)
         if pool is not None and inside:
             starts.append((pool, first))
         for s in inside:

@@ -28,9 +28,10 @@ def extract_constants(module: Module) -> Module:
     Unsupported for planned programs (`constants.C1`), whose slots name constants.
     """
     refuse_programs(module)
-    extraction = _Extraction(module.resolved())
+    module = module.resolved()
+    extraction = _Extraction(module)
     definitions: dict[str, Definition] = {}
-    for name, d in module.resolved().definitions.items():
+    for name, d in module.definitions.items():
         match d:
             case Function():
                 definitions[name] = extraction.graph(d)

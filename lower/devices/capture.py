@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from assay.lower.anf.copying import with_variables
 from assay.lower.devices.constraints import Constraints, Local, Place
 from assay.lower.devices.solve import Solution
 from assay.semantics import graph
@@ -27,6 +26,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.graph.effects import is_copy, is_whole
 from assay.semantics.graph.nodes import LEAVES
+from assay.semantics.graph.patterns import with_variables
 from assay.semantics.names import unused
 from assay.semantics.ops import operator
 from assay.semantics.tensor.copying import DEVICE_COPY
@@ -139,7 +139,7 @@ class _Capture:
             case Match():
                 own = {v: self.variable(v) for c in made.clauses for v in c.vars}
                 if any(v is not w for v, w in own.items()):
-                    clauses = tuple(Clause(with_variables(c.pattern, own), c.body) for c in made.clauses)
+                    clauses = tuple(Clause(with_variables(c.pattern, self.variable), c.body) for c in made.clauses)
                     made = replace(made, clauses=clauses)
         made = made if made.device == device else replace(made, device=device)
         if not isinstance(made, Function) and (graph.acts(made) or any(id(p) in self.active for p in parts)):

@@ -18,6 +18,7 @@ from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.graph import Call, Expr, Function
 from assay.semantics.module import Module
+from assay.semantics.sets import DisjointSets
 from assay.semantics.types import FuncType
 
 Signature: TypeAlias = tuple[VirtualDevice, ...]
@@ -156,24 +157,20 @@ def _type(module: Module, name: str) -> FuncType:
     return function.func_type
 
 
-class _Sets:
+class _Sets(DisjointSets[int]):
     """Disjoint sets of numbers, with marks."""
 
     def __init__(self) -> None:
-        self.above: dict[int, int] = {}
+        super().__init__()
         self._marks: dict[int, set[str]] = {}
 
-    def find(self, x: int) -> int:
-        while (up := self.above.get(x, x)) != x:
-            self.above[x] = self.above.get(up, up)
-            x = up
-        return x
-
-    def join(self, a: int, b: int) -> None:
-        one, other = self.find(a), self.find(b)
-        self.above[one] = other
-        if one != other and one in self._marks:
-            self._marks.setdefault(other, set()).update(self._marks.pop(one))
+    def join(self, a: int, b: int) -> bool:
+        a, b = self.find(a), self.find(b)
+        marks = self._marks.pop(a, set()) | self._marks.pop(b, set())
+        joined = super().join(a, b)
+        if marks:
+            self._marks[self.find(a)] = marks
+        return joined
 
     def mark(self, x: int, mark: str) -> None:
         self._marks.setdefault(self.find(x), set()).add(mark)

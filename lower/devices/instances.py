@@ -40,20 +40,12 @@ def planned_with_instances(module: Module, config: CompilationConfig, plan: Call
     """`module` planned by `plan`, the planner for functions with one domain each; with instances of its functions where
     there are fewer copies then. They are counted in the text of what can be reached."""
     planned = plan(module)
-    source = instantiate(module, planned, config)
+    count = copies(planned)
+    source = _Instances(module, config).run() if count else None
     if source is None:
         return planned
     other = plan(source)
-    return other if copies(other) < copies(planned) else planned
-
-
-def instantiate(module: Module, planned: Module, config: CompilationConfig) -> Module | None:
-    """The module with instances of functions for the devices of their calls; None where there is nothing to gain.
-
-    `planned` is the module planned without. The originals stay, though nothing may call them any more. An instance is
-    fixed on its signature and has the attribute `instance_of`.
-    """
-    return _Instances(module, config).run() if copies(planned) else None
+    return other if copies(other) < count else planned
 
 
 def copies(module: Module) -> int:
@@ -64,6 +56,9 @@ def copies(module: Module) -> int:
 
 
 class _Instances:
+    """Makes the module with instances of functions for the devices of their calls. The originals stay, though nothing may
+    call them any more. An instance is fixed on its signature and has the attribute `instance_of`."""
+
     def __init__(self, module: Module, config: CompilationConfig) -> None:
         self.module, self.config = module, config
         self.taken = {*module.definitions, *module.constants}

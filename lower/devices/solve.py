@@ -10,6 +10,7 @@ from assay.lower.devices.domains import Domains
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, OnDevice, show_head
+from assay.semantics.sets import DisjointSets
 
 
 @dataclass(eq=False)
@@ -101,26 +102,10 @@ class _Solver:
 
     def components(self, roots: list[int]) -> list[list[int]]:
         """Classes that pull each other, in the order of their first member."""
-        above = {r: r for r in roots}
-        size = dict.fromkeys(roots, 1)
-
-        def top(c: int) -> int:
-            while above[c] != c:
-                above[c] = above[above[c]]
-                c = above[c]
-            return c
-
+        sets = DisjointSets[int]()
         for a, b in self.all.pulls:
-            x, y = top(self.domains.find(a)), top(self.domains.find(b))
-            if x != y:
-                if size[x] < size[y]:
-                    x, y = y, x
-                above[y] = x
-                size[x] += size[y]
-        found: dict[int, list[int]] = {}
-        for r in roots:
-            found.setdefault(top(r), []).append(r)
-        return list(found.values())
+            sets.join(self.domains.find(a), self.domains.find(b))
+        return sets.classes(roots)
 
     def watched(self, components: list[list[int]]) -> set[int]:
         """The components in which nothing is computed, and at whose values nobody but the host looks."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assay.semantics.sets import DisjointSets
+
 
 def regions(reads: Sequence[Sequence[int]], inside: Sequence[bool]) -> list[list[int]]:
     """The regions of units, each in order. `reads` are for each unit those before it that must come first; `inside`
@@ -34,20 +36,9 @@ def _highest(reads: Sequence[Sequence[int]], inside: Sequence[bool]) -> list[int
 
 
 def _connected(reads: Sequence[Sequence[int]], inside: Sequence[bool], levels: Sequence[int]) -> list[list[int]]:
-    leader = list(range(len(reads)))
-
-    def find(i: int) -> int:
-        while leader[i] != i:
-            leader[i] = leader[leader[i]]
-            i = leader[i]
-        return i
-
+    sets = DisjointSets[int]()
     for i, some in enumerate(reads):
         for j in some:
             if inside[i] and inside[j] and levels[i] == levels[j]:
-                leader[find(i)] = find(j)
-    found: dict[int, list[int]] = {}
-    for i in range(len(reads)):
-        if inside[i]:
-            found.setdefault(find(i), []).append(i)
-    return list(found.values())
+                sets.join(i, j)
+    return sets.classes(i for i in range(len(reads)) if inside[i])

@@ -15,25 +15,22 @@ from assay.semantics import graph
 from assay.semantics.analyses.variables import called
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import (
-    Bind,
     Call,
     CallTIR,
     Clause,
     Constructor,
     Expr,
     ExternFunc,
-    Fields,
     Function,
     GlobalVar,
     Let,
-    Made,
     Match,
-    Pattern,
     ShapeExpr,
     Var,
 )
 from assay.semantics.graph.limits import LOWER, UPPER, declared_limits
 from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim, match_types
+from assay.semantics.graph.patterns import with_variables
 from assay.semantics.module import Module
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, evaluate_dim, variables
 from assay.semantics.types import dims
@@ -132,7 +129,7 @@ def _with_symbols(node: Expr, symbols: Bound, var: Callable[[Var], Var]) -> Expr
         case Function():
             return replace(node, type=of, params=tuple(map(var, node.params)))
         case Match():
-            return replace(node, type=of, clauses=tuple(Clause(_pattern(c.pattern, var), c.body) for c in node.clauses))
+            return replace(node, type=of, clauses=tuple(Clause(with_variables(c.pattern, var), c.body) for c in node.clauses))
         case ShapeExpr():
             return replace(node, type=of, dims=_numbers(node.dims, symbols))
         case CallTIR():
@@ -149,17 +146,3 @@ def _numbers(value: Any, symbols: Bound) -> Any:
         return tuple(_numbers(v, symbols) for v in value)
     return instantiate_dim(value, symbols) if isinstance(value, Scalar) else value
 
-
-def _pattern(pattern: Pattern, var: Callable[[Var], Var]) -> Pattern:
-    made: dict[int, Pattern] = {}
-    for p in post_order(pattern):
-        match p:
-            case Bind():
-                made[id(p)] = Bind(var(p.var))
-            case Made():
-                made[id(p)] = Made(p.constructor, tuple(made[id(f)] for f in p.fields))
-            case Fields():
-                made[id(p)] = Fields(tuple(made[id(f)] for f in p.fields))
-            case _:
-                made[id(p)] = p
-    return made[id(pattern)]

@@ -30,6 +30,7 @@ from assay.semantics.graph import Expr, show_head
 from assay.semantics.graph.nodes import Dataflow, Var
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol
+from assay.semantics.sets import DisjointSets
 from assay.semantics.tensor import Buffer, PrimFunc, Stmt
 from assay.semantics.types import FuncType, ShapeType, TensorType, Type, TypeVar, dims, symbols
 from assay.semantics.walk import post_order
@@ -240,26 +241,6 @@ def _bytes(token: Any) -> bytes:
 # --- both sides --------------------------------------------------------------------------------------------------
 
 
-class _Classes:
-    """Which nodes have been taken for equal, as disjoint sets: a node of the first side by its identity, of the second
-    by the complement of it, since one object may stand on both sides for different things."""
-
-    def __init__(self) -> None:
-        self.above: dict[int, int] = {}
-
-    def find(self, x: int) -> int:
-        while (up := self.above.get(x, x)) != x:
-            self.above[x] = self.above.get(up, up)
-            x = up
-        return x
-
-    def join(self, a: int, b: int) -> bool:
-        """Put two into one class; False if they were."""
-        a, b = self.find(a), self.find(b)
-        self.above[a] = b
-        return a != b
-
-
 class _Comparison:
     """Walks both sides in step. Pairs that wait for nothing are settled at once, uses of names at the end.
 
@@ -273,7 +254,9 @@ class _Comparison:
         self.sharing, self.map_free = sharing, map_free
         self.there: dict[int, int] = {}
         self.back: dict[int, int] = {}
-        self.classes = _Classes()
+        self.classes = DisjointSets[int]()
+        """Which nodes have been taken for equal: a node of the first side by its identity, of the second by the
+        complement of it, since one object may stand on both sides for different things."""
         self.pairs: list[tuple[Node, Node, int, int]] = []
         self.uses: list[int] = []
 

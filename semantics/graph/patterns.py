@@ -1,4 +1,4 @@
-"""Patterns of a match: whether clauses cover every value (specs/semantics.md, "Data types").
+"""Patterns of a match: whether clauses cover every value; other variables (specs/semantics.md, "Data types").
 
 A matrix of patterns, a row for each clause and a column for each part of the value, misses a value if one of the
 matrices does that remain when a column is opened at each of its constructors (Maranget, "Warnings for pattern
@@ -8,12 +8,14 @@ a set of rows; each is looked at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 from assay.semantics.errors import Unsupported
-from assay.semantics.graph import Bind, Fields, Made, Pattern, Wildcard
+from assay.semantics.graph import Bind, Fields, Made, Pattern, Var, Wildcard
 from assay.semantics.module import Module
+from assay.semantics.walk import post_order
 
 Row: TypeAlias = tuple[Pattern | None, ...]
 """What a clause asks of each part of a value; None asks nothing."""
@@ -94,3 +96,17 @@ def _opened(rows: Sequence[Row], at: int, module: Module) -> Iterable[Sequence[R
         yield _matrix([*found, *((*left, *nothing, *right) for left, right in others)])
     if data is not None and any(name not in made for name in module.data(data).constructors):
         yield _matrix((*left, *right) for left, right in others)
+
+
+def with_variables(pattern: Pattern, new: Callable[[Var], Var]) -> Pattern:
+    """The pattern with other variables."""
+    made: dict[int, Pattern] = {}
+    for p in post_order(pattern):
+        match p:
+            case Bind():
+                made[id(p)] = Bind(new(p.var))
+            case Made() | Fields():
+                made[id(p)] = replace(p, fields=tuple(made[id(f)] for f in p.fields))
+            case _:
+                made[id(p)] = p
+    return made[id(pattern)]

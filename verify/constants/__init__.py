@@ -29,17 +29,6 @@ from assay.verify.numbering import Numbered, Table, failures, number_function
 
 Array = np.ndarray[Any, Any]
 
-def table_slots(module: Module) -> tuple[list[Slot], int]:
-    """The constants as slots of one life, and the bytes of their table."""
-    slots = [
-        Slot(
-            name, TensorType(a.shape, dtype(a.dtype)), "constant", ((0, 1),), module.info(name).alignment,
-            module.offsets.get(name), "constant",
-        )
-        for name, a in module.constants.items()
-    ]  # fmt: skip
-    return slots, account(module).total
-
 
 def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
     """Whether `target` is `source` with its constants folded and in a table; and the text that z3 was asked."""
@@ -65,15 +54,17 @@ def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
     wrong = wrong_table(source, target)
     if wrong is not None:
         return refuted("proved", wrong), ""
-    slots, size = table_slots(target)
-    table_pool = Pool("constants", "constant", alignment=max([1, *(s.alignment for s in slots)]), read_only=True)
-    buffers = tuple(BufferInfo(s.name, s.nbytes, s.live, s.alignment, "constant", producer=s.producer) for s in slots)
-    places = {s.name: Place(table_pool.name, s.offset) for s in slots if s.offset is not None}
-    proof = prove_plan(Problem(buffers, (table_pool,)), Plan(places, {table_pool.name: size}))
+    buffers = tuple(
+        BufferInfo(n, a.nbytes, ((0, 1),), target.info(n).alignment, "constant", producer="constant")
+        for n, a in target.constants.items()
+    )
+    table_pool = Pool("constants", "constant", alignment=max([1, *(b.alignment for b in buffers)]), read_only=True)
+    places = {n: Place(table_pool.name, target.offsets[n]) for n in target.constants if n in target.offsets}
+    proof = prove_plan(Problem(buffers, (table_pool,)), Plan(places, {table_pool.name: account(target).total}))
     text = proof.queries.get("pool0", "")
     if not proof.evidence.holds:
         return proof.evidence, text
-    return proved(f"same value for every input; z3: no two of {len(slots)} constants share a byte"), text
+    return proved(f"same value for every input; z3: no two of {len(buffers)} constants share a byte"), text
 
 
 def _missing(target: Module) -> str | None:

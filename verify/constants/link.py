@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import CallTIR, Function
+from assay.semantics.graph import Function
 from assay.semantics.linked import linked, unlinked
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.scalar import Const, Expr, Var as Symbol, const
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.mapping import Mapper, bound_buffers
-from assay.semantics.walk import post_order
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.numbering import Table, failures, number_function
 
@@ -50,16 +49,6 @@ def check_link(source: Module, target: Module) -> Evidence:
         return refuted("proved", str(wrong))
     held = sum(len(found.places) for k in target.kernels.values() if (found := linked(k)) is not None)
     return proved(f"same value for every input; {held} constants are linked")
-
-
-def still_passed(module: Module) -> list[str]:
-    """The tensor functions that calls still give a constant of the table."""
-    found = []
-    for d in module.definitions.values():
-        for node in post_order(d) if isinstance(d, Function) else ():
-            if isinstance(node, CallTIR) and any(getattr(a, "name", None) in module.constants for a in node.args):
-                found.append(node.func)
-    return found
 
 
 def _origin(kernel: PrimFunc) -> str:

@@ -40,6 +40,7 @@ from assay.semantics.graph.effects import is_copy, is_whole
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
+from assay.semantics.sets import DisjointSets
 from assay.semantics.tensor import Alias, Block, Buffer, Call as TensorCall, PrimFunc, program_order
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, flatten
 from assay.semantics.walk import post_order
@@ -334,20 +335,10 @@ class Demands:
 
     def components(self) -> list[list[int]]:
         """The cells, one of each class, in the components that attracting uses make of them."""
-        above = {c: c for c in map(self.cells.find, range(len(self.cells.above)))}
-
-        def top(c: int) -> int:
-            while above[c] != c:
-                above[c] = above[above[c]]
-                c = above[c]
-            return c
-
+        sets = DisjointSets[int]()
         for a, b in self.pulls:
-            above[top(self.cells.find(a))] = top(self.cells.find(b))
-        found: dict[int, list[int]] = {}
-        for c in above:
-            found.setdefault(top(c), []).append(c)
-        return list(found.values())
+            sets.join(self.cells.find(a), self.cells.find(b))
+        return sets.classes(dict.fromkeys(map(self.cells.find, range(len(self.cells.above)))))
 
     def settled(self, component: list[int]) -> VirtualDevice | None:
         """Where all of a component is, as far as the source says it: None if it says different things."""

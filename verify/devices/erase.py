@@ -12,23 +12,20 @@ from dataclasses import dataclass, field, replace
 
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.graph import (
-    Bind,
     CallTIR,
     Clause,
     Expr,
-    Fields,
     Function,
     GlobalVar,
     Let,
-    Made,
     Match,
     OnDevice,
-    Pattern,
     Tuple,
     TupleGetItem,
     Var,
 )
 from assay.semantics.graph.effects import is_copy
+from assay.semantics.graph.patterns import with_variables
 from assay.semantics.module import Definition, Module, Program
 from assay.semantics.types import DataDef, TupleType
 from assay.semantics.walk import post_order
@@ -125,7 +122,7 @@ class Eraser:
                 attrs = {k: v for k, v in new.attrs.items() if k != INSTANCE}
                 new = replace(new, params=tuple(map(self.var, new.params)), attrs=attrs)
             case Match():
-                new = replace(new, clauses=tuple(Clause(self.pattern(c.pattern), c.body) for c in new.clauses))
+                new = replace(new, clauses=tuple(Clause(with_variables(c.pattern, self.var), c.body) for c in new.clauses))
             case GlobalVar():
                 new = replace(new, name=original_of(self.module, new.name))
             case CallTIR():
@@ -133,18 +130,6 @@ class Eraser:
             case _:
                 pass
         return new if new.device == ANYWHERE else replace(new, device=ANYWHERE)
-
-    def pattern(self, of: Pattern) -> Pattern:
-        new: dict[int, Pattern] = {}
-        for p in post_order(of):
-            match p:
-                case Bind():
-                    new[id(p)] = Bind(self.var(p.var))
-                case Made() | Fields():
-                    new[id(p)] = replace(p, fields=tuple(new[id(f)] for f in p.fields))
-                case _:
-                    new[id(p)] = p
-        return new[id(of)]
 
 
 def remade(of: Tuple) -> Expr | None:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from assay.semantics.devices import ANYWHERE, VirtualDevice
-from assay.semantics.graph import Bind, Expr, Fields, Function, If, Let, Made, Match, Pattern, Var
+from assay.semantics.graph import Expr, Function, If, Let, Match, Var
 from assay.semantics.graph.effects import is_whole
 from assay.semantics.graph.nodes import bound_by
+from assay.semantics.graph.patterns import with_variables
 from assay.semantics.walk import post_order
 
 
@@ -78,22 +79,10 @@ def _placed(node: Expr, children: Sequence[Expr], device: VirtualDevice, var: Ca
         case Function():
             return replace(new, params=tuple(map(var, new.params)))
         case Match():
-            return replace(new, clauses=tuple(replace(c, pattern=_pattern(c.pattern, var)) for c in new.clauses))
+            return replace(new, clauses=tuple(replace(c, pattern=with_variables(c.pattern, var)) for c in new.clauses))
         case _:
             return new
 
-
-def _pattern(pattern: Pattern, var: Callable[[Var], Var]) -> Pattern:
-    made: dict[int, Pattern] = {}
-    for p in post_order(pattern):
-        match p:
-            case Bind():
-                made[id(p)] = Bind(var(p.var))
-            case Made() | Fields():
-                made[id(p)] = replace(p, fields=tuple(made[id(f)] for f in p.fields))
-            case _:
-                made[id(p)] = p
-    return made[id(pattern)]
 
 
 def _sources(function: Function) -> dict[int, Expr]:
