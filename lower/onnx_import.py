@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+import numpy as np
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 from assay.lower.onnx_ops import DOMAINS
 from assay.lower.onnx_ops.containers import inside_option, onnx_name
@@ -27,12 +28,14 @@ from assay.lower.onnx_ops.interface import (
     input_type,
     is_container,
 )
-from assay.lower.onnx_ops.node import Array, Builder, Evaluate, Node, Refused, Result, tensor
+from assay.lower.onnx_ops.node import Array, Builder, Evaluate, Node, Refused, Result
 from assay.lower.onnx_ops.reading import Source, domain_of, load_model, opsets_of, read
 from assay.lower.onnx_ops.schema import attributes_of, check_operands, printable, schema_of, text
+from assay.lower.onnx_ops.string_table import Strings, text_names, texts_of, without_strings
+from assay.lower.onnx_ops.strings import strings_rule
 from assay.lower.onnx_ops.tensors import array_of
 from assay.semantics import graph
-from assay.semantics.dtypes import DType, dtype
+from assay.semantics.dtypes import DType
 from assay.semantics.errors import AssayError, Invalid, Span, Unsupported
 from assay.semantics.graph import Expr, Var
 from assay.semantics.module import Module
@@ -53,6 +56,8 @@ def import_onnx(
     source: str = "",
     tensors: dict[str, Expr] | None = None,
     values: Mapping[str, Array] | None = None,
+    strings: Strings | None = None,
+    draws: int | None = None,
 ) -> Module:
     """The model as a module with one function, `main`, whose attribute `outputs` has the names of the outputs.
 
@@ -61,12 +66,16 @@ def import_onnx(
     `values` says what inputs will hold, by name: where the type of the result depends on one in a way that no symbol
     can stand for (an axis, say), the import goes on with that value, and a run with another traps (assert_op.T1).
     `source` is what messages call the model instead of its file name. `tensors`, where given, is filled with the
-    model's tensors by name. Invalid, with one line and a label onnx.C1 to onnx.C14 or that of an operator's constraint,
+    model's tensors by name. `strings`, where given, is filled with numbers for the model's strings: tensors of strings
+    are tensors of int64 then; without it a model with strings is Unsupported. `draws` seeds the generator of random
+    numbers, of which the module has one sample; without it a random operator is Unsupported. Invalid, with one line and a label onnx.C1 to onnx.C14 or that of an operator's constraint,
     where the model is not well-formed or not supported.
     """
     read_in = read(model, source)
     try:
-        importer = _Importer(read_in, evaluate, dims or {}, values or {})
+        importer = _Importer(read_in, evaluate, dims or {}, values or {}, strings)
+        if draws is not None:
+            importer.builder.draws = np.random.RandomState(draws)
         main = importer.function(tensors)
         return Module({"main": main, **importer.builder.containers.definitions})
     except Invalid as wrong:
@@ -119,11 +128,19 @@ class _Frame:
 
 class _Importer:
     def __init__(
-        self, source: Source, evaluate: Evaluate, dims: Mapping[str, int], values: Mapping[str, Array]
+        self,
+        source: Source,
+        evaluate: Evaluate,
+        dims: Mapping[str, int],
+        values: Mapping[str, Array],
+        strings: Strings | None,
     ) -> None:
         self.source = source
         self.graph: GraphProto = source.model.graph
+        if strings is not None:
+            values = {**values, **{n: strings.numbers(values[n]) for n in text_names(self.graph.input) if n in values}}
         self.builder = Builder(evaluate, source.folder, values)
+        self.builder.strings = strings
         self.symbols = Symbols(self.graph, dims)
         self.builder.symbols = self.symbols.known
         self.inlined = 0
@@ -151,7 +168,7 @@ class _Importer:
                     raise Invalid(f"output {name!r} has no value", label="onnx.C4")
                 if is_container(output.type) and inside_option(found.type) is not None:
                     found = self.builder.containers.fitted(found, declared_type(f"output {name!r}", output.type))
-                check_declared(name, output.type, found.type, self.symbols)
+                self._check(name, output.type, found)
             except Invalid as wrong:
                 raise wrong.at(self.span(name)) from None
             results.append(found)
@@ -177,10 +194,17 @@ class _Importer:
             try:
                 if not name:
                     raise Invalid("an initializer has no name", label="onnx.C4")
-                array = array_of(stored, f"initializer {name!r}", self.source.folder)
-                main.define(name, self.builder.constant(array, span=where))
+                is_text = stored.data_type == TensorProto.STRING and self.builder.strings is not None
+                if is_text and self.builder.strings is not None:
+                    array = self.builder.strings.numbers(texts_of(stored, f"initializer {name!r}"))
+                else:
+                    array = array_of(stored, f"initializer {name!r}", self.source.folder)
+                made = self.builder.constant(array, span=where)
+                if is_text:
+                    self.builder.texts.add(made)
+                main.define(name, made)
                 if name in main.declared:
-                    check_declared(name, main.declared[name], TensorType(array.shape, dtype(array.dtype)), self.symbols)
+                    self._check(name, main.declared[name], made)
             except Invalid as wrong:
                 raise wrong.at(where) from None
 
@@ -197,7 +221,7 @@ class _Importer:
                 if name in main.names:
                     stored = main.look(name)
                     assert stored is not None
-                    check_declared(name, given.type, tensor(stored), self.symbols)
+                    self._check(name, given.type, stored)
                     continue
                 if is_container(given.type):
                     of = self.builder.containers.need(declared_type(f"input {name!r}", given.type))
@@ -205,7 +229,10 @@ class _Importer:
                     self.builder.containers.note(params[-1], declared_ranks(given.type))
                     main.define(name, params[-1])
                     continue
-                params.append(Var(input_type(name, given.type, self.symbols), name, span=where))
+                declared = given.type if self.builder.strings is None else without_strings(given.type)
+                params.append(Var(input_type(name, declared, self.symbols), name, span=where))
+                if declared is not given.type:
+                    self.builder.texts.add(params[-1])
                 self.builder.runs.parameter(params[-1], name)
                 main.define(name, params[-1])
             except Invalid as wrong:
@@ -271,12 +298,18 @@ class _Importer:
             )
         schema = schema_of(name, domain, frame.opsets[domain])
         rule = DOMAINS.get(domain, {}).get(name)
+        is_text = [o in self.builder.texts for o in operands]
+        if any(is_text):
+            rule = strings_rule(domain, name, rule)
         control = CONTROL.get(name) if domain == "" else None
         if rule is None and control is None and not schema.has_body:
             title = f"operator {name} of domain {domain or 'ai.onnx'}, operator set {frame.opsets[domain]}"
             raise Unsupported(f"{title}, is not supported yet", label="onnx.C14")
         attrs = attributes_of(node, schema, frame.bound)
-        check_operands(schema, [None if i is None else _operand(i) for i in operands], len(outputs))
+        given_types = [
+            None if o is None else "tensor(string)" if t else _operand(o) for o, t in zip(operands, is_text, strict=True)
+        ]
+        check_operands(schema, given_types, len(outputs))
         if control is not None:
             if name != "If":
                 self._name_captured(attrs["body"], frame)
@@ -286,7 +319,7 @@ class _Importer:
             attributes = bound_attributes(node, frame.bound, schema.kinds, schema.default_protos)
             body = body_of(schema, resolved(node, attributes.values()), operands)
             return self._open(body, operands, node, frame, key, attributes)
-        given = rule(Node(self.builder, schema, operands, outputs, attrs, where))
+        given = rule(Node(self.builder, schema, operands, outputs, attrs, where, frame.look))
         results = [given] if isinstance(given, (Expr, Refused)) else list(given)
         for i, output in enumerate(outputs):
             if output:
@@ -296,7 +329,16 @@ class _Importer:
     def _define(self, frame: _Frame, name: str, value: Result | None) -> None:
         frame.define(name, value)
         if name in frame.declared and isinstance(value, Expr):
-            check_declared(name, frame.declared[name], value.type, self.symbols)
+            self._check(name, frame.declared[name], value)
+
+    def _check(self, name: str, declared: TypeProto, value: Expr) -> None:
+        """Invalid (onnx.C11) where a value is not of the type that the model declares."""
+        known = declared if self.builder.strings is None else without_strings(declared)
+        is_tensor = declared.HasField("tensor_type") and declared.tensor_type.elem_type
+        if is_tensor and self.builder.strings is not None and (known is not declared) != (value in self.builder.texts):
+            wanted, found = ("strings", "numbers") if known is not declared else ("numbers", "strings")
+            raise Invalid(f"{name!r} is declared as {wanted}, but it holds {found}", label="onnx.C11")
+        check_declared(name, known, value.type, self.symbols)
 
     # --- subgraphs
 

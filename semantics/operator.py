@@ -16,7 +16,7 @@ from assay.semantics.types import TensorType, Type
 
 Attrs = Mapping[str, Any]
 Family = Literal[
-    "elementwise", "reduction", "contraction", "pooling", "normalization", "movement", "selection", "creation"
+    "elementwise", "reduction", "scan", "contraction", "pooling", "normalization", "movement", "selection", "creation"
 ]
 REQUIRED: Any = object()
 

@@ -120,7 +120,7 @@ def sized(module: Module, dims: Mapping[str, int]) -> Module:
 
 @dataclass
 class Judged:
-    """Somebody else's outputs: a name for the line, and a function from inputs to outputs by name."""
+    """Somebody else's outputs, or the backend of that name where there are none yet, on the model or the module exported."""
 
     name: str
     model: onnx.ModelProto | None = None

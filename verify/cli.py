@@ -1,4 +1,4 @@
-"""The command line: `assay check`, `run`, `build`, `verify`, `prove`, `plan` (specs/verify.md, "Command line").
+"""The command line: `assay check`, `run`, `build`, `verify`, `prove`, `plan`, `fuzz` (specs/verify.md, "Command line").
 
 Exit codes: 0 holds, 1 something does not hold (the line says what), 2 the input cannot be used, 3 a fault in Assay;
 `prove` adds 4, something is unknown.
@@ -38,11 +38,14 @@ from assay.semantics.text.module_text import show as show_module, write_module
 from assay.verify import certificate
 from assay.verify.backends import backend as find_backend
 from assay.verify.check import Check, Judged, Line, Lowering
+from assay.verify.fuzz.command import Request as FuzzRequest, fuzz
 from assay.verify.inputs import complete, load, save
 from assay.verify.plan_command import Request, parse_constant_pools, parse_pools, plan_file
+from assay.verify.reduce.command import reduce_model
 from assay.verify.report.collect import collect
 from assay.verify.report.write import require_place, write as write_report
 from assay.verify.symbolic.command import prove_module
+from assay.verify.tvm import command as tvm_command
 from assay.verify.text_run import TextRun, is_text, lines, load_externs, load_text, run_text
 
 app = typer.Typer(
@@ -68,7 +71,7 @@ InPools = Annotated[bool, typer.Option("--io-in-pools", help="inputs and outputs
 @app.command()
 def check(
     model: Model,
-    backend: Annotated[list[str], typer.Option("--backend", help="also judge this backend: onnxruntime or reference")] = [],
+    backend: Annotated[list[str], typer.Option("--backend", help="also judge this backend: onnxruntime, tvm, torch, reference or another; see specs/verify.md")] = [],
     expected: Annotated[Path | None, typer.Option("--expected", metavar="OUT.npz", help="also judge these outputs")] = None,
     inputs: Inputs = None,
     dim: Dims = [],
@@ -80,9 +83,14 @@ def check(
     host: Host = "",
     seed: Seed = 0,
     report: Annotated[Path | None, typer.Option("--report", metavar="DIR", help="write a page with the stages and the memory map, DIR/index.html")] = None,
+    per_pass: Annotated[bool, typer.Option("--per-pass", help="with --backend tvm: judge TVM's module after each of its passes, instead")] = False,
+    per_kernel: Annotated[bool, typer.Option("--per-kernel", help="with --backend tvm: judge each call of a kernel by TVM's machine, instead")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Lower MODEL to C stage by stage, check every stage, prove the memory plan, run and compare."""
+    if per_pass or per_kernel:
+        request = tvm_command.Request(model, per_pass, per_kernel, load(inputs) if inputs else {}, parse_dims(dim), seed)
+        raise typer.Exit(tvm_command.inside(request, backend, Console(), as_json))
     if report is not None:
         require_place(report)
     for name in backend:
@@ -90,9 +98,7 @@ def check(
     devices = devices_of(on, host)
     proto = load_either(model)
     judged = [Judged("expected", outputs=load(expected))] if expected else []
-    if isinstance(proto, Module) and backend:
-        raise Invalid("--backend runs an ONNX model; --expected judges outputs that you have", label="cli.C3")
-    judged += [Judged(name, model=proto) for name in backend if isinstance(proto, onnx.ModelProto)]
+    judged += [Judged(name, model=None if isinstance(proto, Module) else proto) for name in backend]
     lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools), config=devices)
     run = Check(lowering, load(inputs) if inputs else {}, seed, judged)
     lines, holds = show(run.lines(), run, as_json, str(model), seed)
@@ -200,6 +206,22 @@ def prove(
     raise typer.Exit(prove_module(module, function, bound, out, Console()))
 
 
+@app.command("reduce")
+def reduce_(
+    model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="an ONNX model", show_default=False)],
+    backend: Annotated[str, typer.Option("--backend", help="who is wrong on it", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="where the test goes", show_default=False)],
+    inputs: Inputs = None,
+    dim: Dims = [],
+    seed: Seed = 0,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="after how many attempts to stop", min=1)] = 5_000,
+) -> None:
+    """Find a smaller model on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
+    found = find_backend(backend)
+    given = load(inputs) if inputs else {}
+    raise typer.Exit(reduce_model(load_model(model), found, given, parse_dims(dim), seed, limit, output, Console()))
+
+
 @app.command("plan")
 def plan_buffers(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="buffers: id, lower, upper, size; and alignment, gaps, offset, pool", show_default=False)],
@@ -216,6 +238,27 @@ def plan_buffers(
     """Place the buffers of FILE.csv in memory, and prove the plan."""
     request = Request(file, output, capacity, pools, planner, alignment, time_limit, seed, plot)
     raise typer.Exit(plan_file(request, Console(), as_json))
+
+
+@app.command("fuzz")
+def fuzz_backend(
+    backend: Annotated[str, typer.Option("--backend", metavar="NAME", help="who is judged: a backend, or passes (our stages, each by its check) or values (the operators' own values)", show_default=False)],
+    operators: Annotated[str, typer.Option("--operators", metavar="NAME,...", help="the operators that are called, such as nn.*,add; by default all", show_default=False)] = "",
+    features: Annotated[str | None, typer.Option("--features", metavar="NAME,...", help="what else programs may have: branches, names, symbolic, functions, recursion, named_constants; by default all", show_default=False)] = None,
+    size: Annotated[int, typer.Option("--size", metavar="N", help="about how many nodes a program may have")] = 10,
+    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="when to end; by default after 60, unless --examples is given", show_default=False)] = None,
+    examples: Annotated[int | None, typer.Option("--examples", metavar="N", help="how many examples", show_default=False)] = None,
+    seed: Seed = 0,
+    corpus: Annotated[Path | None, typer.Option("--corpus", metavar="DIR", help="where failures are kept, and how far the campaign is: the next run goes on there", show_default=False)] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="worker processes; by default one for each core", show_default=False)] = None,
+    patience: Annotated[float, typer.Option("--patience", metavar="S", help="how long one example may take")] = 60.0,
+    cluster: Annotated[str, typer.Option("--cluster", metavar="ADDRESS", help="the scheduler of a Dask cluster to run on, such as tcp://host:8786", show_default=False)] = "",
+    replay: Annotated[bool, typer.Option("--replay", help="judge the failures of --corpus again, and make no new examples")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge random programs without end, and keep those that fail, made simple."""
+    request = FuzzRequest(backend, operators, features, size, seconds, examples, seed, corpus, jobs, patience, cluster, replay)
+    raise typer.Exit(fuzz(request, Console(), as_json))
 
 
 def show_text_run(done: TextRun, output: Path | None) -> None:

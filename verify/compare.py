@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,11 @@ from assay.semantics.scalar import TRANSCENDENTAL, Apply
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
-from assay.verify.backends import backend
+from assay.verify.backends import Subject, backend, subject_of_module
 from assay.verify.c.compiled import Compiled, Look, compile_c
 from assay.verify.evidence import Evidence, checked, plural, refuted, size, tested
 from assay.verify.legalize_check import outside
+from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend
 from assay.verify.program_check import describe
 
 Array = np.ndarray[Any, Any]
@@ -78,6 +80,11 @@ class Comparison:
     waived: str = ""
     """Why the graph has no bounds on these inputs, if it has none (rule M1.3)."""
 
+    @cached_property
+    def expected(self) -> Expected:
+        """What correct implementations of the graph may give on these inputs."""
+        return Expected(self.source_module, self.inputs)
+
     @property
     def names(self) -> dict[str, str]:
         """Output names of the model, by slot of the program."""
@@ -121,10 +128,11 @@ class Comparison:
         wrong = self.compare_c(digests, by_slot)
         if wrong is not None:
             return "", refuted("tested", wrong)
-        try:
-            self.bounds = graph.run(self.source_module, self.inputs, bounds=True)
-        except Unpredictable as why:
-            self.waived = str(why)
+        possible = self.expected.possible
+        if isinstance(possible, Trap):
+            return "", refuted("tested", f"the planned program gives values where the graph fails: {possible}")
+        self.bounds = possible if isinstance(possible, dict) else {}
+        self.waived = str(possible) if isinstance(possible, Unpredictable) else ""
         wrong = self.first_outside(self.outputs)
         if wrong is not None:
             return "", refuted("tested", f"planned program: {wrong}")
@@ -184,14 +192,9 @@ class Comparison:
         return None
 
     def first_outside(self, outputs: Mapping[str, Array]) -> str | None:
-        """The first output, and its worst element, that lies outside the bounds."""
-        for name, allowed in self.bounds.items():
-            if name not in outputs:
-                return f"output {name} is missing"
-            wrong = outside(allowed, np.asarray(outputs[name]))
-            if wrong is not None:
-                return f"output {name}: {wrong}"
-        return None
+        """The first output, and its worst element, that no correct implementation gives."""
+        found = (f for f in self.expected.findings(outputs).values() if f.wrong)
+        return next((f"output {f.wrong} ({f.layer})" for f in found), None)
 
     def width(self) -> str:
         """How wide the graph's intervals are, as a part of the largest value."""
@@ -214,56 +217,29 @@ class Comparison:
     def judge(
         self, name: str, outputs: Mapping[str, Array] | None, model: onnx.ModelProto | None
     ) -> tuple[str, Evidence]:
-        """The verdict on somebody's outputs: inside the bounds of the whole graph; and for a backend, which can be
-        asked for every tensor, each operator inside its own bounds on the backend's own operands."""
-        if model is None:
-            assert outputs is not None
-            if self.waived:
+        """The verdict on somebody's outputs, or on a backend's, which is asked for every tensor too. What is no ONNX model
+        is exported for it."""
+        if outputs is not None:
+            if isinstance(self.expected.possible, Unpredictable):
                 raise Unpredictable(f"outputs cannot be judged on these inputs, give others with --inputs: {self.waived}")
-            wrong = self.first_outside(outputs)
-            said = f"inside the graph's bounds{self.vacuous()}"
-            return plural(len(self.bounds), "output"), refuted("tested", wrong) if wrong else tested(said)
-        made = [o for n in model.graph.node for o in n.output if o and o in self.tensors]
-        wanted = [o.name for o in model.graph.output]
-        outputs = backend(name)(model, self.inputs, wanted)
-        wrong = self.first_outside(outputs)
-        count, culprit = self.rebase(model, backend(name)(model, self.inputs, made), made)
-        if wrong or culprit:
-            return "", refuted("tested", "; ".join(part for part in (culprit, wrong) if part))
-        whole = "the graph's bounds are waived" if self.waived else f"the whole inside the graph's{self.vacuous()}"
-        said = f"each operator inside its bounds on the backend's operands; {whole}"
-        return f"{plural(len(outputs), 'output')}, {count} of {plural(len(made), 'tensor')}", tested(said)
+            verdict = Oracle(self.source_module).judge(self.expected, outputs)
+            did = plural(len(self.bounds), "output")
+        else:
+            if model is None:
+                subject = subject_of_module(self.source_module)
+            else:
+                subject = Subject(self.source_module, model, self.tensors)
+            verdict = judge_backend(subject, backend(name), self.expected)
+            made = sum(bool(o) and o in subject.tensors for n in subject.model.graph.node for o in n.output)
+            did = f"{plural(len(subject.outputs), 'output')}, {verdict.judged} of {plural(made, 'tensor')}"
+        if verdict.outcome == "wrong":
+            return "", refuted("tested", str(verdict), worst=_as_data(verdict))
+        return did, tested(verdict.detail if verdict.outcome == "right" else str(verdict))
 
-    def rebase(
-        self, model: onnx.ModelProto, theirs: Mapping[str, Array], made: Sequence[str]
-    ) -> tuple[int, str | None]:
-        """How many tensors were judged, and the first in the model's order that is outside of what its operator
-        allows on the backend's own operands."""
-        named: dict[int, list[str]] = {}
-        for tensor in made:
-            named.setdefault(id(self.tensors[tensor]), []).append(tensor)
-        wrong: dict[str, str] = {}
-        count = 0
 
-        def look(node: Expr, value: Any) -> Any:
-            nonlocal count
-            instead = None
-            for tensor in named.get(id(node), []):
-                odd = outside(value, theirs[tensor])
-                count += 1
-                if odd:
-                    wrong[tensor] = odd
-                if odd is None or value.shape == theirs[tensor].shape and value.dtype == theirs[tensor].dtype:
-                    instead = theirs[tensor]
-            return instead
-
-        graph.run(self.source_module, self.inputs, bounds=True, observe=look)
-        first = next((t for t in made if t in wrong), None)
-        if first is None:
-            return count, None
-        node = next(n for n in model.graph.node if first in n.output)
-        what = f"{node.op_type} {node.name}".strip()
-        return count, f"the first operator that differs is {what}, tensor {first}: {wrong[first]}"
+def _as_data(verdict: Verdict) -> dict[str, Any]:
+    """The worst element of a verdict, for machines."""
+    return {"layer": verdict.layer, "culprit": verdict.culprit, **(asdict(verdict.worst) if verdict.worst else {})}
 
 
 def has_operators(kernel: PrimFunc, module: Module) -> bool:

@@ -21,6 +21,7 @@ from assay.interp.graph.closures import call_closure
 from assay.interp.values import Closure, Data, Value
 from assay.lower.onnx_import import import_onnx
 from assay.lower.onnx_ops.containers import any_dtype, any_tensor, element_dtype, inside_option
+from assay.lower.onnx_ops.string_table import Strings, text_names
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import constant, function
@@ -93,12 +94,17 @@ class AssayRep(BackendRep):
         self.model = model
         initialized = {t.name for t in model.graph.initializer}
         self.inputs = [i.name for i in model.graph.input if i.name not in initialized]
+        self.strings = Strings()
+        self.texts = {*text_names(model.graph.input), *text_names(model.graph.output)}
         self.module: Module | None = None
         try:
-            self.module = import_onnx(model, evaluate=graph.evaluate)
+            self.module = self._imported()
         except Invalid:
             if not self.inputs:
                 raise
+
+    def _imported(self, values: Mapping[str, Array] | None = None) -> Module:
+        return import_onnx(self.model, evaluate=graph.evaluate, values=values, strings=self.strings, draws=0)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The results on `inputs`: a sequence by position, without those that have an initializer, or by name."""
@@ -107,10 +113,12 @@ class AssayRep(BackendRep):
         module = self.module
         if module is None:
             values = {n: np.asarray(v) for n, v in given.items() if isinstance(v, (np.ndarray, np.generic))}
-            module = import_onnx(self.model, evaluate=graph.evaluate, values=values)
+            module = self._imported(values)
         types = {p.name: p.type for p in module.main.params}
+        given = {n: self.strings.numbers(v) if n in self.texts else v for n, v in given.items()}
         run = {n: to_value(v, types[n], f"input {n!r}") for n, v in given.items()}
-        return tuple(from_value(v, module) for v in graph.run(module, run).values())
+        found = {n: from_value(v, module) for n, v in graph.run(module, run).items()}
+        return tuple(self.strings.texts(v) if n in self.texts else v for n, v in found.items())
 
 
 def _named(inputs: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ correct backend must hit (rule M9).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,9 @@ from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbol
 from assay.semantics.walk import post_order
 
 Observe = Callable[[Expr, Value], Value | None]
+Apply = Callable[[Call | CallTIR, Mapping[str, Any], Sequence[Value], Callable[..., Value]], Value]
+"""What stands in the place of operators: of a call, its attributes and operands, and what gives the ordinary value of
+such operands, it makes the value. So other kinds of values run through the same walk."""
 
 
 def run(
@@ -89,17 +93,19 @@ def run(
     observe: Observe | None = None,
     externs: Externs | None = None,
     trace: list[Event] | None = None,
+    apply: Apply | None = None,
 ) -> dict[str, Value]:
     """The outputs of `main` by name, on inputs by name: arrays, tuples of them, or sequences of sizes for shapes.
 
     With `bounds` each floating-point output is a `Bounded`. `kernel` runs tensor functions. `observe` is told every
     evaluated operator and tensor call (the node and its value); what it returns, unless None, is used in the value's
-    place. `externs` are the functions outside the language, by name; effects are appended to `trace`, in order. Inputs
-    and externs that are missing, unknown or of the wrong type are Invalid.
+    place. `externs` are the functions outside the language, by name; effects are appended to `trace`, in order. `apply`
+    is asked for the value of every operator and tensor call instead of their own definitions. Inputs and externs that are
+    missing, unknown or of the wrong type are Invalid.
     """
     main = module.main
     sizes = check_inputs(main, inputs)
-    machine = _Evaluator(module, bounds, kernel, observe, externs, trace)
+    machine = _Evaluator(module, bounds, kernel, observe, externs, trace, apply)
     args = [given(inputs[p.name], p.type, f"input {p.name!r}", machine.lift) for p in main.params]
     types = [unsized(p.type) if has_explicit_shapes(main) else p.type for p in main.params]
     what = [f"input {p.name!r}" for p in main.params]
@@ -144,7 +150,9 @@ class _Evaluator:
         observe: Observe | None,
         externs: Externs | None = None,
         trace: list[Event] | None = None,
+        apply: Apply | None = None,
     ) -> None:
+        self.applied: Apply = apply or (lambda node, attrs, operands, ordinary: ordinary(*operands))
         self.module = module = module.resolved()
         self.bounds = bounds
         self.observe = observe
@@ -406,7 +414,8 @@ class _Evaluator:
             case ShapeOf():
                 return Shape(tuple(args[0].shape))
             case CallTIR():
-                result = self.lift(self.filler.fill(node, [self.lift(a) for a in flat(args)], frame))
+                operands = [self.lift(a) for a in flat(args)]
+                result = self.lift(self.applied(node, {}, operands, lambda *a: self.filler.fill(node, a, frame)))
                 self.meet(node, result, frame)
             case Call() if isinstance(node.op, Operator):
                 try:
@@ -415,7 +424,8 @@ class _Evaluator:
                         self.check_sizes(node, frame)
                     # what a reference, a data value or a closure held was not lifted where it came from
                     with memory():
-                        result = self.lift(node.op.value(attrs, *map(self.lift, args)))
+                        operands = [self.lift(a) for a in args]
+                        result = self.lift(self.applied(node, attrs, operands, partial(node.op.value, attrs)))
                     if not frame.explicit:
                         bind([(node.type, result, "the value")], frame.symbols, frame.places)
                 except (Trap, Unpredictable) as wrong:

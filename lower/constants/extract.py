@@ -7,6 +7,7 @@ constants. Doing it again changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from assay.lower.constants.fold import both_or
@@ -17,7 +18,8 @@ from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import CallTIR, Constant, Expr, Function, GlobalVar
 from assay.semantics.module import PLAIN, ConstantInfo, Definition, Module, Program
-from assay.semantics.tensor import AllocateConst, PrimFunc, Stmt
+from assay.semantics.tensor import AllocateConst, PrimFunc, Stmt, program_order
+from assay.semantics.tensor.calls import called
 from assay.semantics.walk import post_order, rewrite
 
 
@@ -66,25 +68,31 @@ class _Extraction:
         self.copies: dict[tuple[str, VirtualDevice], str] = {}
         """The name of a constant on a device, for those that users named."""
         uses: dict[str, set[VirtualDevice]] = {}
-        calls: dict[str, set[VirtualDevice]] = {}
+        calls: dict[str, set[VirtualDevice]] = {name: set() for name in module.kernels}
         for d in module.definitions.values():
             for node in post_order(d) if isinstance(d, Function) else ():
                 if isinstance(node, GlobalVar) and node.name in self.given:
                     uses.setdefault(node.name, set()).add(node.device)
-                elif isinstance(node, CallTIR):
-                    calls.setdefault(node.func, set()).add(node.device.place)
-        self.runs = {name: next(iter(some)) for name, some in calls.items() if len(some) == 1}
+                elif isinstance(node, CallTIR) and node.func in calls:
+                    calls[node.func].add(node.device.place)
+        self.runs = {name: next(iter(some)) for name, some in through_calls(calls, module).items() if len(some) == 1}
         """Where tensor functions run that run at one place."""
+        for name, kernel in module.kernels.items():
+            for s in program_order(kernel.body):
+                if isinstance(s, AllocateConst) and self.is_given(s):
+                    uses.setdefault(s.index, set()).add(self.wanted(s, self.runs.get(name, ANYWHERE)))
         for name, devices in uses.items():
             self.settle(name, devices)
 
     def settle(self, name: str, devices: set[VirtualDevice]) -> None:
         """A constant that a user named is, under that name, on the first device where it is used, and on others under
-        names like it."""
+        names like it. What a tensor function uses that runs in several places is in none of them."""
         info = self.module.info(name)
         homes: list[tuple[str, VirtualDevice]] = [(name, info.device)]
-        for device in sorted(devices, key=str):
-            home = next((k for k, (_, d) in enumerate(homes) if d.agrees(device)), None)
+        for device in sorted(devices, key=lambda d: (d.place == ANYWHERE, str(d))):
+            open_ = device.place == ANYWHERE
+            fits = (k for k, (_, d) in enumerate(homes) if d.agrees(device) and (not open_ or d.place == info.device.place))
+            home = next(fits, None)
             if home is None:
                 copy = self.table.add_named(f"{name}@{device}", self.module.constants[name], replace(info, device=device))
                 homes.append((copy, device))
@@ -128,20 +136,39 @@ class _Extraction:
         body = rewrite(function.body, change)
         return function if body is function.body else replace(function, body=body)
 
-    def index(self, stmt: AllocateConst, place: VirtualDevice) -> str:
-        """The name of a constant of a tensor function, which has its contents: what they are counts, not what it says
-        they are called."""
+    def is_given(self, stmt: AllocateConst) -> bool:
+        """Whether a constant of a tensor function is one that a user named in the table. What it holds counts, not what
+        it says it is called."""
+        return stmt.index in self.given and same_bits(self.module.constants[stmt.index], stmt.contents)
+
+    def wanted(self, stmt: AllocateConst, place: VirtualDevice) -> VirtualDevice:
+        """Where a constant of a tensor function is that runs at a place, or, if that is open, at several."""
         scope = stmt.buffer.scope
-        if place == ANYWHERE and scope in ("", GLOBAL):
-            device = ANYWHERE
-        else:
-            device = replace(place, scope=scope or GLOBAL)
+        return ANYWHERE if place == ANYWHERE and scope in ("", GLOBAL) else replace(place, scope=scope or GLOBAL)
+
+    def index(self, stmt: AllocateConst, place: VirtualDevice) -> str:
+        """The name of a constant of a tensor function, which has its contents."""
+        device = self.wanted(stmt, place)
         data, name = stmt.contents, stmt.index
+        if self.is_given(stmt):
+            return self.copies[name, device]
         known = self.module.constants.get(name)
-        if name in self.given and known is not None and same_bits(known, data):
-            return name
         info = self.module.info(name) if known is not None and same_bits(known, data) else PLAIN
         info = replace(info, device=both_or(info.device, device))
         if not name or is_content_name(name):
             return self.table.add(data, info)
         return self.table.add_named(name, data, info)
+
+
+def through_calls(places: Mapping[str, set[VirtualDevice]], module: Module) -> dict[str, set[VirtualDevice]]:
+    """Where tensor functions run: where graph functions call them, and where the tensor functions do that call them."""
+    found = {name: set(some) for name, some in places.items()}
+    inner = {name: {c.function for c in called(k)} & found.keys() for name, k in module.kernels.items()}
+    work = sorted(found)
+    while work:
+        name = work.pop()
+        for of in inner[name]:
+            if not found[name] <= found[of]:
+                found[of] |= found[name]
+                work.append(of)
+    return found

@@ -77,8 +77,8 @@ class _Capture:
     """What stands for each node, where it is; for an annotation, what it annotates."""
     variables: dict[Var, Var] = field(default_factory=dict)
     leaves: dict[tuple[int, VirtualDevice], Expr] = field(default_factory=dict)
-    copies: dict[tuple[int, VirtualDevice], Expr] = field(default_factory=dict)
-    """What was copied, by what stands for it, and where to."""
+    copies: dict[tuple[object, VirtualDevice], Expr] = field(default_factory=dict)
+    """What was copied, by the key of what stands for it, and where to."""
     named: set[int] = field(default_factory=set)
     """What lets name, and the copies that are that: two lets never share one, or A-normal form would be lost."""
     active: set[int] = field(default_factory=set)
@@ -126,7 +126,7 @@ class _Capture:
         if is_copy(node, self.plan.place.module):
             if parts[0].device == device:
                 return parts[0]
-            known = self.copies.get((id(parts[0]), device))
+            known = self.copies.get((_key(parts[0]), device))
             if known is not None and isinstance(node, Call) and not {id(node), id(known)} <= self.named:
                 if id(node) in self.named:
                     self.named.add(id(known))
@@ -147,7 +147,7 @@ class _Capture:
         if isinstance(node, TupleGetItem) and id(node) not in self.place.really:
             return self.copied(made, self.device(node))
         if is_copy(node, self.plan.place.module) and isinstance(node, Call):
-            self.copies.setdefault((id(parts[0]), device), made)
+            self.copies.setdefault((_key(parts[0]), device), made)
             if id(node) in self.named:
                 self.named.add(id(made))
         return made
@@ -200,11 +200,11 @@ class _Capture:
         work: list[tuple[Expr, bool]] = [(value, False)]
         while work:
             of, ready = work.pop()
-            if of.device == to or (id(of), to) in self.copies:
+            if of.device == to or (_key(of), to) in self.copies:
                 continue
             if not isinstance(of.type, TupleType):
                 copy = graph.call(operator(DEVICE_COPY), of, span=of.span)
-                self.copies[id(of), to] = self.acting(replace(copy, device=to), of)
+                self.copies[_key(of), to] = self.acting(replace(copy, device=to), of)
                 continue
             bound = self.bound(of)
             fields = self.fields(bound or of)
@@ -212,12 +212,12 @@ class _Capture:
                 work.append((of, True))
                 work += ((f, False) for f in reversed(fields))
                 continue
-            parts = tuple(f if f.device == to else self.copies[id(f), to] for f in fields)
+            parts = tuple(f if f.device == to else self.copies[_key(f), to] for f in fields)
             made: Expr = Tuple(of.type, parts, device=to, span=of.span)
             if bound is not None:
                 made = Let(of.type, bound, of, made, device=to, span=of.span)
-            self.copies[id(of), to] = self.acting(made, of)
-        return value if value.device == to else self.copies[id(value), to]
+            self.copies[_key(of), to] = self.acting(made, of)
+        return value if value.device == to else self.copies[_key(value), to]
 
     def acting(self, copy: Expr, of: Expr) -> Expr:
         """A copy of what acts acts too."""
@@ -249,6 +249,11 @@ class _Capture:
         if key not in self.projections:
             self.projections[key] = replace(graph.get(value, index, value.span), device=value.device)
         return self.projections[key]
+
+
+def _key(of: Expr) -> object:
+    """What is the same for nodes that are one value: of a constant of the table every name, where that is."""
+    return (of.name, of.device) if isinstance(of, GlobalVar) else id(of)
 
 
 def _has_constants(of: Tuple) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from assay.lower.onnx_ops.node import Node, Rule, number, tensor
+from assay.lower.onnx_ops.string_table import texts_of
 from assay.lower.onnx_ops.tensors import array_of
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
@@ -21,13 +22,17 @@ def constant(node: Node) -> Expr:
     name, value = given[0]
     match name:
         case "value":
+            if value.data_type == TensorProto.STRING:
+                return node.text(node.constant(node.strings.numbers(texts_of(value, f"{node}: value"))))
             return node.constant(array_of(value, f"{node}: value", node.builder.folder))
         case "value_float" | "value_floats":
             return node.constant(np.array(value, np.float32))
         case "value_int" | "value_ints":
             return node.constant(np.array(value, np.int64))
+        case "value_string" | "value_strings":
+            return node.text(node.constant(node.strings.numbers(value)))
         case _:
-            raise node.unsupported(f"{name}: strings and sparse tensors are not supported")
+            raise node.unsupported(f"{name}: sparse tensors are not supported")
 
 
 def constant_of_shape(node: Node) -> Expr:

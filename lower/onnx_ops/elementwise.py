@@ -1,7 +1,7 @@
 """Elementwise ONNX operators (specs/lower.md, "Import").
 
 Before version 7 the second operand of a binary operator was broadcast by `broadcast` and `axis`: its shape had to be a
-run of the first one's sizes, and nothing else was stretched. Since then NumPy's rule holds.
+run of the first one's sizes, or 1 in place of some of them. Since then NumPy's rule holds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from assay.lower.onnx_ops.node import Node, Rule, same_shape, tensor
 from assay.semantics.dtypes import FLOAT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import broadcast_shapes, show_shapes
-from assay.semantics.scalar import Dim
+from assay.semantics.scalar import Dim, provably_equal
 
 UNARY = {
     "Abs": "abs",
@@ -79,9 +79,13 @@ def second(node: Node) -> Expr:
     axis = node.attrs["axis"]
     start = len(whole) - len(part) if axis is None else axis + len(whole) if axis < 0 else axis
     end = start + len(part)
-    if start < 0 or not same_shape(whole[start:end], part):
+    if start < 0 or end > len(whole) or not all(map(_stretches, part, whole[start:end])):
         raise node.wrong(f"shapes {show_shapes([whole, part])} do not broadcast: {part} is not what is at axis {start}")
     return node.shaped(b, (*part, *(1 for _ in whole[end:])))
+
+
+def _stretches(part: Dim, to: Dim) -> bool:
+    return (isinstance(part, int) and part == 1) or provably_equal(part, to)
 
 
 def divide(node: Node) -> Expr:
@@ -221,37 +225,19 @@ def clip(node: Node) -> Expr:
     return x
 
 
-def gelu(node: Node) -> Expr:
-    kinds = {"none": "nn.gelu", "tanh": "nn.gelu_tanh"}
-    if node.attrs["approximate"] not in kinds:
-        raise node.wrong(f"approximate is {node.attrs['approximate']!r}; none or tanh is wanted")
-    return node.call(kinds[node.attrs["approximate"]], node[0])
-
-
-def softplus(node: Node) -> Expr:
-    """ln(1 + exp(x)) as max(x, 0) + ln(1 + exp(-|x|)): ONNX's body for it overflows where the result does not."""
-    x = node[0]
-    of = tensor(x).dtype
-    small = node.call("exp", node.call("negative", node.call("abs", x)))
-    return node.call("add", node.call("nn.relu", x), node.call("log", node.call("add", small, node.constant(1, of))))
-
-
 TABLE: dict[str, Rule] = {
     **{name: _unary(op) for name, op in UNARY.items()},
     **{name: _binary(op) for name, op in BINARY.items()},
     "BitShift": bit_shift,
     "Clip": clip,
     "Div": divide,
-    "Gelu": gelu,
     "IsInf": is_infinite,
     "IsNaN": lambda node: node.call("not_equal", node[0], node[0]),
-    "LeakyRelu": lambda node: node.call("nn.leakyrelu", node[0], alpha=node.attrs["alpha"]),
     "Max": variadic("maximum"),
     "Mean": mean,
     "Min": variadic("minimum"),
     "Mod": modulo,
     "Pow": power,
-    "Softplus": softplus,
     "Sum": variadic("add"),
     "Where": lambda node: node.call("where", node[0], node[1], node[2]),
 }

@@ -1,12 +1,14 @@
-"""The domain ai.onnx.ml: features, labels, trees (specs/lower.md, "Import"). Strings are not supported."""
+"""The domain ai.onnx.ml: features, labels, trees (specs/lower.md, "Import")."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from assay.lower.onnx_ops.node import Node, Rule, tensor
+from assay.lower.onnx_ops.string_table import texts_of
 from assay.lower.onnx_ops.tensors import array_of
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.graph import Expr
@@ -39,8 +41,12 @@ def label_encoder(node: Node) -> Expr:
     keys, values = _labels(node, "keys"), _labels(node, "values")
     if keys.shape != values.shape or keys.ndim != 1:
         raise node.wrong(f"keys of shape {keys.shape}, values of shape {values.shape}; as many are wanted")
+    if isinstance(keys, _Numbers) != (node[0] in node.builder.texts):
+        raise node.wrong("strings are looked up among numbers, or numbers among strings")
     if node.attrs.get("default_tensor") is not None:
-        default = array_of(node.attrs["default_tensor"], f"{node}: default_tensor", node.builder.folder).reshape(-1)[:1]
+        default = _stored(node, "default_tensor").reshape(-1)[:1]
+    elif isinstance(values, _Numbers):
+        default = node.strings.numbers([node.attrs["default_string"]])
     else:
         default = np.array([node.attrs["default_float" if values.dtype == np.float32 else "default_int64"]])
     of = dtype(values.dtype)
@@ -53,16 +59,29 @@ def label_encoder(node: Node) -> Expr:
     for k, v in zip(keys[::-1], values[::-1], strict=True):
         same = missing if missing is not None and k != k else node.call("equal", x, node.constant(k))
         result = node.call("where", same, node.constant(v, of), result)
-    return result
+    return node.text(result) if isinstance(values, _Numbers) else result
+
+
+class _Numbers(np.ndarray[Any, Any]):
+    """An array of numbers of strings."""
+
+
+def _stored(node: Node, name: str) -> Array:
+    tensor_, what = node.attrs[name], f"{node}: {name}"
+    if tensor_.data_type == TensorProto.STRING:
+        return node.strings.numbers(texts_of(tensor_, what)).view(_Numbers)
+    return array_of(tensor_, what, node.builder.folder)
 
 
 def _labels(node: Node, name: str) -> Array:
     if node.attrs.get(f"{name}_tensor") is not None:
-        return array_of(node.attrs[f"{name}_tensor"], f"{node}: {name}_tensor", node.builder.folder)
+        return _stored(node, f"{name}_tensor")
     for kind, of in (("int64s", np.int64), ("floats", np.float32)):
         if node.attrs.get(f"{name}_{kind}"):
             return np.array(node.attrs[f"{name}_{kind}"], of)
-    raise node.unsupported(f"{name} of strings; numbers are wanted")
+    if node.attrs.get(f"{name}_strings"):
+        return node.strings.numbers(node.attrs[f"{name}_strings"]).view(_Numbers)
+    raise node.wrong(f"no {name} are given")
 
 
 # --- trees --------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from assay.lower.onnx_ops.node import Node, Result, Rule, same_shape, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes, normalize_axis, show_shapes
-from assay.semantics.ops.sizes import ceil_div, product
+from assay.semantics.ops.sizes import ceil_div, floor_div, product
 from assay.semantics.scalar import Dim, provably_equal, show, simplify
 
 # --- the same elements in another shape ---------------------------------------------------------------------------
@@ -164,11 +164,51 @@ def tile(node: Node) -> Expr:
     return node.shaped(node.call("broadcast_to", node.shaped(node[0], split), shape=tuple(stretched)), whole)
 
 
+# --- blocks -------------------------------------------------------------------------------------------------------
+
+DEEP = {"DCR": ((0, 3, 4, 1, 5, 2), (0, 3, 5, 1, 2, 4)), "CRD": ((0, 1, 4, 2, 5, 3), (0, 1, 3, 5, 2, 4))}
+"""By mode, the order of the axes N, row and column of a block with the channel, H, W; and that of the way back."""
+
+
+def _block(node: Node) -> tuple[int, str]:
+    size, mode = node.attrs["blocksize"], node.attrs.get("mode") or "DCR"
+    x = tensor(node[0])
+    if size < 1 or mode not in DEEP or x.ndim != 4:
+        raise node.wrong(f"operand {x}, blocksize {size}, mode {mode!r}; 4 axes, at least 1, and DCR or CRD are wanted")
+    return size, mode
+
+
+def depth_to_space(node: Node) -> Expr:
+    size, mode = _block(node)
+    images, channels, height, width = tensor(node[0]).shape
+    depth = _part(node, channels, size * size)
+    inner = (size, size, depth) if mode == "DCR" else (depth, size, size)
+    x = node.call("permute_dims", node.shaped(node[0], (images, *inner, height, width)), axes=DEEP[mode][0])
+    return node.shaped(x, (images, depth, simplify(height * size), simplify(width * size)))
+
+
+def space_to_depth(node: Node) -> Expr:
+    size, mode = _block(node)
+    images, channels, *plane = tensor(node[0]).shape
+    height, width = (_part(node, d, size) for d in plane)
+    x = node.call("permute_dims", node.shaped(node[0], (images, channels, height, size, width, size)), axes=DEEP[mode][1])
+    return node.shaped(x, (images, simplify(channels * (size * size)), height, width))
+
+
+def _part(node: Node, size: Dim, parts: int) -> Dim:
+    part = floor_div(size, parts)
+    if not provably_equal(simplify(part * parts), size):
+        raise node.wrong(f"operand {node[0].type}: {show(size)} is no multiple of {parts}")
+    return part
+
+
 TABLE: dict[str, Rule] = {
     "Concat": concat,
+    "DepthToSpace": depth_to_space,
     "Expand": expand,
     "Flatten": flatten,
     "Reshape": reshape,
+    "SpaceToDepth": space_to_depth,
     "Split": split,
     "Squeeze": squeeze,
     "Tile": tile,

@@ -1,6 +1,8 @@
-"""TfIdfVectorizer of ONNX over integers: how often n-grams of a pool occur (specs/lower.md, "Import")."""
+"""TfIdfVectorizer of ONNX over integers and strings: how often n-grams of a pool occur (specs/lower.md, "Import")."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,15 +15,18 @@ def vectorizer(node: Node) -> Expr:
     """For each column the n-grams of the pool that count there, their elements up to `max_skip_count` apart. Single
     elements have no distance, and count once."""
     x = tensor(node[0])
-    if node.attrs.get("pool_strings") or not node.attrs.get("pool_int64s"):
-        raise node.unsupported("a pool of strings; pool_int64s is wanted")
+    pool = node.attrs.get("pool_int64s") or ()
+    if texts := node.attrs.get("pool_strings"):
+        pool = node.strings.numbers(texts).tolist()
+    if bool(texts) != (node[0] in node.builder.texts) or not pool:
+        raise node.wrong("a pool of strings for strings, or pool_int64s for integers, is wanted")
     if x.ndim not in (1, 2) or not isinstance(x.shape[-1], int):
         raise node.wrong(f"X is {x}; a vector or rows of a known size are wanted")
     mode = node.attrs["mode"]
     if mode not in ("TF", "IDF", "TFIDF"):
         raise node.wrong(f"mode is {mode!r}; TF, IDF or TFIDF is wanted")
     columns = node.attrs["ngram_indexes"]
-    pools = _pools(node)
+    pools = _pools(node, pool)
     if sum(map(len, pools)) != len(columns) or min(columns, default=0) < 0:
         raise node.wrong(f"{sum(map(len, pools))} n-grams in the pool, but {len(columns)} places in ngram_indexes")
     rows = node.cast(node.shaped(node[0], (1, *x.shape) if x.ndim == 1 else x.shape), INT64)
@@ -57,9 +62,9 @@ def vectorizer(node: Node) -> Expr:
             return found
 
 
-def _pools(node: Node) -> list[np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+def _pools(node: Node, pool: Sequence[int]) -> list[np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
     """For each length the n-grams of that length, as rows."""
-    starts, pool = node.attrs["ngram_counts"], node.attrs["pool_int64s"]
+    starts = node.attrs["ngram_counts"]
     found = []
     for n, (a, b) in enumerate(zip(starts, (*starts[1:], len(pool)), strict=True), start=1):
         if not 0 <= a <= b <= len(pool) or (b - a) % n:

@@ -16,15 +16,16 @@ import numpy as np
 
 from assay.lower.onnx_ops.containers import Containers
 from assay.lower.onnx_ops.contents import Contents, derive, follows, is_symbolic, objects
-from assay.lower.onnx_ops.runs import Runs
+from assay.lower.onnx_ops.runs import MOST_SETTLED, Runs
 from assay.lower.onnx_ops.schema import Schema
+from assay.lower.onnx_ops.string_table import Strings
 from assay.semantics import graph
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Invalid, Span, Trap, Unsupported
 from assay.semantics.graph import Constant, Expr, Var
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
-from assay.semantics.types import TensorType
+from assay.semantics.types import TensorType, flatten
 from assay.semantics.walk import post_order
 
 Array = np.ndarray[Any, Any]
@@ -54,6 +55,12 @@ class Builder:
         self.containers = Containers()
         self.symbols: Callable[[], Collection[Symbol]] = tuple
         """The sizes of the model that have names."""
+        self.strings: Strings | None = None
+        """Numbers for strings, where the caller wants models with strings."""
+        self.draws: np.random.RandomState | None = None
+        """Where random numbers come from, where the caller wants models with random operators."""
+        self.texts: set[Expr] = set()
+        """The tensors of int64 that stand for strings."""
         self._evaluate = evaluate
         self._closed: set[Expr] = set()
         self._values: dict[Expr, Constant] = {}
@@ -76,8 +83,8 @@ class Builder:
             if wrong.label != "broadcast.C1" or (equal := self._equal(args)) is None:
                 raise
             made = graph.call(op, *equal, span=span, **attrs)
-        if all(self.is_closed(a) for a in args):
-            self._closed.add(made)
+        if all(self.is_closed(a) for a in args) and all(t.is_static for t in flatten(made.type)):
+            self._closed.add(made)  # a size that is a symbol depends on an input
             return made
         if op == "shape_of":
             found: Contents | tuple[Contents, ...] | None = objects(tensor(args[0]).shape, (tensor(args[0]).ndim,))
@@ -119,6 +126,8 @@ class Builder:
         if x in self._contents:
             self._contents[name] = self._contents[x]
         self.containers.copy(x, name)
+        if x in self.texts:
+            self.texts.add(name)
         return name
 
     def claimed(self, x: Expr, shape: Sequence[Dim], span: Span | None) -> Expr:
@@ -176,10 +185,10 @@ class Builder:
         except Trap as trap:
             raise Invalid(f"a size or an axis has no value: {trap}", label="onnx.C13") from None
 
-    def settled(self, expr: Expr) -> Array | None:
+    def settled(self, expr: Expr, most: int = MOST_SETTLED) -> Array | None:
         """The value, also where it depends on inputs for which the caller gives values: the module asserts these."""
         known = self.value(expr)
-        if known is None and (known := self.runs.settled(expr)) is not None:
+        if known is None and (known := self.runs.settled(expr, most)) is not None:
             self._values[expr] = self.constant(known, span=expr.span)
             self._closed.add(expr)
         return known
@@ -205,6 +214,15 @@ class Node:
     outputs: tuple[str, ...]
     attrs: Mapping[str, Any]
     span: Span | None
+    look: Callable[[str], Expr | None] | None = None
+    """The tensor of a name, for the few operators whose attributes name tensors."""
+
+    def named_tensor(self, name: str) -> Expr:
+        """The tensor of a name of the model; Invalid (onnx.C4) where there is none."""
+        found = None if self.look is None else self.look(name)
+        if found is None or not isinstance(found.type, TensorType):
+            raise Invalid(f"{self}: nothing before gives the tensor {name!r}", label="onnx.C4")
+        return found
 
     @property
     def version(self) -> int:
@@ -220,6 +238,20 @@ class Node:
     def named(self, x: Expr) -> Expr:
         """A name for a value, so that it is evaluated once and what follows may use the sizes in its type."""
         return self.builder.named(x)
+
+    # --- strings
+
+    @property
+    def strings(self) -> Strings:
+        """The numbers of strings; Unsupported (onnx.C8) where the caller gave no table for them."""
+        if self.builder.strings is None:
+            raise Unsupported(f"{self}: strings, for which the caller gives no table", label="onnx.C8")
+        return self.builder.strings
+
+    def text(self, numbers: Expr) -> Expr:
+        """A tensor of int64 that stands for strings, remembered as such."""
+        self.builder.texts.add(numbers)
+        return numbers
 
     # --- operands
 
@@ -248,10 +280,10 @@ class Node:
             found = objects(value, value.shape)
         return tuple(found.reshape(-1))
 
-    def known(self, index: int) -> Array:
+    def known(self, index: int, most: int = MOST_SETTLED) -> Array:
         """The value of an operand without which the result has no type; Unsupported (onnx.C13) where it is not known,
-        and no value is given for the input that it comes from."""
-        value = self.builder.settled(self[index])
+        and no value, of at most so many elements, is given for the input that it comes from."""
+        value = self.builder.settled(self[index], most)
         if value is None:
             raise Unsupported(
                 f"{self}: operand {self.schema.operand(index).name} decides the shape of the result, and is only known"

@@ -1,12 +1,13 @@
 """Softmax, batch and layer normalization, LRN and Dropout of ONNX (specs/lower.md, "Import").
 
-Everything is taken in its inference meaning. A form that asks for training is refused.
+Everything is taken in its inference meaning, but for Dropout where the caller asks for random numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assay.lower.onnx_ops.draws import dropped
 from assay.lower.onnx_ops.node import Node, Refused, Result, Rule, same_shape, tensor
 from assay.semantics.dtypes import DTYPES, FLOAT32, DType
 from assay.semantics.graph import Expr
@@ -29,12 +30,16 @@ def _softmax(op: str) -> Rule:
     return rule
 
 
-def batch_norm(node: Node) -> Expr:
-    """(x - mean) / sqrt(var + epsilon) * scale + bias for each channel, axis 1."""
-    if node.attrs.get("training_mode") or node.attrs.get("is_test") == 0:
-        raise node.unsupported("the training form (training_mode 1, or is_test 0 as by default before version 7)")
-    if any(node.wants(i) for i in range(1, 5)):
-        raise node.unsupported("the training form: it has more outputs than Y")
+def batch_norm(node: Node) -> Sequence[Result]:
+    """(x - mean) / sqrt(var + epsilon) * scale + bias for each channel, axis 1.
+
+    In training since version 14 mean and variance are those of x, and two more outputs move the given ones towards them.
+    """
+    if node.attrs.get("is_test") == 0:
+        raise node.unsupported("the training form (is_test 0, as by default before version 7)")
+    training = bool(node.attrs.get("training_mode"))
+    if not training and any(node.wants(i) for i in range(1, 5)):
+        raise node.unsupported("the training form before version 14: it has more outputs than Y")
     of = tensor(node[0]).dtype
     # since version 14 scale and statistics may have dtypes of their own: what holds them all is computed in
     every = {tensor(i).dtype for i in node.operands()}
@@ -50,8 +55,46 @@ def batch_norm(node: Node) -> Expr:
         x = node.shaped(x, (shape[0], 1))  # a vector is N values of one channel
     elif not shape:
         raise node.wrong("operand X is a scalar; axes N and C are wanted")
+    moved: list[Result] = []
+    if training:
+        own = _moments(node, x)
+        moved = [_moved(node, node[3 + k], given, o) for k, (given, o) in enumerate(zip(params[2:], own, strict=True))]
+        params[2:] = own
     y = node.call("nn.batch_norm", x, *params, axis=1, epsilon=node.attrs["epsilon"])
-    return node.cast(node.shaped(y, shape), of)
+    return [node.cast(node.shaped(y, shape), of), *moved]
+
+
+def _moments(node: Node, x: Expr) -> list[Expr]:
+    """Mean and variance for each channel, axis 1, of all other axes."""
+    axes = tuple(a for a in range(tensor(x).ndim) if a != 1)
+    mean = node.call("mean", x, axis=axes, keepdims=True)
+    apart = node.call("subtract", x, mean)
+    variance = node.call("mean", node.call("multiply", apart, apart), axis=axes, keepdims=False)
+    return [node.shaped(mean, tensor(variance).shape), variance]
+
+
+def _moved(node: Node, operand: Expr, given: Expr, own: Expr) -> Expr:
+    """given * momentum + own * (1 - momentum)."""
+    of, momentum = tensor(given).dtype, node.attrs["momentum"]
+    kept = node.call("multiply", given, node.constant(momentum, of))
+    new = node.call("multiply", own, node.constant(1 - momentum, of))
+    return node.cast(node.call("add", kept, new), tensor(operand).dtype)
+
+
+def instance_norm(node: Node) -> Expr:
+    """(x - mean) / sqrt(var + epsilon) * scale + bias, with mean and variance for each image and channel."""
+    x = tensor(node[0])
+    if x.ndim < 3:
+        raise node.wrong(f"operand input is {x}; axes N, C and at least one spatial are wanted")
+    wide = x.dtype if x.dtype.bits >= 32 else FLOAT32
+    axes, inner = tuple(range(2, x.ndim)), x.shape[2:]
+    one = node.call("full", shape=inner, fill_value=1.0, dtype=wide.name)
+    y = node.call("nn.layer_norm", node.cast(node[0], wide), one, axes=axes, epsilon=node.attrs["epsilon"])
+    for k, op in ((1, "multiply"), (2, "add")):
+        if not same_shape(tensor(node[k]).shape, x.shape[1:2]):
+            raise node.wrong(f"operand {node.schema.operand(k).name} is {node[k].type}; a number for each channel is wanted")
+        y = node.call(op, y, node.shaped(node.cast(node[k], wide), (*x.shape[1:2], *(1 for _ in inner))))
+    return node.cast(y, x.dtype)
 
 
 def layer_norm(node: Node) -> Sequence[Result]:
@@ -104,12 +147,8 @@ def dropout(node: Node) -> Sequence[Result]:
     """The operand itself. The mask is all true where the documentation says so: since version 12."""
     if node.attrs.get("is_test") == 0:
         raise node.unsupported("the training form (is_test 0, as by default before version 7)")
-    if node.has(2):
-        training = node.scalar(2)
-        if training is None:
-            raise node.unsupported("training_mode is only known when the model runs; the constant false is wanted")
-        if training and node.scalar(1) != 0:
-            raise node.unsupported("the training form (training_mode is true)")
+    if node.has(2) and node.scalar(2) is not False and not (node.scalar(2) and node.scalar(1) == 0):
+        return dropped(node, node.shaped(node[2], ()))
     if node.version < 12:
         return [node[0], Refused("the mask has no meaning outside training before operator set 12")]
     mask = [node.call("full", shape=tensor(node[0]).shape, fill_value=True, dtype="bool")] if node.wants(1) else []
@@ -119,6 +158,7 @@ def dropout(node: Node) -> Sequence[Result]:
 TABLE: dict[str, Rule] = {
     "BatchNormalization": batch_norm,
     "Dropout": dropout,
+    "InstanceNormalization": instance_norm,
     "LRN": lrn,
     "LayerNormalization": layer_norm,
     "LogSoftmax": _softmax("nn.log_softmax"),

@@ -94,10 +94,8 @@ def log_sum_exp(node: Node) -> Expr:
 def places(node: Node, x: Expr, axis: int) -> Expr:
     """The numbers 0, 1, ... along an axis of `x`, in a shape that broadcasts to it."""
     size = tensor(x).shape[axis]
-    if not isinstance(size, int):
-        raise node.unsupported(f"axis {axis} of {x.type}; give its symbolic dim a value")
     ones = (1,) * (tensor(x).ndim - 1 - axis)
-    return node.constant(np.arange(size, dtype=np.int64).reshape(size, *ones))
+    return node.shaped(node.call("arange", size=size), (size, *ones))
 
 
 def place_of(node: Node, op: str, x: Expr, axis: int, *, keep: bool, last: bool = False) -> Expr:
@@ -106,7 +104,7 @@ def place_of(node: Node, op: str, x: Expr, axis: int, *, keep: bool, last: bool 
     if tensor(x).dtype.is_float:
         found = node.call("logical_or", found, node.call("not_equal", x, x))
     size = tensor(x).shape[axis]
-    beyond = node.constant(-1 if last else size if isinstance(size, int) else 0, INT64)
+    beyond = node.constant(-1 if last else size if isinstance(size, int) else 2**63 - 1, INT64)
     marked = node.call("where", found, places(node, x, axis), beyond)
     return node.call("max" if last else "min", marked, axis=(axis,), keepdims=keep)
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from assay.lower.onnx_ops.tensors import MOST_AXES
 from assay.semantics import graph
-from assay.semantics.dtypes import INT64
+from assay.semantics.dtypes import INT64, UINT8
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Var, free_variables
 from assay.semantics.scalar import Dim, Var as Symbol
@@ -25,6 +26,9 @@ Array = np.ndarray[Any, Any]
 
 MOST_SETTLED = 1024
 """An input of more elements than this decides no shape; its value is data."""
+
+MOST_BYTES = 1 << 24
+"""But an encoded image may have so many bytes."""
 
 
 class Runs:
@@ -50,26 +54,28 @@ class Runs:
                 f"input {name!r} is {of}; the value given for it has shape {value.shape} and dtype {value.dtype}",
                 label="onnx.C3",
             )
-        if value.size <= MOST_SETTLED and of.is_static:
+        if value.size <= (MOST_BYTES if of.dtype is UINT8 else MOST_SETTLED) and of.is_static:
             self._given[param] = graph.constant(value)
 
-    def settled(self, expr: Expr) -> Array | None:
+    def settled(self, expr: Expr, most: int = MOST_SETTLED) -> Array | None:
         """The value of an expression over inputs whose values are given; they are asserted then. None where it has
-        others, or a size that is a symbol."""
+        others, a size that is a symbol, or more than `most` elements."""
         free = free_variables(expr)
         if not free or any(v not in self._given for v in free):
             return None
         of = expr.type
-        if not isinstance(of, TensorType) or not of.is_static or prod(of.static_shape) > MOST_SETTLED:
+        if not isinstance(of, TensorType) or not of.is_static or prod(of.static_shape) > most:
             return None
         self._used.update((v, self._given[v]) for v in free)
         return self._evaluate(rewrite(expr, lambda e: self._given.get(e, e) if isinstance(e, Var) else e))
 
     def measured(self, vector: Expr, name: str) -> tuple[Dim, ...] | None:
-        """The elements of a vector of int64 as symbols; None where it is no such vector. A run in which one is
-        negative traps (size.T1)."""
+        """The elements of a vector of int64 as symbols; None where it is no such vector, or longer than a shape can be.
+        A run in which one is negative traps (size.T1)."""
         of = vector.type
         if not isinstance(of, TensorType) or of.dtype is not INT64 or of.ndim != 1 or not of.is_static:
+            return None
+        if of.static_shape[0] > MOST_AXES:
             return None
         self._count += 1
         name = f"{name}_{self._count}"

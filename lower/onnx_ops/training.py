@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from assay.lower.onnx_ops import gradient
 from assay.lower.onnx_ops.node import Node, Rule, tensor
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
@@ -107,6 +108,7 @@ def _optimizer(step: Step, states: int) -> Rule:
 TABLE: dict[str, Rule] = {
     "Adagrad": _optimizer(_adagrad, 1),
     "Adam": _optimizer(_adam, 2),
+    **gradient.TABLE,
     "Momentum": _optimizer(_momentum, 1),
 }
 """Of the domain ai.onnx.preview.training."""

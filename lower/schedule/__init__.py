@@ -23,7 +23,7 @@ from assay.lower.schedule.search import Outcome, solve
 from assay.lower.schedule.work import Work, peak, profile, work_of
 from assay.semantics.alias import bindings
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import CallTIR, Expr, Function, Let, Var
+from assay.semantics.graph import CallTIR, Expr, Function, Let, Tuple, TupleGetItem, Var
 from assay.semantics.module import Module
 
 EFFORT = 6_000_000
@@ -119,9 +119,25 @@ def _segments(work: Work) -> list[list[list[int]]]:
     return found
 
 
+def projected(main: Function) -> dict[Var, Expr]:
+    """The bindings of `main`. A projection of a tuple that is written out is the name of its field: a call that reads one
+    field does not wait for the others."""
+    found: dict[Var, Expr] = {}
+    tuples: dict[Var, Tuple] = {}
+    for v, value in bindings(main):
+        if isinstance(value, TupleGetItem) and isinstance(value.value, Var) and value.value in tuples:
+            value = tuples[value.value].fields[value.index]
+        found[v] = value
+        if isinstance(value, Var) and value in tuples:
+            tuples[v] = tuples[value]
+        elif isinstance(value, Tuple):
+            tuples[v] = value
+    return found
+
+
 def reordered(main: Function, order: Sequence[Var]) -> Function:
     """`main` with its calls in another order. Each other binding stands as soon as what it reads is bound."""
-    values = dict(bindings(main))
+    values = projected(main)
     place = {v: i for i, v in enumerate(values)}
     waits: dict[Var, int] = {}
     users: dict[Var, list[Var]] = {v: [] for v in values}

@@ -8,19 +8,35 @@ not handled is refused by name. `tvm` need not be installed unless this is calle
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from assay.lower.tvm_import.functions import read_function
-from assay.lower.tvm_import.kernels import Kernels
+from assay.lower.tvm_import.kernels import Kernels, Use
 from assay.lower.tvm_import.objects import Object, require_tvm, type_key
 from assay.lower.tvm_import.scalars import Symbols
 from assay.lower.tvm_import.signatures import Signatures
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.module import Definition, Module
 
-__all__ = ["from_tvm"]
+__all__ = ["Reading", "from_tvm", "read_tvm"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A module, and of each of its tensor functions, by name, TVM's name for it and how it is used."""
+
+    module: Module
+    uses: Mapping[str, tuple[str, Use]]
 
 
 def from_tvm(mod: Object) -> Module:
     """The module that a `tvm.IRModule` is. Invalid where it is ill-formed; Unsupported, by name, for what is left."""
+    return read_tvm(mod).module
+
+
+def read_tvm(mod: Object) -> Reading:
+    """As `from_tvm`, with what is known of the tensor functions."""
     require_tvm()
     if type_key(mod) != "ir.IRModule":
         raise Invalid(f"an IRModule expected, this is a {type_key(mod)}", label="tvm.C17")
@@ -40,4 +56,4 @@ def from_tvm(mod: Object) -> Module:
     kernels.rest()
     found.update((k.func.name, k.func) for k in kernels.made.values())
     found.update(kernels.checks)
-    return Module(found)
+    return Reading(Module(found), {kernel.func.name: key for key, kernel in kernels.made.items()})

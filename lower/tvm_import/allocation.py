@@ -56,7 +56,7 @@ class Allocation:
             case "relax.memory.kill_tensor" | "relax.memory.kill_storage" | "relax.vm.kill_object":
                 self.reader.killed.add(handle(args[0]))
             case "vm.builtin.reshape":
-                x = self.reader.use(values[0])
+                x = self.reader.use(values[0], view=True)
                 return held(graph.call("reshape", x, shape=self.shape(values[1]), span=self.reader.span()), values[:1])
             case "vm.builtin.copy":
                 return Held(self.reader.use(values[0]))

@@ -26,6 +26,9 @@ SAME = ("relax.builtin.stop_lift_params", "relax.memory.ensure_zero_offset")
 
 NUMBERS = ("ir.IntImm", "ir.FloatImm")
 
+VIEWS = ("relax.reshape", "relax.memory.view")
+"""Operators whose result is the memory of their operand."""
+
 TIR = ("relax.call_tir", "relax.call_tir_with_grad", "relax.call_tir_inplace")
 
 
@@ -123,7 +126,7 @@ class Calls:
             elif is_value(a):
                 value = yield self.reader.value(a)
                 parts.append(value)
-                operands.append(self.use(value))
+                operands.append(self.reader.use(value, view=name in VIEWS))
             elif type_key(a) == "ir.GenericConst":
                 operands.append(str(a.value))
             elif type_key(a) in ("ir.StringImm", "ir.FloatImm"):
@@ -135,7 +138,7 @@ class Calls:
         except Invalid as wrong:
             raise wrong.at(self.reader.place()) from None
         # a reshape is a view of its operand's memory once memory is allocated
-        return held(made, parts if name in ("relax.reshape", "relax.memory.view") else ())
+        return held(made, parts if name in VIEWS else ())
 
     def applied(self, target: Value, inputs: Sequence[Value]) -> Held:
         """A call of a function of the graph language; its result may be any of its operands."""

@@ -80,10 +80,10 @@ class Reader:
     def span(self) -> Span:
         return Span(self.name, self.at)
 
-    def use(self, value: Value) -> Expr:
-        """The value now."""
+    def use(self, value: Value, *, view: bool = False) -> Expr:
+        """The value now; for a `view` of it, whose own uses are checked, what it was."""
         self.seen.update(c for c, _ in cells_of(value))
-        return read(value, self.place())
+        return read(value, self.place(), view=view)
 
     def lookup(self, o: Object) -> Value:
         """The value of a variable."""

@@ -88,10 +88,11 @@ def cells_of(value: Value) -> Iterator[tuple[Cell, int]]:
                 pass
 
 
-def read(value: Value, where: str) -> Expr:
-    """The value now; Invalid where its memory has other contents."""
+def read(value: Value, where: str, *, view: bool = False) -> Expr:
+    """The value now; Invalid where its memory has other contents. A `view` reads nothing yet: what was written is enough."""
     for cell, version in cells_of(value):
-        check(cell, version, where)
+        if not view or cell.value is None:
+            check(cell, version, where)
     made: list[Expr] = []
     work: list[tuple[Value, bool]] = [(value, False)]
     while work:

@@ -112,7 +112,7 @@ def device_of(root: Object) -> VirtualDevice:
     while stack:
         o = stack.pop()
         if type_key(o) == "ir.TupleType":
-            stack += o.fields
+            stack.extend(o.fields)
         elif type_key(o) == "relax.TensorType" and o.vdevice is not None:
             both = found.join(vdevice(o.vdevice))
             if both is None:

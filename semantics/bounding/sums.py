@@ -48,6 +48,8 @@ def _finished(
         magnitude, open_ = special(bad)
         fits = magnitude <= limit
         like = np.isfinite(value[bad]) | has_infinity(of) | np.isnan(value[bad])
+        # NaN comes of a NaN, or of infinities: whatever else overflows, it stays
+        fits |= np.isnan(value[bad]) & (of is not FLOAT64)
         known = fits & ~open_ & like
         radius = radius.copy()
         radius[bad] = np.where(known, np.where(np.isfinite(value[bad]), radius[bad], 0.0), np.inf)

@@ -1,4 +1,4 @@
-"""Elements chosen by tensors of places, and places found in tensors (specs/semantics.md, "Movement").
+"""Elements chosen by tensors of places, and places found in tensors (specs/semantics.md, "Selection").
 
 No operator's result has a shape that its operands' elements decide. Where a definition says so, the operator gives
 room for the most there can be, zeros after what is there, and the count; what uses it takes the count as a size (M4.8).
@@ -164,6 +164,8 @@ def _scatter(attrs: Attrs, x: Any, indices: Any, updates: Any) -> Any:
         source, touched = np.zeros(out.shape, np.int64), np.zeros(out.shape, bool)
         source[places[turn]], touched[places[turn]] = turn, True
         out = np.where(touched, REDUCTIONS[attrs["reduction"]](out, np.take(given, source)), out)
+        if isinstance(out, np.ndarray):
+            out = out.astype(x.dtype)  # ml_dtypes gives int8 for the extremes of narrow integers
     return as_array(out).reshape(x.shape)
 
 

@@ -1,4 +1,4 @@
-"""Greedy choice of boxes that do not overlap (specs/semantics.md, "Movement")."""
+"""Greedy choice of boxes that do not overlap (specs/semantics.md, "Selection")."""
 
 from __future__ import annotations
 

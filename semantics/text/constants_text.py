@@ -143,7 +143,7 @@ def _from_bytes(raw: bytes, of: DType, shape: tuple[int, ...]) -> Array:
 
 def fits_section(data: Array) -> bool:
     """Whether TVM's form holds a tensor as it is."""
-    return dtype(data.dtype).bits != 4
+    return not 1 < dtype(data.dtype).bits < 8
 
 
 def section(arrays: Sequence[Array]) -> str:

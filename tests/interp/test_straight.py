@@ -21,11 +21,12 @@ from assay.semantics.dtypes import DTYPES, FLOAT32, FLOAT64, INT64, DType
 from assay.semantics.scalar import DERIVED, OPERATIONS, Apply, Expr, Var, apply, cast, choice, const
 from assay.semantics.scalar.arithmetic import FLOAT_OF
 from assay.semantics.tensor import Allocate, Buffer, For, LetStmt, PrimFunc, Stmt, While, loops, seq, store, when
+from assay.verify.strategies.kernels import Kernels as Maker
+from assay.verify.strategies.tensors import a_tensor_function as valid_program
 from tests.interp.block_programs import random_blocks
 from tests.interp.programs import Array, agree, alone, outcome, random_case, same_bits, values
 from tests.interp.test_vector import specials
-from tests.interp.valid_programs import inputs_for, valid_program
-from tests.lower.random_kernels import Maker
+from tests.interp.valid_programs import inputs_for
 
 N = 12
 X, Y = Buffer("x", (N,), FLOAT32), Buffer("y", (N,), INT64)

@@ -12,8 +12,9 @@ from hypothesis import given, settings, strategies as st
 from assay.interp import tensor, vector
 from assay.semantics.tensor import For, PrimFunc, program_order
 from assay.semantics.tensor.rules import check_prim_func
+from assay.verify.strategies.tensors import a_tensor_function as valid_program
 from tests.interp.programs import alone, same_bits
-from tests.interp.valid_programs import inputs_for, valid_program
+from tests.interp.valid_programs import inputs_for
 
 
 def check(func: PrimFunc, seed: int) -> bool:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from assay.lower.memory.csv import read
-from assay.semantics.memory import BufferInfo, Interval, Plan, Pool, Problem, from_conflicts, overlap
+from assay.semantics.memory import BufferInfo, Plan, Pool, Problem, from_conflicts, overlap
+from assay.verify.strategies.memory import problem_of
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "minimalloc"
 """The instances of google/minimalloc, beside the repository; the number in a file's name is the capacity to reach."""
@@ -79,33 +80,9 @@ def good(problem: Problem, plan: Plan) -> bool:
 # --- random problems ---------------------------------------------------------------------------------------------
 
 
-def life(rng: random.Random, positions: int, intervals: int) -> tuple[Interval, ...]:
-    points = sorted(rng.sample(range(positions), 2 * intervals))
-    return tuple(zip(points[::2], points[1::2], strict=True))
-
-
 def random_problem(rng: random.Random, n: int, most: int = 12, positions: int = 9, limits: bool = False) -> Problem:
     """Gaps, alignments (a third is no power of two), constants, a buffer placed by hand, and pools, some with limits."""
-    made: list[BufferInfo] = []
-    pools = [Pool("workspace", alignment=24), Pool("table", "constant", read_only=True, alignment=24)]
-    if limits:
-        pools = [Pool("fast", limit=rng.randrange(most, 3 * most), alignment=24), *pools]
-    for i in range(n):
-        constant = rng.random() < 0.1
-        b = BufferInfo(
-            f"b{i}",
-            rng.randrange(most + 1),
-            ((0, positions),) if constant else life(rng, positions, rng.choice((1, 1, 2))),
-            rng.choice((1, 1, 2, 4, 8, 3)),
-            "constant" if constant else "workspace",
-            ("table",) if constant else ("workspace",) if not limits or rng.random() < 0.2 else ("fast", "workspace"),
-        )
-        made.append(b)
-    if rng.random() < 0.4:
-        k = rng.randrange(n)
-        b = made[k]
-        made[k] = BufferInfo(b.name, b.nbytes, b.live, b.alignment, b.kind, b.pools[-1:], rng.randrange(3) * b.alignment)
-    return Problem(tuple(made), tuple(pools))
+    return problem_of(rng.randrange, n, most, positions, limits=limits)
 
 
 def optimum(problem: Problem) -> int:

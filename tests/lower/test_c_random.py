@@ -15,8 +15,8 @@ from assay.semantics.errors import Trap
 from assay.semantics.scalar import Load
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.verify.c.compiled import STRICT, Compiled, compile_c
+from assay.verify.strategies.kernels import Kernels as Maker
 from tests.lower.planned import Array, alone, choosing, differing, interpreted, same_bits
-from tests.lower.random_kernels import Maker
 
 SPECIAL = {
     "float": [0.0, -0.0, 1.0, -1.5, 2.5, np.inf, -np.inf, np.nan, 300.0, 1e-40],

@@ -37,8 +37,9 @@ from assay.semantics.tensor import (
 )
 from assay.semantics.types import TensorType
 from assay.verify.equivalence import BIT_EXACT, REASSOCIATED, equivalent
-from tests.lower.random_kernels import Maker
-from tests.lower.random_nests import Nests, step
+from assay.verify.strategies.kernels import Kernels as Maker
+from assay.verify.strategies.nests import Nests
+from tests.lower.random_nests import step
 
 F, INT8 = FLOAT32, DTYPES["int8"]
 

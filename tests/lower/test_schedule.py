@@ -25,13 +25,14 @@ from assay.lower.schedule.work import Work, peak
 from assay.semantics.alias import bindings
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import CallTIR, Expr, call, call_tir, function, if_, let, var
+from assay.semantics.graph import CallTIR, Expr, call, call_tir, function, get, if_, let, tuple_of, var
 from assay.semantics.graph.effects import can_fail, kernel_can_trap
 from assay.semantics.memory import lower_bound
 from assay.semantics.module import Module
 from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType
+from assay.verify.schedule_check import check_schedule
 from tests.lower.scheduling import least_of_orders, least_of_sets, modules, random_work, series_parallel
 from tests.lower.wired import wired
 
@@ -94,6 +95,18 @@ def test_a_branch_that_shrinks_runs_before_one_that_grows() -> None:
     source = before_schedule(Module({"main": function([x], body)}))
     claim = schedule(source).main.attrs["schedule"]
     assert claim == {"before": 3 * 48 + 4, "after": 48 + 4 + 4, "bound": 48 + 4 + 4}
+
+
+def test_a_call_that_reads_a_field_waits_for_no_other_field() -> None:
+    """The bytes of a field are there before the tuple is; so its name must be, too."""
+    x = var("x", F)
+    both = tuple_of(call("exp", x), call("negative", x))
+    sums = [call("sum", get(both, i), axis=(0,), keepdims=False) for i in range(2)]
+    source = before_schedule(Module({"main": function([x], tuple_of(*sums))}))
+    target = schedule(source)
+    check_rules(target)
+    assert target.main.attrs["schedule"] == {"before": 24, "after": 12, "bound": 12}
+    assert check_schedule(source, target).holds
 
 
 def test_an_order_that_is_best_stays_as_it_is() -> None:

@@ -51,10 +51,8 @@ def copy(data: Array | None = DATA, *, index: str = "", c: Buffer = C, out: Buff
 
 def random_bits(of: DType) -> Array:
     """2 by 3 elements with any bits that are some element's."""
-    if of.bits == 4:
-        return np.arange(6, dtype=np.int8).reshape(2, 3).astype(of.numpy)
     bits = np.random.default_rng(0).integers(0, 256, 6 * of.itemsize, dtype=np.uint8)
-    return (bits & 1 if of.kind == "bool" else bits).view(of.numpy).reshape(2, 3)
+    return (bits % 2**of.bits if of.bits < 8 else bits).view(of.numpy).reshape(2, 3)
 
 
 def node(func: PrimFunc) -> AllocateConst:

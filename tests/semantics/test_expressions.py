@@ -99,7 +99,7 @@ def test_python_numbers_take_the_dtype_of_the_other_operand() -> None:
         if of.kind == "bool":
             continue
         v = Var("v", of)
-        for e in (v + 1, 1 + v, v * 2, v - 1):
+        for e in (v + 1, 1 + v, v * (-2 if of.kind == "int" else 2), v - 1):
             assert isinstance(e, Apply) and all(a.dtype is of for a in e.args)
         assert (v < 1).dtype is BOOL
     assert select(n < m, x, 1).dtype is FLOAT32
@@ -144,7 +144,7 @@ def test_a_constant_is_any_number_of_its_dtype(of: DType) -> None:
         c = const(v, of)
         assert int(c.value) == v and c.value.dtype == of.numpy
         assert const(c, of).value == c.value
-    assert evaluate(const(2.0, of), {}) == 2
+    assert evaluate(const(1.0, of), {}) == 1
 
 
 # --- evaluation ---------------------------------------------------------------------------------------------------

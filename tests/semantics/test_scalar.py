@@ -89,9 +89,9 @@ def test_every_integer_operation_has_a_reference() -> None:
 
 
 def values_of(of: DType) -> list[int]:
-    """All numbers of a 4-bit type; for the others those near the ends, near 0 and near the middle."""
+    """All numbers of a type of 4 or 2 bits; for the others those near the ends, near 0 and near the middle."""
     least, most = int(of.min), int(of.max)
-    if of.bits == 4:
+    if of.bits < 8:
         return list(range(least, most + 1))
     edges = {
         least,

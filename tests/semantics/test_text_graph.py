@@ -27,8 +27,8 @@ from assay.semantics.text.module_text import parse, show, show_function
 from assay.semantics.text.relax.ops import coverage, from_relax, to_relax
 from assay.semantics.types import FuncType, RefType, TensorType, TupleType, TypeVar
 from assay.semantics.walk import post_order
+from assay.verify.strategies.graphs import Maker
 from tests.lower import shared_programs, small_programs
-from tests.verify.programs import Maker
 
 pytestmark = [pytest.mark.row("R4"), pytest.mark.row("R5")]
 DEEP = 20_000

@@ -51,8 +51,8 @@ def bits(of: str, count: int) -> np.ndarray[Any, Any]:
     raw = np.random.default_rng(7).integers(0, 256, count * kind.itemsize, np.uint8)
     if kind.kind == "bool":
         return np.asarray(raw[:count] % 2 == 1)
-    if kind.bits == 4:
-        return np.asarray((raw[:count] % 8).astype(np.int8).astype(kind.numpy))
+    if kind.bits < 8:
+        return (raw[:count] % 2**kind.bits).view(kind.numpy)
     array = raw.view(kind.numpy).copy()
     if kind.is_float:
         special = np.array([np.nan, -0.0, 0.0, 1.0], np.float64).astype(kind.numpy)

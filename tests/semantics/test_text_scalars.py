@@ -28,7 +28,7 @@ def test_literals_of_every_dtype_are_read_back_bit_for_bit(of: str) -> None:
         values = [const(v, d) for v in (int(d.min), 0, 1, int(d.max))]
     else:
         bits = np.random.default_rng(0).integers(0, 2 ** min(d.bits, 63), 200, dtype=np.uint64)
-        values = [Const(d, v) for v in bits.astype(f"u{d.bits // 8}").view(d.numpy)]
+        values = [Const(d, v) for v in bits.astype(f"u{d.itemsize}").view(d.numpy)]
         with np.errstate(all="ignore"):
             values += [const(v, d) for v in (0.0, -0.0, 1.0, np.nan, np.inf, -np.inf, d.smallest_subnormal)]
     for v in values:

@@ -48,9 +48,9 @@ from assay.semantics.text.source import Source
 from assay.semantics.text.tensor.parser import parse_prim_func
 from assay.semantics.text.tensor.printer import DEEPEST, module_symbols, print_prim_func
 from assay.semantics.walk import post_order
+from assay.verify.strategies.kernels import Kernels as Maker
 from tests.interp.block_programs import random_blocks
 from tests.interp.programs import random_case, same_bits, writes_constant
-from tests.lower.random_kernels import Maker
 
 OLD = Path(__file__).parent / "text" / "old_dialect.py.txt"
 

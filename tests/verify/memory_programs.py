@@ -28,7 +28,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.scalar import Expr as Scalar, const
 from assay.semantics.tensor import Buffer, PrimFunc, seq
 from assay.semantics.types import TensorType, TupleType
-from tests.interp.valid_programs import ValidMaker
+from assay.verify.strategies.tensors import ValidMaker
 from tests.lower.liveness_programs import F4, Random, lowered
 
 F8 = TensorType((8,), FLOAT32)

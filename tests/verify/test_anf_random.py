@@ -15,8 +15,9 @@ from assay.lower.anf import to_anf
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.verify.anf import check_anf
+from assay.verify.strategies.graphs import Maker
+from assay.verify.strategies.values import small_inputs
 from tests.museum.mutations import mutated
-from tests.verify.programs import Maker, inputs
 
 Pick = Callable[[int], int]
 
@@ -50,7 +51,7 @@ def modules(draw: st.DrawFn, size: int = 14) -> tuple[Module, list[dict[str, Any
         return draw(st.integers(0, n - 1))
 
     module = made(pick, size)
-    return module, [inputs(pick) for _ in range(2)]
+    return module, [small_inputs(pick, module) for _ in range(2)]
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -65,7 +66,8 @@ def test_bulk(size: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(40):
         pick = picker(Random(seed * 1000 + size))
-        seen += proved_and_alike(made(pick, size), [inputs(pick) for _ in range(3)])
+        module = made(pick, size)
+        seen += proved_and_alike(module, [small_inputs(pick, module) for _ in range(3)])
     assert seen["trap"] > 10 and seen["value"] > 10 and seen["trace"] > 5
 
 
@@ -76,7 +78,7 @@ def damage(seeds: range, tries: int) -> Counter[str]:
         pick = picker(Random(seed))
         module = made(pick, (8, 15, 25)[seed % 3])
         target = to_anf(module)
-        values = [inputs(pick) for _ in range(4)]
+        values = [small_inputs(pick, module) for _ in range(4)]
         for i in range(tries):
             found = mutated(target, picker(Random(seed * 1000 + i)))
             if found is None:

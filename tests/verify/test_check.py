@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -232,14 +232,17 @@ def test_wrong_backend_names_the_first_operator(monkeypatch: pytest.MonkeyPatch)
 
     pytest.importorskip("onnxruntime")
 
-    def wrong(model: onnx.ModelProto, inputs: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
-        changed = onnx.ModelProto()
-        changed.CopyFrom(model)
-        node = next(n for n in changed.graph.node if n.op_type == "Relu")
-        node.op_type = "Abs"
-        return backends.onnxruntime(changed, inputs, names)
+    class Wrong:
+        name = "wrong"
 
-    monkeypatch.setitem(backends.BACKENDS, "wrong", wrong)
+        def prepare(self, subject: backends.Subject, wanted: Sequence[str]) -> backends.Prepared:
+            changed = onnx.ModelProto()
+            changed.CopyFrom(subject.model)
+            node = next(n for n in changed.graph.node if n.op_type == "Relu")
+            node.op_type = "Abs"
+            return backends.backend("onnxruntime").prepare(replace(subject, model=changed), wanted)
+
+    monkeypatch.setitem(backends.BACKENDS, "wrong", Wrong())
     proto = small_cnn()
     line = failed(run(proto, judged=[Judged("wrong", model=proto)]))
     assert "Relu" in line.evidence.detail

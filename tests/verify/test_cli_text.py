@@ -64,10 +64,18 @@ def test_a_text_with_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert "--dim" in capsys.readouterr().err
 
 
+def test_a_backend_runs_the_exported_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert assay(monkeypatch, "check", written(tmp_path, SIZED), "--dim", "n=3", "--backend", "reference") == 0
+    assert re.search(r"reference +tested .* 1 output, 2 of 2 tensors", capsys.readouterr().out)
+    assert assay(monkeypatch, "check", written(tmp_path, TWO), "--on", "cpu", "--backend", "reference") == 2
+    assert "tensor function twice is no operator" in capsys.readouterr().err
+
+
 def test_mistakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    path = written(tmp_path, TWO)
-    assert assay(monkeypatch, "check", path, "--backend", "reference") == 2
-    assert re.search(r"--expected .*\[cli\.C3\]", capsys.readouterr().err)
+    assert assay(monkeypatch, "check", written(tmp_path, TWO), "--backend", "referenc") == 2
+    assert re.search(r"no backend 'referenc'; .*\[backend\.C3\]", capsys.readouterr().err)
     assert assay(monkeypatch, "check", written(tmp_path, TWO.replace('"cpu"', '"metal"')), "--on", "cuda") == 2
     assert re.search(r"config\.C6", capsys.readouterr().err)
     assert assay(monkeypatch, "check", written(tmp_path, TWO.replace("(5, 7)", "(5, 7", 1))) == 2

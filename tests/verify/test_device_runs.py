@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from assay.interp import machine
 from assay.interp.across import NOTHING
 from assay.semantics.compilation import CompilationConfig
-from assay.semantics.devices import VirtualDevice
+from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import AssayError
 from assay.semantics.graph import CallTIR, Expr, Function
 from assay.semantics.graph.effects import is_copy
@@ -127,11 +127,95 @@ class Module:
 """Checks ran tensor functions of which the table has the constants, and did not fetch them."""
 
 
-@pytest.mark.parametrize("text", [NAME_OF_A_NAME, NAME_OF_A_CONSTANT, UNUSED_NAME, BY_NAME])
+CONSTANT_TWICE = """
+@I.ir_module
+class Module:
+    A.infos({"w": [64, "", ["", -1, "", "global.texture"]]})
+    w = A.tensor("int32", (4,), "AQAAAAIAAAADAAAABAAAAA==")
+    @T.prim_func(private=True)
+    def f(x: T.Buffer((4,), "int32"), y: T.Buffer((4,), "int32")):
+        for i in range(4):
+            y[i] = x[i] + 1
+    @R.function
+    def main(x: R.Tensor((4,), "int32")):
+        cls = Module
+        a = R.call_tir(cls.f, (cls.w,), out_ty=R.Tensor((4,), "int32"))
+        b = R.call_tir(cls.f, (cls.w,), out_ty=R.Tensor((4,), "int32"))
+        return (a, R.add(b, x))
+"""
+"""A constant that is named twice was copied twice."""
+
+CONSTANT_IN_TUPLE = """
+@I.ir_module
+class Module:
+    w = A.tensor("int32", (4,), "AQAAAAIAAAADAAAABAAAAA==")
+    @R.function
+    def main(x: R.Tensor((4,), "int32")):
+        a = (R.const([4, 3, 2, 1], "int32"), Module.w)
+        b = a[1]
+        return (x, b)
+"""
+"""The check of constants did not know by its name what had been in a tuple."""
+
+EQUAL_TUPLES = """
+@R.function
+def main(x: R.Tensor((4,), "int32"), b: R.Tensor((), "bool")):
+    with A.graph():
+        c = A.on(R.const([4, 3, 2, 1], "int32"), "cpu")
+        one = A.on_device((c, c), scope="global.texture")
+        r = A.if_(b, one, (x, x))
+        s = A.if_(b, (c, c), (x, x))
+    return (r, s)
+"""
+"""Two tuples of one constant were one without devices in the source, and two in the plan, for there the constant has two
+scopes."""
+
+PROJECTED = """
+@R.function
+def main(x: R.Tensor((4,), "int32"), b: R.Tensor((), "bool")):
+    with A.graph():
+        y = A.on_device(R.add(x, x), "cuda")
+        t = (y, R.const([4, 3, 2, 1], "int32"))
+        h = t[0]
+        r = A.if_(b, R.multiply(h, R.const([4, 3, 2, 1], "int32")), A.on_device(h, "cpu"))
+    return (r, A.on_device(x, "cuda"), x)
+"""
+"""The check of copies counted a projection twice: by itself, and, where it is annotated, as a part of its tuple."""
+
+IN_TWO_PLACES = """
+@I.ir_module
+class Module:
+    w = A.tensor("int32", (4,), "AQAAAAIAAAADAAAABAAAAA==")
+    @T.prim_func(private=True)
+    def inner(x: T.Buffer((4,), "int32"), y: T.Buffer((4,), "int32")):
+        for i in range(4):
+            c = T.allocate_const(None, "int32", (4,), index="w")
+            y[i] = x[i] + c[i]
+    @T.prim_func(private=True)
+    def outer(x: T.Buffer((4,), "int32"), y: T.Buffer((4,), "int32")):
+        T.func_attr({"num_outputs": 1})
+        Module.inner(x.data, y.data)
+    @R.function
+    def main(x: R.Tensor((4,), "int32")):
+        cls = Module
+        a = A.on(R.call_tir(cls.outer, (R.add(x, cls.w),), out_ty=R.Tensor((4,), "int32")), "cpu")
+        b = A.on(R.call_tir(cls.outer, (a,), out_ty=R.Tensor((4,), "int32")), "cuda")
+        return (a, b)
+"""
+"""A tensor function that runs in two places named a constant that is in one of them."""
+
+FOUND = [
+    NAME_OF_A_NAME, NAME_OF_A_CONSTANT, UNUSED_NAME, BY_NAME, CONSTANT_TWICE, CONSTANT_IN_TUPLE, EQUAL_TUPLES, PROJECTED,
+    IN_TWO_PLACES,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FOUND)
 def test_what_was_found_stays_mended(text: str) -> None:
-    inputs = {"x": np.array([7, -1, 0, 2], np.int32)}
+    module, values = parse(text), {"x": np.array([7, -1, 0, 2], np.int32), "b": np.array(True)}
+    inputs = {p.name: values[p.name] for p in module.main.params}
     for linked in (False, True):
-        held(Case(parse(text), CompilationConfig.read(["cpu", "cuda"], default="cuda"), inputs, linked, 0))
+        held(Case(module, CompilationConfig.read(["cpu", "cuda"], default="cuda"), inputs, linked, 0))
 
 
 # --- faults ------------------------------------------------------------------------------------------------------
@@ -206,6 +290,15 @@ def with_held(kernel: PrimFunc, other: Callable[[AllocateConst], AllocateConst])
     return replace(kernel, body=rewrite(kernel.body, change))
 
 
+def moved(module: Module) -> Module:
+    """A constant of a tensor function is on another device than that runs on."""
+    calls = {n.func: n.device for d in module.definitions.values() if isinstance(d, Function) for n in post_order(d) if isinstance(n, CallTIR)}
+    held_ = ((s.index, d) for n, d in calls.items() for s in program_order(module.kernel(n).body) if isinstance(s, AllocateConst))
+    name, device = next(held_, ("", ANYWHERE))
+    other = replace(device, id=device.id + 7)
+    return replace(module, infos={**module.infos, name: replace(module.info(name), device=other)}) if name else module
+
+
 def shifted(module: Module) -> Module:
     """A constant lies two bytes further."""
     program = module.program
@@ -233,6 +326,7 @@ FAULTS: dict[str, tuple[str, Callable[[Module], Module]]] = {
     "a scope is dropped": ("devices", without_scope),
     "zeros are merged": ("constants", zeros_merged),
     "an index names another constant": ("constants", another_constant),
+    "a constant is elsewhere": ("constants", moved),
     "a constant is shifted": ("pool", shifted),
     "a constant is written": ("pool", stored_to),
 }

@@ -19,8 +19,9 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.walk import post_order
 from assay.verify.devices import broken_plans, copies
+from assay.verify.strategies.graphs import Maker
+from assay.verify.strategies.values import small_inputs
 from tests.verify.device_programs import program
-from tests.verify.programs import Maker, inputs
 
 pytestmark = pytest.mark.row("V5", "V7", "V8", "V9", "V11")
 
@@ -44,7 +45,7 @@ def planned_and_alike(seed: int, size: int) -> Counter[str]:
     seen["instances"] = len(planned.definitions) > len(module.definitions)
     random = Random(seed)
     for _ in range(2):
-        values = inputs(random.randrange)
+        values = small_inputs(random.randrange, module)
         wanted = observe(module, values)
         got = observe(planned, values)
         if wanted.trap is not None and got.trap is not None:  # an instance has a name of its own

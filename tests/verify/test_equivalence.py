@@ -33,8 +33,8 @@ from assay.semantics.tensor import (
 )
 from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion, Verdict, equivalent
 from assay.verify.equivalence.order import Undecided
+from assay.verify.strategies.kernels import Kernels as Maker
 from tests.lower.kernel_check import same_bits
-from tests.lower.random_kernels import Maker
 from tests.lower.test_c_random import values
 from tests.verify import numbers
 

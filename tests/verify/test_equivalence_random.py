@@ -14,7 +14,7 @@ from assay.semantics.tensor import PrimFunc, Stmt, program_order
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.equivalence import BIT_EXACT, REAL, equivalent
 from assay.verify.equivalence.witness import find_witness
-from tests.lower.random_nests import Nests
+from assay.verify.strategies.nests import Nests
 
 OTHER = {"add": "sub", "sub": "add", "mul": "add", "max": "min", "min": "max", "lt": "le"}
 

@@ -14,11 +14,11 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.rules import check_prim_func
+from assay.verify.strategies.kernels import Kernels as Maker
 from assay.verify.symbolic import Report, prove_accesses
 from assay.verify.symbolic.goals import TRAPS
 from tests.interp.block_programs import random_blocks
 from tests.interp.programs import writes_constant
-from tests.lower.random_kernels import Maker
 from tests.verify.symbolic_programs import symbolic
 
 Array = np.ndarray[Any, Any]

@@ -52,7 +52,8 @@ from assay.semantics.tensor import (
     when,
 )
 from assay.semantics.types import TensorType, TupleType, Type
-from tests.verify.device_programs import CONFIGS, Pick
+from assay.verify.strategies.choosing import Pick
+from assay.verify.strategies.devices import CONFIGS
 
 Array = np.ndarray[Any, Any]
 F, I = TensorType((4,), FLOAT32), TensorType((4,), INT32)  # noqa: E741

@@ -17,9 +17,9 @@ from assay.semantics.analyses.equality import first_difference
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Constant, Expr, Function, GlobalVar, Let, Var
+from assay.semantics.graph import CallTIR, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem
 from assay.semantics.module import ConstantInfo, Module
-from assay.semantics.tensor import AllocateConst, PrimFunc, program_order
+from assay.semantics.tensor import AllocateConst, Call, PrimFunc, program_order
 from assay.semantics.walk import post_order
 from assay.verify.numbering import Numbered
 
@@ -36,6 +36,7 @@ def wrong_table(source: Module, target: Module) -> str | None:
     except Invalid as wrong:
         return str(wrong)
     used: set[str] = set()
+    places = _places(target)
     for name, d in target.definitions.items():
         match d:
             case Function():
@@ -54,6 +55,10 @@ def wrong_table(source: Module, target: Module) -> str | None:
                     if s.data is None or _bits(s.data) != _bits(target.constants[s.index]):
                         return f"{name} holds {s.buffer!r} with other contents than the constant {s.index}, which it names"
                     used.add(s.index)
+                    home = target.info(s.index).device
+                    far = next((p for p in sorted(places[name], key=str) if not home.agrees(p)), None)
+                    if far is not None:
+                        return f"{name} holds the constant {s.index}, which is on {home}, and runs on {far}"
                 old = before.definitions.get(name)
                 difference = first_difference(old, d) if old is not None else None
                 if difference is not None:  # one that is new is for the check of its own stage
@@ -64,6 +69,24 @@ def wrong_table(source: Module, target: Module) -> str | None:
     if unused:
         return f"constant {unused[0]} is in the table, and nothing names it"
     return _wrong_names(before, target) or _wrong_infos(target)
+
+
+def _places(module: Module) -> dict[str, set[VirtualDevice]]:
+    """Where each tensor function runs: where graph functions call it, and what calls it runs."""
+    found: dict[str, set[VirtualDevice]] = {name: set() for name in module.kernels}
+    for d in module.definitions.values():
+        for node in post_order(d) if isinstance(d, Function) else ():
+            if isinstance(node, CallTIR):
+                found.setdefault(node.func, set()).add(node.device.place)
+    calls = {name: {s.function for s in program_order(k.body) if isinstance(s, Call)} for name, k in module.kernels.items()}
+    work = list(calls)
+    while work:
+        caller = work.pop()
+        for callee in calls[caller] & calls.keys():
+            if found[caller] - found[callee]:
+                found[callee] |= found[caller]
+                work.append(callee)
+    return found
 
 
 def _held(function: PrimFunc) -> Iterator[AllocateConst]:
@@ -144,12 +167,13 @@ def moved(source: Numbered, target: Numbered, before: Module, after: Module) -> 
     uses: dict[tuple[object, ...], set[VirtualDevice]] = {}
     homes: dict[int, set[VirtualDevice]] = {}
     named: dict[tuple[object, ...], set[str]] = {}
+    first, second = _origins(source), _origins(target)
     for node in source.order:
         homes.setdefault(source.of[id(node)], set()).add(node.device)
         for i, child in enumerate(node.children if not isinstance(node, Let) else ()):
             key = (source.of[id(node)], node.device, i, source.of[id(child)])
             uses.setdefault(key, set()).add(child.device)
-            named.setdefault(key, set()).add(_user_name(source, child, before))
+            named.setdefault(key, set()).add(_user_name(first[id(child)], before))
     for node in target.order:
         for i, child in enumerate(node.children if not isinstance(node, Let) else ()):
             value = target.of[id(child)]
@@ -160,15 +184,25 @@ def moved(source: Numbered, target: Numbered, before: Module, after: Module) -> 
                 where = ", ".join(sorted(map(str, known)))
                 return f"{what} is used on {child.device}, and was used on {where}"
             names = named.get(key)
-            if names and _user_name(target, child, after).split("@")[0] not in {n.split("@")[0] for n in names}:
+            if names and _user_name(second[id(child)], after).split("@")[0] not in {n.split("@")[0] for n in names}:
                 return f"{what} is used where the constant {' or '.join(sorted(names)) or 'without a name'} was"
     return None
 
 
-def _user_name(numbered: Numbered, node: Expr, module: Module) -> str:
+def _origins(numbered: Numbered) -> dict[int, Expr]:
+    """What each node is, by identity: names, and projections of tuples that are written out, are looked through."""
+    found: dict[int, Expr] = {}
+    for node in numbered.order:
+        of = numbered.nest.resolve(node)
+        of = found.get(id(of), of)
+        if isinstance(of, TupleGetItem) and isinstance(whole := found[id(of.value)], Tuple):
+            of = found[id(whole.fields[of.index])]
+        found[id(node)] = of
+    return found
+
+
+def _user_name(node: Expr, module: Module) -> str:
     """The name that a user gave the constant that a node is; empty for another one, and for what is none."""
-    if isinstance(node, Var):
-        node = numbered.nest.resolve(node)
     if not isinstance(node, GlobalVar) or node.name not in module.constants:
         return ""
     found = _BY_CONTENT.fullmatch(node.name)

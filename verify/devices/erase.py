@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from assay.semantics.bits import digest
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.graph import (
     CallTIR,
     Clause,
+    Constant,
     Expr,
     Function,
     GlobalVar,
@@ -79,6 +81,8 @@ class Eraser:
     """The tuples that are made anew of the fields of another, and the lets that only name what they give."""
     same: dict[tuple[object, ...], Expr] = field(default_factory=dict)
     """Tuples by their fields, projections by their tuple."""
+    contents: dict[int, str] = field(default_factory=dict)
+    """Digests of the constants that are fields of tuples, by the identity of their data."""
 
     def function(self, of: Function) -> Function:
         for node in post_order(of):
@@ -95,6 +99,18 @@ class Eraser:
         assert isinstance(found, Var)
         return found
 
+    def part(self, of: Expr) -> object:
+        """What is the same for fields that are one value. A constant is that wherever it is: by its contents or its name."""
+        match of:
+            case Constant():
+                if id(of.data) not in self.contents:
+                    self.contents[id(of.data)] = digest(of.data)
+                return self.contents[id(of.data)]
+            case GlobalVar():
+                return of.name
+            case _:
+                return id(of)
+
     def node(self, of: Expr) -> Expr:
         parts = [self.bare[id(c)] for c in of.children]
         if isinstance(of, OnDevice) or is_copy(of, self.module):
@@ -108,7 +124,7 @@ class Eraser:
                 if whole is not None:
                     self.remade.add(id(of))
                     return whole
-                key: tuple[object, ...] = tuple(map(id, new.fields))
+                key: tuple[object, ...] = tuple(map(self.part, new.fields))
                 return self.same.setdefault(key, new if new.device == ANYWHERE else replace(new, device=ANYWHERE))
             case TupleGetItem():
                 key = ("field", id(new.value), new.index)

@@ -1,22 +1,21 @@
-"""Random programs of the whole graph language that are valid by construction, and inputs for them.
+"""The parts of random programs that are not operator calls: branches, names, closures, recursion, effects, data, casts
+(specs/verify.md, "Programs").
 
-`Maker` builds from the leaves up. Every choice is one call of `pick(n)`, a number below n; 0 is always the simplest, so
-the same maker runs under Hypothesis, where it shrinks, and under `random`. It never rejects: where nothing of the
-wanted type is at hand it makes something. A node that neither acts nor holds what acts goes into a pool, and may be
-used again wherever the variables that it depends on are bound: in other branches, in closures, later.
+Values are of a few kinds: an int32 "I", a bool "B", a vector of three int32 "V", a list-like datum "D", a pair and a
+function "f" of int32; and any tensor type, whose kind is its text. `assay.verify.strategies.graphs` adds the operators.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from assay.semantics.dtypes import BOOL, INT32
 from assay.semantics.errors import Span
 from assay.semantics.graph import (
+    Constant,
     Constructor,
     Expr,
     Function,
@@ -45,9 +44,10 @@ from assay.semantics.graph import (
     var,
     write,
 )
-from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import UNIT, DataDef, DataType, FuncType, RefType, TensorType, TupleType, Type
+from assay.semantics.types import DataDef, DataType, FuncType, RefType, TensorType, TupleType, Type
+from assay.verify.strategies.choosing import Pick
+from assay.verify.strategies.features import LANGUAGE, Features
 
 I = TensorType((), INT32)  # noqa: E741
 B = TensorType((), BOOL)
@@ -57,38 +57,34 @@ D = CHOICE.type
 PURE, IMPURE = FuncType((I,), I), FuncType((I,), I, pure=False)
 NONE, ONE, TWO = (constructor(CHOICE, n) for n in ("none", "one", "two"))
 KINDS: Sequence[tuple[str, Type]] = (("I", I), ("B", B), ("V", V), ("D", D), ("pair", TupleType((I, I))), ("f", PURE))
+DEPTH = 60
+"""How deep what is made may be nested: the maker calls itself."""
+_KIND_OF = {str(t): k for k, t in KINDS}
 
 
 @dataclass(eq=False)
-class Maker:
-    """Makes one module. `pick(n)` chooses below n."""
+class Language:
+    """What is made so far, and how more is made. `pick(n)` chooses below n; `size` is about how many nodes there may be."""
 
-    pick: Callable[[int], int]
+    pick: Pick
     size: int = 40
+    features: Features = LANGUAGE
     names: int = 0
     pool: dict[str, list[Expr]] = field(default_factory=dict)
+    types: dict[str, TensorType] = field(default_factory=dict)
+    """The tensor types among the kinds, by their text."""
     needs: dict[int, frozenset[int]] = field(default_factory=dict)
     """For a node the scopes whose variables it depends on."""
     doing: set[int] = field(default_factory=set)
     """Nodes that act or hold what acts: used once."""
+    used: set[int] = field(default_factory=set)
+    """Nodes that are operands of others."""
     scopes: list[int] = field(default_factory=lambda: [0])
     refs: list[tuple[Var, int]] = field(default_factory=list)
     calls: list[tuple[Var, int]] = field(default_factory=list)
     """Variables of functions that act."""
     keep: list[Expr] = field(default_factory=list)
-
-    def module(self) -> Module:
-        n = Symbol("n")
-        z = var("z", TensorType((n,), INT32))
-        params = [var("x", I), var("y", I), var("b", B), var("v", V), z]
-        for p in params:
-            self.add(p, 0)
-        self.pool["Z"] = [z]
-        helper = self.helper()
-        body = self.block("I")
-        loose = [e for e in self.pool.get("I", ()) + self.pool.get("V", ()) if self.usable(e)][-3:]
-        result = tuple_of(body, *loose)
-        return Module({"main": function(params, result), "helper": helper, "Choice": CHOICE})
+    depth: int = 0
 
     def helper(self) -> Function:
         """Calls itself by its module's name."""
@@ -103,7 +99,14 @@ class Maker:
         return f"{stem}{self.names}"
 
     def kind(self, of: Type) -> str:
-        return next((k for k, t in KINDS if str(t) == str(of)), "")
+        """The kind of a type; "" for one of which nothing is kept at hand."""
+        text = str(of)
+        if text in _KIND_OF and (self.features.language or _KIND_OF[text] == "B"):
+            return _KIND_OF[text]
+        if isinstance(of, TensorType) and self.features.operators:
+            self.types.setdefault(text, of)
+            return text
+        return ""
 
     def add(self, node: Expr, *own: int) -> Expr:
         """A node that was made: remember what it depends on, and put it into the pool if it may be shared."""
@@ -114,6 +117,7 @@ class Maker:
             self.doing.add(id(node))
         elif (kind := self.kind(node.type)) and not isinstance(node, Constructor):
             self.pool.setdefault(kind, []).append(node)
+        self.used.update(map(id, node.children))
         return node
 
     def leave(self, node: Expr, scope: int) -> Expr:
@@ -122,6 +126,8 @@ class Maker:
         return node
 
     def usable(self, node: Expr) -> bool:
+        if not self.features.sharing and id(node) in self.used and not isinstance(node, (Var, Constant)):
+            return False
         return self.needs[id(node)] <= set(self.scopes)
 
     def open(self) -> int:
@@ -136,14 +142,20 @@ class Maker:
     def left(self) -> bool:
         """Whether there is room for another node, and the choice is to make one."""
         self.size -= 1
-        return self.size > 0 and self.pick(4) > 0
+        return self.size > 0 and self.depth < DEPTH and self.pick(4) > 0
 
     # --- expressions -------------------------------------------------------------------------------------------------
 
     def old(self, kind: str) -> Expr:
         """Something of the kind that is at hand: the newest first."""
         found = [e for e in self.pool.get(kind, ()) if self.usable(e)][-6:][::-1]
-        return found[self.pick(len(found))] if found else self.least(kind)
+        return self.taken(found[self.pick(len(found))]) if found else self.least(kind)
+
+    def taken(self, node: Expr) -> Expr:
+        """A node that is an operand from now on: without sharing nobody else gets it."""
+        if not self.features.sharing:
+            self.used.add(id(node))
+        return node
 
     def least(self, kind: str) -> Expr:
         match kind:
@@ -157,33 +169,56 @@ class Maker:
                 return self.add(call(NONE))
             case "pair":
                 return self.add(tuple_of(self.old("I"), self.old("I")))
-            case _:
+            case "f":
                 return self.closure(None)
+            case _:
+                return self.least_tensor(self.types[kind])
+
+    def least_tensor(self, of: TensorType) -> Expr:
+        """The simplest tensor of a type that is made from nothing."""
+        return self.add(call("full", shape=of.shape, fill_value=self.pick(2), dtype=of.dtype.name))
 
     def some(self, kind: str) -> Expr:
         """Something of the kind, old or new. What is new and acts is used here alone."""
         if not self.left():
             return self.old(kind)
-        ways: list[Callable[[], Expr]] = [*self.ways(kind), lambda: self.branch(kind), lambda: self.named(kind)]
+        self.depth += 1
+        ways = self.all_ways(kind)
+        made = ways[self.pick(len(ways))]()
+        self.depth -= 1
+        return made
+
+    def all_ways(self, kind: str) -> list[Callable[[], Expr]]:
+        """How to make something of the kind."""
+        on = self.features
+        ways: list[Callable[[], Expr]] = [*self.ways(kind)]
+        ways += [lambda: self.branch(kind)] if on.branches else []
+        ways += [lambda: self.named(kind)] if on.names else []
         if kind == "I":
-            ways += [self.applied, self.applied_twice, self.loop, self.helped, self.matched, self.cast]
+            ways += [self.applied, self.applied_twice] if on.functions else []
+            ways += [self.loop, self.helped] if on.recursion else []
+            ways += [self.matched] if on.data else []
+            ways += [self.cast] if on.casts else []
             ways += [self.does_read, self.called] if self.refs or self.calls else []
-        if kind in ("I", "V"):
+        elif kind in self.types:
+            ways += [lambda: self.wrapped(kind)] if on.functions else []
+        if on.effects and (kind in ("I", "V") or kind in self.types):
             ways.append(lambda: self.does(kind))
-        return ways[self.pick(len(ways))]()
+        return ways
 
     def ways(self, kind: str) -> list[Callable[[], Expr]]:
         """How to make something of the kind by one operator."""
         some, old, add = self.some, self.old, self.add
         place = Span("program", str(len(self.keep)))
+        fails = self.features.traps
         match kind:
             case "I":
                 names = ("add", "subtract", "multiply", "maximum")
                 return [
                     lambda: add(call(names[self.pick(4)], some("I"), some("I"))),
-                    lambda: add(call("floor_divide", some("I"), some("I"), span=place)),
+                    lambda: add(call("floor_divide", some("I"), self.within(some("I"), 1, 7), span=place)),
                     lambda: add(get(some("pair"), self.pick(2))),
-                    lambda: add(call("take", some("V"), some("I"), span=place, axis=0)),
+                    lambda: add(call("take", some("V"), self.within(some("I"), 0, 3), span=place, axis=0)),
                     lambda: add(call("sum", some("V"), axis=(0,), keepdims=False)),
                 ]
             case "B":
@@ -194,8 +229,8 @@ class Maker:
             case "V":
                 return [
                     lambda: add(call("add", some("V"), some("I"))),
-                    lambda: add(call("floor_divide", some("V"), old("V"), span=place)),
-                    lambda: add(match_cast(self.pool["Z"][0], V, span=place)),
+                    lambda: add(call("floor_divide", some("V"), self.within(old("V"), 1, 7), span=place)),
+                    *([lambda: add(match_cast(self.pool["Z"][0], V, span=place))] if fails and "Z" in self.pool else []),
                 ]
             case "D":
                 return [
@@ -204,8 +239,18 @@ class Maker:
                 ]
             case "pair":
                 return [lambda: add(tuple_of(some("I"), some("I")))]
-            case _:
+            case "f":
                 return [lambda: self.closure(None)]
+            case _:
+                return self.tensor_ways(kind)
+
+    def tensor_ways(self, kind: str) -> list[Callable[[], Expr]]:
+        """How to make a tensor of a type by one operator."""
+        return [lambda: self.least(kind)]
+
+    def within(self, value: Expr, low: int, high: int) -> Expr:
+        """The value kept from `low` up to, not including, `high`: where runs may not fail."""
+        return value if self.features.traps else self.add(call("clip", value, min=low, max=high - 1))
 
     def branch(self, kind: str) -> Expr:
         condition = self.some("B")
@@ -213,8 +258,8 @@ class Maker:
 
     def named(self, kind: str) -> Expr:
         """A let; its variable is used in the body or not."""
-        of = KINDS[self.pick(len(KINDS))][0]
-        value = self.some(of)
+        kinds = self.kinds()
+        value = self.some(kinds[self.pick(len(kinds))])
         v = var(self.name("v"), value.type)
         scope = self.open()
         self.add(v, scope)
@@ -222,15 +267,25 @@ class Maker:
         self.close(scope)
         return self.leave(self.add(let(v, value, body)), scope)
 
+    def kinds(self) -> list[str]:
+        """The kinds of which there may be values."""
+        on = self.features
+        if not on.language:
+            return list(self.types)[-4:] or ["B"]
+        said = {"D": on.data, "f": on.functions}
+        return [k for k, _ in KINDS if said.get(k, True)] + list(self.types)[-3:]
+
     def block(self, kind: str) -> Expr:
         """Something of the kind, with room for more."""
-        return self.does(kind) if self.pick(2) else self.some(kind)
+        return self.does(kind) if self.features.effects and self.pick(2) else self.some(kind)
 
     def does(self, kind: str) -> Expr:
         """An action, then something of the kind."""
         scope = self.open()
         before = len(self.refs), len(self.calls)
-        ways = [self.prints, self.makes_ref, self.asserts, self.closure_that_acts]
+        ways = [self.prints, self.makes_ref]
+        ways += [self.asserts] if self.features.traps else []
+        ways += [self.closure_that_acts] if self.features.functions else []
         ways += [self.writes] if self.refs else []
         value = ways[self.pick(len(ways))]()
         v = var(self.name("u"), value.type)
@@ -303,6 +358,19 @@ class Maker:
     def applied(self) -> Expr:
         return self.add(call(self.some("f"), self.some("I"), span=Span("program", str(len(self.keep)))))
 
+    def wrapped(self, kind: str) -> Expr:
+        """A function of a tensor, applied at once or under a name."""
+        scope = self.open()
+        k = var(self.name("k"), self.types[kind])
+        self.add(k, scope)
+        refs, calls, self.refs, self.calls = self.refs, self.calls, [], []
+        made = self.some(kind)
+        body = self.old(kind) if id(made) in self.doing else made
+        self.refs, self.calls = refs, calls
+        self.close(scope)
+        f = self.leave(self.add(function([k], body)), scope)
+        return self.add(call(f, self.some(kind)))
+
     def applied_twice(self) -> Expr:
         """A function that takes a function."""
         scope = self.open()
@@ -322,7 +390,9 @@ class Maker:
         inner = self.open()
         self.add(k, inner)
         base = self.old("I")  # before the call of itself is at hand
-        again = self.add(call(f, self.add(call("subtract", k, self.add(constant(np.int32(1)))))))
+        one = self.add(constant(np.int32(1)))
+        few = call("minimum", k, constant(np.int32(3)))  # others may call the function too, with any number
+        again = self.add(call(f, self.add(call("subtract", few, one), *self.needs[id(k)])))
         step = self.quiet(lambda: self.some("I"))
         stop = self.add(call("less_equal", k, self.add(constant(np.int32(0)))))
         loop = self.add(function([k], self.add(if_(stop, base, self.add(call("add", again, step)))), I))
@@ -352,38 +422,26 @@ class Maker:
         self.close(other)
         first, second = Made(ONE, (bind_pattern(a),)), Made(TWO, (bind_pattern(b), Wildcard()))
         clauses: list[tuple[Pattern, Expr]] = [(first, one), (second, two)]
-        partial = bool(self.pick(2))
+        partial = self.features.traps and bool(self.pick(2))
         if not partial:
             clauses.append((Wildcard(), self.some("I")))
         made = self.add(match(value, *clauses, partial=partial, span=Span("program", str(len(self.keep)))))
         self.leave(made, scope)
         return self.leave(made, other)
 
+    def of_unknown_size(self) -> Expr:
+        """The parameter of symbolic size, if there is one, or a vector."""
+        return self.pool["Z"][0] if "Z" in self.pool else self.old("V")
+
     def cast(self) -> Expr:
         """A size that only a cast knows, used under it."""
         m = Symbol("m")
         scope = self.open()
         y = var(self.name("y"), TensorType((m,), INT32))
-        value = self.add(match_cast(self.pool["Z"][0], y.type, span=Span("program", str(len(self.keep)))))
+        value = self.add(match_cast(self.of_unknown_size(), y.type, span=Span("program", str(len(self.keep)))))
         self.add(y, scope)
         sizes = self.add(call("full", shape=(m,), fill_value=1, dtype="int32"), scope)
         body = self.add(call("add", self.add(call("sum", sizes, axis=(0,), keepdims=False)), self.some("I")))
         self.add(shape(m), scope)
         self.close(scope)
         return self.leave(self.add(let(y, value, body)), scope)
-
-
-def inputs(pick: Callable[[int], int]) -> dict[str, Any]:
-    """Inputs for `main`: small numbers, so that sizes and indices are right about as often as wrong."""
-    small = [pick(9) - 3 for _ in range(5)]
-    length = (3, 2, 4)[pick(3)]
-    return {
-        "x": np.int32(small[0]),
-        "y": np.int32(small[1]),
-        "b": np.array(bool(pick(2))),
-        "v": np.array(small[2:5], dtype=np.int32),
-        "z": np.arange(length, dtype=np.int32),
-    }
-
-
-__all__ = ["UNIT", "Maker", "inputs"]

@@ -1,8 +1,9 @@
-"""Random tensor functions, made by choices alone: the same decoder runs under `random` and under Hypothesis."""
+"""Random tensor functions of all kinds, of which many fail when they run: out of range, never written, wrong casts
+(specs/verify.md, "Programs"). Those that are valid are in `assay.verify.strategies.tensors`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -25,20 +26,19 @@ from assay.semantics.tensor import (
     store,
     when,
 )
+from assay.verify.strategies.choosing import Pick
 
 T = TypeVar("T")
-Choose = Callable[[int], int]
-"""A number from 0 up to but not including the argument; 0 is the simplest choice."""
 
 DATA = ("int64", "float32", "int32", "bool", "int8", "uint8", "float64", "uint32", "float16", "uint64", "bfloat16", "int16")
 BINARY = [o.name for o in OPERATIONS.values() if o.arity == 2]
 UNARY = [o.name for o in OPERATIONS.values() if o.arity == 1 and o.result != "bits"]
 
 
-class Maker:
+class Kernels:
     """One random kernel: inputs a, b and c, an output, loops, branches, lets, workspace."""
 
-    def __init__(self, choose: Choose, name: str) -> None:
+    def __init__(self, choose: Pick, name: str) -> None:
         self.choose = choose
         self.name = name
         self.scalars: list[Var] = []

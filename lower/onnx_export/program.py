@@ -1,0 +1,447 @@
+"""The walk over a program that becomes an ONNX graph (specs/lower.md, "Export").
+
+The program is taken in A-normal form, whose order and places of evaluation are those of the source: each let is a node
+of the graph or of the branch in which it stands. A call of a function is written as what the function does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import onnx
+from onnx import ValueInfoProto, helper
+
+from assay.lower.anf import Converted, convert
+from assay.lower.onnx_export import elementwise, movement, sums
+from assay.lower.onnx_export.dims import Sizes
+from assay.lower.onnx_export.use import Rule, Use
+from assay.lower.onnx_export.writer import IR_VERSION, MOST_BYTES, OPSET, Block, Value, Writer, number
+from assay.semantics.dtypes import INT64
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.graph import (
+    AssertOp,
+    Call,
+    CallTIR,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    MatchCast,
+    OnDevice,
+    ShapeExpr,
+    ShapeOf,
+    Tuple,
+    TupleGetItem,
+    Var,
+    show_head,
+)
+from assay.semantics.linked import unlinked
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.ops import operator
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
+from assay.semantics.walk import post_order
+
+MOST_NODES = 1_000_000
+"""Functions that call each other can make more nodes of a few than fit anywhere."""
+MOST_DEPTH = 30
+"""A protocol buffer is 100 messages deep at most; a branch takes three."""
+PASSED = (Var, Tuple, TupleGetItem, OnDevice)
+"""What is made of values that are there, and binds no symbol."""
+
+RULES: dict[str, Rule] = {**elementwise.TABLE, **sums.TABLE, **movement.TABLE}
+"""How each operator is said in ONNX."""
+
+UNSAID: dict[str, str] = {
+    "suppress": "ONNX chooses by boxes (NonMaxSuppression); the operator is given which of them overlap",
+}
+"""The operators that cannot be said, each with the reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Closure:
+    """A function and the activation in which it was made."""
+
+    function: Function
+    outer: _Activation | None
+
+
+@dataclass(eq=False)
+class _Activation:
+    """A function or branch that is being written: what its variables and symbols stand for."""
+
+    outer: _Activation | None = None
+    sizes: Sizes = field(init=False)
+    values: dict[Var, Item] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.sizes = Sizes(None if self.outer is None else self.outer.sizes)
+
+    def look(self, var: Var) -> Item:
+        at: _Activation | None = self
+        while at is not None and var not in at.values:
+            at = at.outer
+        if at is None:
+            raise Invalid(f"variable {var.name} is not bound", where=var.span, label="graph.C1")
+        return at.values[var]
+
+
+Item: TypeAlias = "Value | tuple[Item, ...] | _Closure"
+
+
+class Program:
+    """One export."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module.resolved()
+        self.main = module.main
+        given: Sequence[str] = self.main.attrs.get("outputs", ())
+        results = self.main.result_type
+        count = len(results.fields) if isinstance(results, TupleType) else 1
+        self.outputs = tuple(given) or tuple(f"output_{i}" for i in range(count))
+        if not count:
+            raise Unsupported("main has no results; a model of ONNX has one at least", label="onnx_export.C5")
+        params = [p.name for p in self.main.params]
+        names = [*params, *(o for o in self.outputs if o not in params)]
+        if len(self.outputs) != count or len(set(self.outputs)) != count or len(set(params)) != len(params) or "" in names:
+            raise Unsupported(
+                f"the names of main's parameters, {', '.join(params)}, and results, {', '.join(self.outputs)}, must be"
+                " as many as there are, and each name one thing",
+                label="onnx_export.C5",
+            )
+        self.writer = Writer(names)
+        self.wanted: dict[Var, str] = {}
+        self.named_by_let: set[str] = set()
+        """What has the name of a let already, by which branches may use it."""
+        self.converted: dict[int, Converted] = {}
+        self.active: list[int] = []
+
+    # --- the whole
+
+    def model(self, tensors: dict[str, Expr] | None) -> onnx.ModelProto:
+        top = _Activation()
+        inputs: list[ValueInfoProto] = []
+        main = self.anf(self.main)
+        block = self.writer.block
+        for p in main.params:
+            if not isinstance(p.type, TensorType):
+                raise Unsupported(f"parameter {p.name} is {p.type}; a tensor is wanted", where=p.span, label="onnx_export.C5")
+            value = Value(p.name, p.type.dtype)
+            inputs.append(_info(value, p.type))
+            self.bind(top, p, value, block)
+        result = main.body
+        while isinstance(result, Let):
+            self.writer.kept.add(result.var.name)
+            result = result.body
+        if any(o in {p.name for p in main.params} for o in self.outputs):
+            raise Unsupported("a result has the name of a parameter", label="onnx_export.C5")
+        fields = self._fields_of(main.body, result)
+        for name, atom in zip(self.outputs, fields, strict=False):
+            if isinstance(atom, Var):
+                self.wanted.setdefault(atom, name)
+        self.active.append(id(self.main))
+        item = run_task(self.body(main.body, top))
+        of = self.main.result_type
+        items = item if isinstance(item, tuple) else (item,)
+        types = of.fields if isinstance(of, TupleType) else (of,)
+        outputs: list[ValueInfoProto] = []
+        known = {s for p in main.params for s in symbols(p.type)}
+        for name, value, t in zip(self.outputs, items, types, strict=True):
+            if not isinstance(value, Value) or not isinstance(t, TensorType):
+                raise Unsupported(f"result {name} is {t}; a tensor is wanted", label="onnx_export.C5")
+            if value.name != name:
+                made = self.writer.node("Identity", [value], [value.dtype])
+                self.writer.rename(made, [name], len(block.nodes) - 1)
+            outputs.append(_info(Value(name, value.dtype), t, known))
+        if tensors is not None:
+            tensors.update(self.named(top))
+        made_graph = helper.make_graph(block.nodes, "main", inputs, outputs, self.writer.initializers)
+        model = helper.make_model(made_graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="assay")
+        model.ir_version = IR_VERSION
+        if model.ByteSize() > MOST_BYTES:
+            raise Unsupported(f"the model is larger than {MOST_BYTES} bytes", label="onnx_export.C6")
+        return model
+
+    def _fields_of(self, body: Expr, result: Expr) -> Sequence[Expr]:
+        """The atoms of the results, where they are seen."""
+        values: dict[Var, Expr] = {}
+        while isinstance(body, Let):
+            values[body.var] = body.value
+            body = body.body
+        while isinstance(result, Var) and isinstance(values.get(result), Var):
+            result = values[result]
+        found = values.get(result) if isinstance(result, Var) else None
+        return found.fields if isinstance(found, Tuple) else [result]
+
+    def named(self, top: _Activation) -> dict[str, Expr]:
+        """The tensors of the graph itself, each with the node of the source whose value it is."""
+        atoms = self.converted[id(self.main)].atoms
+        found: dict[str, Expr] = {}
+        for node in post_order(self.main.body):
+            atom = atoms.get(id(node))
+            item = top.values.get(atom) if isinstance(atom, Var) else None
+            if isinstance(item, Value) and isinstance(node.type, TensorType):
+                before = found.get(item.name)
+                if before is None or isinstance(before, (Var, Let)):
+                    found[item.name] = node
+        return found | {p.name: p for p in self.main.params}
+
+    def anf(self, function: Function) -> Function:
+        found = self.converted.get(id(function))
+        if found is None:
+            found = self.converted[id(function)] = convert(function, self.module)
+        return found.function
+
+    # --- bodies
+
+    def body(self, expr: Expr, at: _Activation) -> Task[Item]:
+        """The lets of a block in order; what its result stands for."""
+        while isinstance(expr, Let):
+            mark = len(self.writer.block.nodes)
+            try:
+                item: Item = yield self.value(expr.value, at)
+            except Invalid as wrong:
+                raise wrong.at(expr.value.span) from None
+            if isinstance(expr.value, PASSED):
+                at.values[expr.var] = item
+            else:
+                item = self.called(item, expr.var, mark)
+                self.bind(at, expr.var, item, self.writer.block)
+            if self.writer.count() > MOST_NODES:
+                raise Unsupported(f"the model would have more than {MOST_NODES} nodes", label="onnx_export.C6")
+            expr = expr.body
+        return (yield self.value(expr, at))
+
+    def bind(self, at: _Activation, var: Var, item: Item, block: Block) -> None:
+        at.values[var] = item
+        work: list[tuple[Type, Item]] = [(var.type, item)]
+        while work:
+            of, part = work.pop()
+            if isinstance(of, TupleType) and isinstance(part, tuple):
+                work += reversed([*zip(of.fields, part, strict=True)])
+            elif isinstance(part, Value):
+                at.sizes.bind(of, part, block)
+
+    def called(self, item: Item, var: Var, mark: int) -> Item:
+        """The results under the name of the variable, where nodes that were just written give them."""
+        own = {o for node in self.writer.block.nodes[mark:] for o in node.output} - self.named_by_let
+        fresh = [v for v in _values(item) if v.name in own]
+        if not fresh or len({v.name for v in fresh}) != len(fresh):
+            return item
+        wanted = self.wanted.pop(var, None) if isinstance(item, Value) and len(self.writer.blocks) == 1 else None
+        names = [wanted or self.writer.name(var.name, kept=True)] if isinstance(item, Value) else [
+            self.writer.name(f"{var.name}_{i}") for i in range(len(fresh))
+        ]  # fmt: skip
+        self.named_by_let.update(names)
+        new = {v.name: r for v, r in zip(fresh, self.writer.rename(fresh, names, mark), strict=True)}
+        return _renamed(item, new)
+
+    # --- nodes
+
+    def value(self, node: Expr, at: _Activation) -> Task[Item]:
+        """What an expression of atoms stands for."""
+        yield from ()
+        match node:
+            case Var():
+                return at.look(node)
+            case GlobalVar(name=name):
+                found = self.module.definitions.get(name)
+                if isinstance(found, Function):
+                    return _Closure(found, None)
+                if name in self.module.constants:
+                    return self.writer.constant(self.module.constants[name], name=name)
+                raise _no_word(node)
+            case Constant(data=data):
+                return self.writer.constant(data)
+            case Function():
+                return _Closure(node, at)
+            case Tuple(fields=fields):
+                items: list[Item] = []
+                for f in fields:
+                    items.append((yield self.value(f, at)))
+                return tuple(items)
+            case TupleGetItem(value=value, index=index):
+                whole = yield self.value(value, at)
+                assert isinstance(whole, tuple)
+                return whole[index]
+            case OnDevice(value=value) | MatchCast(value=value):
+                return (yield self.value(value, at))
+            case ShapeExpr(dims=dims):
+                return at.sizes.vector(self.writer, dims)
+            case ShapeOf(value=value):
+                of = yield self.value(value, at)
+                assert isinstance(of, Value)
+                return self.writer.node("Shape", [of], [INT64])[0]
+            case If():
+                return (yield self.branches(node, at))
+            case Call(op=Operator() as op):
+                operands = []
+                for a in node.args:
+                    operands.append((yield self.value(a, at)))
+                return self.operation(op, op.check_attrs(node.attrs), node.args, operands, node.type, at)
+            case Call(op=Expr() as op):
+                callee = yield self.value(op, at)
+                operands = []
+                for a in node.args:
+                    operands.append((yield self.value(a, at)))
+                if not isinstance(callee, _Closure):
+                    raise _no_word(node)
+                return (yield self.activation(callee, operands))
+            case CallTIR():
+                operands = []
+                for a in node.args:
+                    operands.append((yield self.value(a, at)))
+                return (yield self.kernel(node, operands, at))
+            case AssertOp():
+                raise Unsupported("ONNX has no word for an assertion", label="onnx_export.C1")
+            case _:
+                raise _no_word(node)
+
+    def operation(
+        self, op: Operator, attrs: Mapping[str, object], args: Sequence[Expr], operands: Sequence[Item], of: Type, at: _Activation
+    ) -> Item:
+        if op.name not in RULES:
+            why = UNSAID.get(op.name, "nobody has said how")
+            raise Unsupported(f"{op.name} has no word in ONNX: {why}", label="onnx_export.C2")
+        types, values = [], []
+        for a, item in zip(args, operands, strict=True):
+            if not isinstance(a.type, TensorType) or not isinstance(item, Value):
+                raise Unsupported(f"{op.name} of {a.type}; a tensor is wanted", label="onnx_export.C2")
+            types.append(a.type)
+            values.append(item)
+        made = RULES[op.name](Use(self.writer, at.sizes, op.name, attrs, tuple(values), tuple(types), of))
+        return made if isinstance(made, Value) else tuple(made)
+
+    def kernel(self, node: CallTIR, operands: Sequence[Item], at: _Activation) -> Task[Item]:
+        """A tensor function as the operator that it claims to be, or those of its group one after another."""
+        kernel = self.module.kernel(node.func)
+        plain = unlinked(kernel)
+        group = self.module.group(plain)
+        if plain is not kernel or node.scalars or group is None and "operator" not in plain.attrs:
+            raise Unsupported(
+                f"tensor function {node.func} is no operator with tensors for operands; ONNX has no word for loops over"
+                " elements",
+                label="onnx_export.C1",
+            )
+        if group is not None:
+            return (yield self.activation(_Closure(group, None), operands))
+        op = operator(plain.attrs["operator"])
+        return self.operation(op, op.check_attrs(plain.attrs.get("attrs", {})), node.args, operands, node.type, at)
+
+    def activation(self, closure: _Closure, operands: Sequence[Item]) -> Task[Item]:
+        """A call, written as the body of the function."""
+        function = closure.function if closure.outer is not None else self.anf(closure.function)
+        if id(closure.function) in self.active:
+            raise Unsupported("a function calls itself; ONNX has no word for that", where=function.span, label="onnx_export.C1")
+        self.active.append(id(closure.function))
+        inside = _Activation(closure.outer)
+        for p, item in zip(function.params, operands, strict=True):
+            self.bind(inside, p, item, self.writer.block)
+        result: Item = yield self.body(function.body, inside)
+        self.active.pop()
+        return result
+
+    def branches(self, node: If, at: _Activation) -> Task[Item]:
+        condition = yield self.value(node.condition, at)
+        assert isinstance(condition, Value)
+        if len(self.writer.blocks) > MOST_DEPTH:
+            raise Unsupported(f"branches lie {MOST_DEPTH} deep, more than a stored model can hold", label="onnx_export.C6")
+        graphs: list[onnx.GraphProto] = []
+        types = _leaves(node.type)
+        for name, part in (("then_branch", node.then), ("else_branch", node.otherwise)):
+            block = Block()
+            self.writer.blocks.append(block)
+            values = _values((yield self.body(part, _Activation(at))))
+            results: list[Value] = []
+            for v in values:
+                if v.name not in block.own or any(v.name == r.name for r in results):
+                    v = self.writer.node("Identity", [v], [v.dtype])[0]
+                results.append(v)
+            self.writer.blocks.pop()
+            infos = [_info(v, t, set()) for v, t in zip(results, types, strict=True)]
+            graphs.append(helper.make_graph(block.nodes, name, [], infos))
+        if not types:
+            return _shaped(node.type, iter(()))
+        dtypes = [t.dtype if isinstance(t, TensorType) else INT64 for t in types]
+        made = self.writer.node("If", [condition], dtypes, {"then_branch": graphs[0], "else_branch": graphs[1]})
+        return _shaped(node.type, iter(made))
+
+
+def _no_word(node: Expr) -> Unsupported:
+    return Unsupported(f"ONNX has no word for {show_head(node)}", label="onnx_export.C1")
+
+
+def _values(item: Item) -> list[Value]:
+    """The tensors of an item, left to right; what is a function has none."""
+    found: list[Value] = []
+    work = [item]
+    while work:
+        part = work.pop()
+        if isinstance(part, tuple):
+            work += reversed(part)
+        elif isinstance(part, Value):
+            found.append(part)
+    return found
+
+
+def _renamed(item: Item, new: Mapping[str, Value]) -> Item:
+    def task(part: Item) -> Task[Item]:
+        yield from ()
+        if isinstance(part, Value):
+            return new.get(part.name, part)
+        if isinstance(part, _Closure):
+            return part
+        fields: list[Item] = []
+        for f in part:
+            fields.append((yield task(f)))
+        return tuple(fields)
+
+    return run_task(task(item))
+
+
+def _leaves(of: Type) -> list[TensorType | ShapeType]:
+    """The tensors and shapes of a type, left to right. Unsupported (onnx_export.C1) where there is anything else."""
+    found: list[TensorType | ShapeType] = []
+    work = [of]
+    while work:
+        t = work.pop()
+        if isinstance(t, (TensorType, ShapeType)):
+            found.append(t)
+        elif isinstance(t, TupleType):
+            work += reversed(t.fields)
+        else:
+            raise Unsupported(f"an If gives {t}; ONNX has no word for that", label="onnx_export.C1")
+    return found
+
+
+def _shaped(of: Type, values: Iterator[Value]) -> Item:
+    """The values as a value of the type."""
+
+    def task(t: Type) -> Task[Item]:
+        yield from ()
+        if not isinstance(t, TupleType):
+            return next(values)
+        fields: list[Item] = []
+        for f in t.fields:
+            fields.append((yield task(f)))
+        return tuple(fields)
+
+    return run_task(task(of))
+
+
+def _info(value: Value, of: TensorType | ShapeType, known: Set[Symbol] | None = None) -> ValueInfoProto:
+    """The type of a tensor; a size that is neither a number nor one of the symbols that are known (by default, any) is
+    left open."""
+    shape: list[int | str | None] = [len(of.dims)] if isinstance(of, ShapeType) else []
+    for d in of.shape if isinstance(of, TensorType) else ():
+        if isinstance(d, Symbol):
+            shape.append(d.name if known is None or d in known else None)
+        else:
+            shape.append(d if isinstance(d, int) else None)
+    return helper.make_tensor_value_info(value.name, number(value.dtype), shape)

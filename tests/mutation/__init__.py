@@ -1,0 +1,1 @@
+"""Mutants of Assay's own code, and whether its tests and checks notice them (specs/verify.md, "Mutants")."""

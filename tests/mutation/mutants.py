@@ -1,0 +1,196 @@
+"""Mutants of a Python module: its text with one small fault each (specs/verify.md, "Mutants").
+
+The faults are those that passes, kernels and checkers have had: another operator, an index or a bound off by one, a
+condition turned or always true, an order reversed, an interval's end exchanged, a step left out. Messages, docstrings,
+annotations and what raises are left alone: no test should depend on the words.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+}
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "minimum": "maximum", "maximum": "minimum"}
+"""Functions with a twin that is easily taken for them."""
+ORDERS = ("sorted", "reversed")
+"""Functions that only order: the mutant takes things as they come."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The text of a module with one fault."""
+
+    line: int
+    kind: str
+    said: str
+    """What was there, and what is there now."""
+    source: str
+
+
+def mutants(source: str) -> list[Mutant]:
+    """Every mutant of a module's text, in its order."""
+    tree = ast.parse(source)
+    count = sum(1 for _ in _changes(tree))
+    found = []
+    for i in range(count):
+        changed = copy.deepcopy(tree)
+        place, kind, before = next((p, k, b) for j, (p, k, b) in enumerate(_changes(changed, apply=i)) if j == i)
+        found.append(Mutant(place.lineno, kind, f"{before} -> {_text(place)}", ast.unparse(ast.fix_missing_locations(changed))))
+    return found
+
+
+def _text(node: ast.AST) -> str:
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 70 else f"{text[:67]}..."
+
+
+def _changes(tree: ast.Module, apply: int | None = None) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
+    """Each place that can change: the node, the kind, and its text before. The one of number `apply` is changed before
+    it is given."""
+    number = 0
+    for node in _places(tree):
+        for kind, change in _ways(node):
+            before = _text(node)
+            if number == apply:
+                change()
+            number += 1
+            yield node, kind, before
+
+
+def _places(tree: ast.Module) -> Iterator[ast.expr | ast.stmt]:
+    """The expressions and statements of a module that compute, in order."""
+    work: list[ast.AST] = [tree]
+    while work:
+        node = work.pop()
+        match node:
+            case ast.Raise() | ast.Assert() | ast.Import() | ast.ImportFrom() | ast.JoinedStr() | ast.Global() | ast.Nonlocal():
+                continue
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                work += reversed(node.body)
+                continue
+            case ast.AnnAssign():
+                if node.value is not None:
+                    work.append(node.value)
+                continue
+            case ast.Expr(value=ast.Constant()):
+                continue
+            case ast.expr() | ast.stmt():
+                yield node
+        work += reversed([c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.pattern)])
+
+
+def _ways(node: ast.AST) -> Iterator[tuple[str, _Change]]:
+    """The faults that a node can have: kind, and what makes it."""
+    match node:
+        case ast.BinOp(op=op) if type(op) in OPERATORS and not _texts(node):
+            yield "operator", _Set(node, "op", OPERATORS[type(op)]())
+        case ast.AugAssign(op=op) if type(op) in OPERATORS and not _texts(node.value):
+            yield "operator", _Set(node, "op", OPERATORS[type(op)]())
+        case ast.Compare(ops=[op, *rest]) if type(op) in COMPARISONS:
+            kind = "bound" if isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) else "condition"
+            yield kind, _Set(node, "ops", [COMPARISONS[type(op)](), *rest])
+        case ast.BoolOp(op=op, values=values):
+            yield "condition", _Set(node, "op", ast.Or() if isinstance(op, ast.And) else ast.And())
+            yield "condition", _Set(node, "values", values[:-1])
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield "condition", _Become(node, operand)
+        case ast.UnaryOp(op=ast.USub(), operand=operand) if not isinstance(operand, ast.Constant):
+            yield "operator", _Become(node, operand)
+        case ast.If(body=[ast.Raise(exc=ast.Call(func=ast.Name(id="Crash")))], orelse=[]):
+            return  # it is there for faults of our own
+        case ast.If(test=test) | ast.IfExp(test=test) if not isinstance(test, ast.Constant):
+            yield "condition", _Set(node, "test", ast.Constant(True))
+            yield "condition", _Set(node, "test", ast.Constant(False))
+        case ast.Constant(value=bool(value)):
+            yield "condition", _Set(node, "value", not value)
+        case ast.Constant(value=int(value)):
+            yield "index", _Set(node, "value", value + 1)
+        case ast.Call(func=ast.Name(id=name) as func) if name in NAMES:
+            yield "interval", _Set(func, "id", NAMES[name])
+        case ast.Call(func=ast.Attribute(attr=name) as func) if name in NAMES:
+            yield "interval", _Set(func, "attr", NAMES[name])
+        case ast.Call(func=ast.Name(id=name), args=[first, *_]) if name in ORDERS:
+            yield "order", _Become(node, ast.Call(ast.Name("list", ast.Load()), [first], []))
+        case ast.Slice(lower=None, upper=None):
+            return
+        case ast.Expr(value=ast.Call()) | ast.AugAssign():
+            yield "step", _Drop(node)
+        case ast.Continue():
+            yield "step", _Drop(node)
+        case _:
+            return
+
+
+def _texts(node: ast.AST) -> bool:
+    """Whether strings are put together here."""
+    return any(isinstance(n, ast.JoinedStr) or isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(node))
+
+
+class _Change:
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+@dataclass
+class _Set(_Change):
+    """A part of a node is another."""
+
+    node: ast.AST
+    name: str
+    value: object
+
+    def __call__(self) -> None:
+        setattr(self.node, self.name, self.value)
+
+
+@dataclass
+class _Become(_Change):
+    """A node is another, in its place."""
+
+    node: ast.expr
+    other: ast.expr
+
+    def __call__(self) -> None:
+        at = {"lineno": self.node.lineno, "col_offset": self.node.col_offset}
+        self.node.__class__ = self.other.__class__
+        self.node.__dict__.clear()
+        self.node.__dict__.update({**self.other.__dict__, **at})
+
+
+@dataclass
+class _Drop(_Change):
+    """A statement is left out."""
+
+    node: ast.stmt
+
+    def __call__(self) -> None:
+        at = {"lineno": self.node.lineno, "col_offset": self.node.col_offset}
+        self.node.__class__ = ast.Pass
+        self.node.__dict__.clear()
+        self.node.__dict__.update(at)

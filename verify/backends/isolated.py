@@ -1,0 +1,153 @@
+"""A backend in a process of its own, so that it may die (specs/verify.md, "Backends").
+
+    with Isolated("onnxruntime", seconds=10.0) as backend:
+        outcome = attempt(backend, subject, subject.outputs, inputs)
+
+The process stays for the next program. One that dies or takes too long is replaced when it is next wanted.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from types import TracebackType
+from typing import IO, Any
+
+from assay.semantics.errors import Crash, Invalid, Unsupported
+from assay.verify.backends.protocol import Array, Prepared, Subject
+
+LENGTH = 8
+"""Bytes of a message's length."""
+
+
+@dataclass(eq=False)
+class Isolated:
+    """The backend of a name, in another process. `seconds` is how long one answer may take.
+
+    Raises what the backend raises, and Unsupported where its process died (backend.C5) or took too long (backend.C6).
+    The program goes there as its ONNX model.
+    """
+
+    name: str
+    seconds: float = 60.0
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
+    _errors: IO[bytes] | None = field(default=None, init=False, repr=False)
+    _numbers: Any = field(default_factory=count, init=False, repr=False)
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        number = next(self._numbers)
+        request = ("prepare", number, self.name, subject.model.SerializeToString(), dict(subject.dims), list(wanted))
+        self._ask(request)
+
+        def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+            answer = self._ask(("run", number, dict(inputs)))
+            if answer is None:  # it is another process by now, or it has prepared much else
+                self._ask(request)
+                answer = self._ask(("run", number, dict(inputs)))
+            if not isinstance(answer, dict):
+                raise Crash(f"the process of backend {self.name} forgets what it prepared")
+            return answer
+
+        return run
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout, self._errors):
+                if pipe is not None:
+                    pipe.close()
+
+    def __enter__(self) -> Isolated:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    # --- talking
+
+    def _ask(self, request: tuple[Any, ...]) -> Any:
+        """The answer to one request."""
+        process = self._running()
+        deadline = time.monotonic() + self.seconds
+        data = pickle.dumps(request, protocol=5)
+        try:
+            self._send(process, len(data).to_bytes(LENGTH, "big") + data, deadline)
+            size = int.from_bytes(self._receive(process, LENGTH, deadline), "big")
+            kind, *answer = pickle.loads(self._receive(process, size, deadline))
+        except (BrokenPipeError, EOFError):
+            raise self._died(process) from None
+        except TimeoutError:
+            self.close()
+            raise Unsupported(
+                f"the backend {self.name} took more than {self.seconds:g} seconds, and was ended", label="backend.C6"
+            ) from None
+        match kind:
+            case "done":
+                return answer[0]
+            case "invalid":
+                message, label, unsupported = answer
+                raise (Unsupported if unsupported else Invalid)(message, label=label)
+            case _:
+                raise Crash(f"the backend {self.name} in its process: {answer[0]}")
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self.close()
+        self._errors = tempfile.TemporaryFile()
+        path = os.pathsep.join(p or os.getcwd() for p in sys.path)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "assay.verify.backends.child"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, env={**os.environ, "PYTHONPATH": path},
+        )  # fmt: skip
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
+        return self._process
+
+    def _send(self, process: subprocess.Popen[bytes], data: bytes, deadline: float) -> None:
+        assert process.stdin is not None
+        left = memoryview(data)
+        while left:
+            _, ready, _ = select.select([], [process.stdin], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            left = left[os.write(process.stdin.fileno(), left[: 1 << 16]) :]
+
+    def _receive(self, process: subprocess.Popen[bytes], size: int, deadline: float) -> bytes:
+        assert process.stdout is not None
+        parts = bytearray()
+        while len(parts) < size:
+            ready, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            part = os.read(process.stdout.fileno(), min(size - len(parts), 1 << 20))
+            if not part:
+                raise EOFError
+            parts += part
+        return bytes(parts)
+
+    def _died(self, process: subprocess.Popen[bytes]) -> Unsupported:
+        code = process.wait()
+        why = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        said: list[str] = []
+        if self._errors is not None:
+            self._errors.seek(0)
+            said = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        self.close()
+        last = f"; its last words: {said[-1][:200]}" if said else ""
+        return Unsupported(f"the process of backend {self.name} died {why}{last}", label="backend.C5")

@@ -1,0 +1,86 @@
+"""ONNX Runtime on the CPU (specs/verify.md, "Backends")."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from assay.lower.onnx_ops.tensors import ONNX_NAMES, number_of
+from assay.semantics.dtypes import DTYPES, dtype
+from assay.semantics.errors import Invalid
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, with_outputs
+
+
+@dataclass(frozen=True)
+class OnnxRuntime:
+    """ONNX Runtime with one of its levels of graph optimisation: all, extended, basic or none ("disable_all").
+
+    `threads`: how many it may use, 0 for one for each core. Small programs are prepared much faster with one."""
+
+    name: str
+    level: str = "ORT_ENABLE_ALL"
+    threads: int = 0
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        try:
+            import onnxruntime as ort
+        except ImportError:
+            raise Invalid("the backend onnxruntime is not installed; pip install 'assay[ort]'", label="backend.C1") from None
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = self.threads
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, self.level)
+        names = list(wanted)
+        try:
+            session = ort.InferenceSession(
+                with_outputs(subject.model, names).SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as wrong:  # noqa: BLE001  (told apart by its class, and raised)
+            raise self._cannot(wrong) from None
+        exotic = [v for v in (*session.get_inputs(), *session.get_outputs()) if v.type in EXOTIC]
+
+        def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+            try:
+                given = {n: np.asarray(v) for n, v in inputs.items()}
+                if not exotic:
+                    return dict(zip(names, session.run(names, given), strict=True))
+                values = session.run_with_ort_values(names, {n: _to_ort(ort, v) for n, v in given.items()})
+                return {n: _from_ort(v) for n, v in zip(names, values, strict=True)}
+            except Exception as wrong:  # noqa: BLE001  (told apart by its class, and raised)
+                raise self._cannot(wrong) from None
+
+        return run
+
+    def _cannot(self, wrong: Exception) -> Exception:
+        """ONNX Runtime raises classes of its own for whatever it cannot do; any other is no answer of it."""
+        known = type(wrong).__module__.startswith("onnxruntime") or isinstance(wrong, (RuntimeError, ValueError))
+        return cannot(self.name, wrong) if known else wrong
+
+
+def _to_ort(ort: Any, array: Array) -> Any:
+    """A value for ONNX Runtime. Element types that NumPy itself has not are handed over as bits."""
+    of = dtype(array.dtype)
+    if array.dtype.isbuiltin == 1:
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    bits = np.ascontiguousarray(array).reshape(array.shape).view(np.uint16 if of.bits == 16 else np.uint8)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, number_of(of))
+
+
+def _from_ort(value: Any) -> Array:
+    of = EXOTIC.get(value.data_type())
+    if of is None:
+        plain: Array = value.numpy()
+        return plain
+    shape = tuple(value.shape())
+    size = prod(shape) * of.itemsize
+    data = ctypes.string_at(value.data_ptr(), size) if size else b""
+    return np.frombuffer(data, of.numpy).reshape(shape)
+
+
+EXOTIC = {f"tensor({n})": DTYPES[d] for d, n in ONNX_NAMES.items() if DTYPES[d].numpy.isbuiltin != 1 and DTYPES[d].bits >= 8}
+"""Element types that ONNX Runtime's Python interface cannot hand over as arrays."""

@@ -1,0 +1,208 @@
+"""Our own evaluators and C as backends (specs/verify.md, "Backends").
+
+They are correct in several ways, so an oracle that refuses one of them is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from assay.interp import graph, vector
+from assay.lower.anf import convert
+from assay.lower.c import emit
+from assay.lower.pipeline import passes
+from assay.lower.simplify.bind_params import with_sizes
+from assay.semantics.dtypes import FLOAT64
+from assay.semantics.errors import AssayError, Crash, Trap
+from assay.semantics.graph import Call, Expr, Function, Let, Var, call, get, tuple_of
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.types import FuncType, TensorType, TupleType, Type, symbols
+from assay.semantics.walk import post_order, rewrite
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot
+from assay.verify.c.compiled import FLAGS, STANDARD, Compiled, compile_c
+
+LAST = -(2**63)
+"""Where a backward slice ends that takes the first element too."""
+
+
+def with_results(subject: Subject, wanted: Sequence[str]) -> Module:
+    """The subject's module with the wanted tensors as results, by name. Unsupported (backend.C2) where the module does
+    not compute one of them, or only in a branch."""
+    main = subject.module.main
+    outputs = list(main.attrs.get("outputs", ())) or subject.outputs
+    if list(wanted) == outputs:
+        return subject.module.with_(main=replace(main, attrs={**main.attrs, "outputs": tuple(wanted)}))
+    others = [n for n in wanted if n not in outputs]
+    for name in others:
+        if name not in subject.tensors:
+            raise cannot("of our own", f"it has no tensor {name!r}")
+    there = {id(n) for n in post_order(main.body)}
+    dead = [subject.tensors[n] for n in others if id(subject.tensors[n]) not in there]
+    whole = _function(main, tuple_of(main.body, *dead)) if dead else main
+    converted = convert(whole, subject.module)
+    atoms = converted.atoms
+    lets: list[Let] = []
+    body = converted.function.body
+    while isinstance(body, Let):
+        lets.append(body)
+        body = body.body
+    result = atoms[id(main.body)]
+    multiple = isinstance(main.body.type, TupleType)
+    results: list[Expr] = []
+    for name in wanted:
+        found: Expr | None
+        if name in outputs:
+            found = get(result, outputs.index(name)) if multiple else result
+        else:
+            found = atoms.get(id(subject.tensors[name]))
+        if found is None:
+            raise cannot("of our own", f"tensor {name!r} is only there in a branch")
+        results.append(found)
+    new: Expr = results[0] if len(results) == 1 and isinstance(results[0].type, TensorType) else tuple_of(*results)
+    for let in reversed(lets):
+        new = replace(let, type=new.type, body=new)
+    return subject.module.with_(main=_function(converted.function, new, wanted))
+
+
+def _function(main: Function, body: Expr, outputs: Sequence[str] = ()) -> Function:
+    assert isinstance(main.type, FuncType)
+    return replace(main, type=replace(main.type, result=body.type), body=body, attrs={**main.attrs, "outputs": tuple(outputs)})
+
+
+# --- NumPy --------------------------------------------------------------------------------------------------------
+
+
+Change = Callable[[Expr], Expr]
+
+
+def widened(node: Expr) -> Expr:
+    """Floats computed in float64 and rounded once."""
+    if not isinstance(node, Call) or not isinstance(node.op, Operator) or node.op.name in UNCHANGED:
+        return node
+    if not any(isinstance(a.type, TensorType) and _is_narrow(a.type) for a in node.args):
+        return node
+    args = [call("astype", a, dtype="float64") if _is_narrow(a.type) else a for a in node.args]
+    return _rounded(call(node.op.name, *args, **node.attrs), node.type)
+
+
+UNCHANGED = ("astype", "reinterpret", "full", "arange", "shape_of", "device_copy")
+
+
+def _is_narrow(of: Type) -> bool:
+    return isinstance(of, TensorType) and of.dtype.is_float and of.dtype is not FLOAT64
+
+
+def _rounded(made: Expr, wanted: Type) -> Expr:
+    if isinstance(wanted, TupleType):
+        return tuple_of(*(_rounded(get(made, i), t) for i, t in enumerate(wanted.fields)))
+    assert isinstance(wanted, TensorType) and isinstance(made.type, TensorType)
+    return made if made.type.dtype is wanted.dtype else call("astype", made, dtype=wanted.dtype.name)
+
+
+def reordered(node: Expr) -> Expr:
+    """Sums taken from the back: the operands of reductions and products reversed along what is summed over."""
+    if not isinstance(node, Call) or not isinstance(node.op, Operator):
+        return node
+    first = node.args[0].type if node.args else None
+    if not isinstance(first, TensorType) or not first.dtype.is_float or not first.ndim:
+        return node
+    match node.op.name:
+        case "sum" | "mean" | "prod":
+            axes = node.attrs.get("axis")
+            places = range(first.ndim) if axes is None else axes
+            return call(node.op.name, _reversed(node.args[0], places), **node.attrs)
+        case "matmul":
+            a, b = node.args
+            assert isinstance(b.type, TensorType)
+            return call("matmul", _reversed(a, [first.ndim - 1]), _reversed(b, [max(0, b.type.ndim - 2)]))
+        case "nn.conv1d" | "nn.conv2d" | "nn.conv3d" if node.attrs.get("groups", 1) == 1:
+            return call(node.op.name, *(_reversed(x, [1]) for x in node.args[:2]), *node.args[2:], **node.attrs)
+        case "nn.softmax" | "nn.log_softmax":
+            axis = [node.attrs.get("axis", -1)]
+            return _reversed(call(node.op.name, _reversed(node.args[0], axis), **node.attrs), axis)
+        case _:
+            return node
+
+
+def _reversed(x: Expr, axes: Sequence[int]) -> Expr:
+    if not axes:
+        return x
+    many = len(axes)
+    return call("strided_slice", x, axes=tuple(axes), begin=(-1,) * many, end=(LAST,) * many, strides=(-1,) * many)
+
+
+@dataclass(frozen=True)
+class Numpy:
+    """The graph interpreter, on the module as it is or on one whose operators were changed."""
+
+    name: str
+    change: Change | None = None
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        module = with_results(subject, wanted)
+        if self.change is not None:
+            try:
+                changed = {n: rewrite(d, self.change) for n, d in module.definitions.items() if isinstance(d, Function)}
+            except AssayError as wrong:
+                raise cannot(self.name, wrong) from None
+            module = module.with_(**changed)
+
+        def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+            try:
+                results = graph.run(module, inputs)
+            except Trap as trap:
+                raise cannot(self.name, trap) from None
+            return {n: np.asarray(v) for n, v in results.items()}
+
+        return run
+
+
+# --- C ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OwnC:
+    """The whole lowering, compiled with flags of its own. Symbolic sizes get those of the inputs, once for each."""
+
+    name: str
+    flags: tuple[str, ...] = FLAGS
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        module = with_results(subject, wanted)
+        known: dict[tuple[tuple[int, ...], ...], tuple[Compiled, dict[str, str]]] = {}
+        if not any(symbols(p.type) for p in module.main.params):
+            known[()] = self._compiled(module)
+
+        def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+            key = () if () in known else tuple(np.shape(inputs[p.name]) for p in module.main.params)
+            if key not in known:
+                sizes = graph.check_inputs(module.main, inputs)
+                known[key] = self._compiled(module.with_(main=with_sizes(module.main, dict(sizes))))
+            compiled, names = known[key]
+            try:
+                return {names[slot]: value for slot, value in compiled.run(inputs).items()}
+            except Trap as trap:
+                raise cannot(self.name, trap) from None
+
+        return run
+
+    def _compiled(self, module: Module) -> tuple[Compiled, dict[str, str]]:
+        names = module.main.attrs["outputs"]
+        try:
+            for step in passes(vector.run).values():
+                module = step(module)
+            compiled = compile_c(emit(module, "model"), reproducible=False, flags=self.flags)
+        except Crash:
+            raise
+        except AssayError as wrong:
+            raise cannot(self.name, wrong) from None
+        return compiled, dict(zip(module.program.outputs, names, strict=True))
+
+
+NUMPY = (Numpy("numpy"), Numpy("numpy:wide", widened), Numpy("numpy:reversed", reordered))
+CONTRACTED = ("-std=c99", "-O3", "-march=native", "-ffp-contract=fast", "-fno-strict-aliasing")
+C = (OwnC("c"), OwnC("c:O0", (*STANDARD, "-O0")), OwnC("c:contract", CONTRACTED))

@@ -1,0 +1,36 @@
+"""The onnx package's own ReferenceEvaluator (specs/verify.md, "Backends")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, with_outputs
+
+
+@dataclass(frozen=True)
+class Reference:
+    """ReferenceEvaluator. What it cannot do shows as whatever its operators happen to raise."""
+
+    name: str = "reference"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        from onnx.reference import ReferenceEvaluator
+
+        names = list(wanted)
+        try:
+            evaluator = ReferenceEvaluator(with_outputs(subject.model, names))
+        except Exception as wrong:
+            raise cannot(self.name, wrong) from wrong
+
+        def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+            try:
+                results = evaluator.run(names, dict(inputs))
+            except Exception as wrong:
+                raise cannot(self.name, wrong) from wrong
+            assert isinstance(results, list)
+            return {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
+
+        return run

@@ -1,0 +1,90 @@
+"""One example of a campaign: a module and inputs, made by choices (specs/verify.md, "Fuzzing").
+
+An example is named by the campaign's seed and its number; the choices that made it are kept, so it can be made again and
+made simpler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from assay.semantics.graph import Call, CallTIR, If
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.types import symbols
+from assay.semantics.walk import post_order
+from assay.verify.strategies.choosing import Tape, by_random
+from assay.verify.strategies.features import Features, static_operators
+from assay.verify.strategies.graphs import a_module
+from assay.verify.strategies.values import inputs_for
+
+EXPORTED = ("branches", "names", "symbolic", "functions", "named_constants")
+"""Features that an example has or has not, by its first choices: what an ONNX model can say."""
+SWITCHES = (*EXPORTED, "recursion")
+"""The same, and what no model can say."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What examples are made of. A feature in `switches` is on in some examples."""
+
+    operators: tuple[str, ...] = field(default_factory=static_operators)
+    size: int = 10
+    switches: tuple[str, ...] = EXPORTED
+
+    def as_data(self) -> dict[str, Any]:
+        return {"operators": list(self.operators), "size": self.size, "switches": list(self.switches)}
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A module, inputs for it, and the choices that made both."""
+
+    module: Module
+    inputs: Mapping[str, Any]
+    picks: tuple[int, ...]
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operators that the module calls, in order of their names."""
+        found = {n.op.name for n in self.nodes if isinstance(n, Call) and isinstance(n.op, Operator)}
+        return tuple(sorted(found))
+
+    @property
+    def nodes(self) -> list[Any]:
+        """All nodes of main."""
+        return list(post_order(self.module.main))
+
+    @property
+    def constructs(self) -> tuple[str, ...]:
+        """What else there is in the module."""
+        nodes = self.nodes
+        said = {
+            "if": any(isinstance(n, If) for n in nodes),
+            "call": any(isinstance(n, Call) and not isinstance(n.op, Operator) for n in nodes),
+            "tensor function": any(isinstance(n, CallTIR) for n in nodes),
+            "symbolic dim": any(symbols(p.type) for p in self.module.main.params),
+            "named constant": bool(self.module.constants),
+        }
+        return tuple(n for n, there in said.items() if there)
+
+
+def made(recipe: Recipe, tape: Tape) -> Case:
+    """The example that the choices on a tape make."""
+    on = {name: tape(3) == 2 for name in recipe.switches}
+    features = replace(Features(operators=recipe.operators), **on)
+    module = a_module(tape, 2 + tape(recipe.size), features)
+    return Case(module, inputs_for(tape, module), tuple(tape.taken))
+
+
+def example(recipe: Recipe, seed: int, number: int) -> Case:
+    """An example of a campaign, by its number."""
+    return made(recipe, Tape(more=by_random(Random(f"{seed} {number}"))))
+
+
+def again(recipe: Recipe, picks: Sequence[int]) -> Case:
+    """The example of these choices; choices that are missing are the simplest."""
+    return made(recipe, Tape(picks))

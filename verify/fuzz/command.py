@@ -1,0 +1,169 @@
+"""`assay fuzz`: a campaign on the command line (specs/verify.md, "Fuzzing").
+
+Exit codes: 0, nothing failed; 1, something did, now or in an earlier run of the same corpus that is replayed; 2, the
+command cannot be carried out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from assay.semantics.errors import Invalid
+from assay.verify.evidence import plural
+from assay.verify.fuzz.campaign import Campaign, Plan, replay, unseen
+from assay.verify.fuzz.cases import EXPORTED, SWITCHES, Recipe
+from assay.verify.fuzz.cluster import Cluster
+from assay.verify.fuzz.corpus import Corpus
+from assay.verify.fuzz.pool import Pool
+from assay.verify.fuzz.targets import GOOD, OURS, target
+from assay.verify.fuzz.work import failed
+from assay.verify.strategies.features import chosen
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command, as they were given."""
+
+    backend: str
+    operators: str = ""
+    features: str | None = None
+    size: int = 10
+    seconds: float | None = None
+    examples: int | None = None
+    seed: int = 0
+    corpus: Path | None = None
+    jobs: int | None = None
+    patience: float = 60.0
+    cluster: str = ""
+    replay: bool = False
+
+
+def recipe_of(request: Request) -> Recipe:
+    """What the examples are made of. Invalid: an operator or a feature that there is not, or no room."""
+    usual = SWITCHES if request.backend in OURS else EXPORTED
+    switches = usual if request.features is None else tuple(n for n in request.features.split(",") if n)
+    for name in switches:
+        if name not in SWITCHES:
+            raise Invalid(f"no feature {name!r}; there are {', '.join(SWITCHES)}", label="strategies.C2")
+    if request.size < 1:
+        raise Invalid(f"--size is {request.size}; at least 1 is wanted", label="cli.C3")
+    return Recipe(chosen(request.operators.split(",") if request.operators else None), request.size, switches)
+
+
+def fuzz(request: Request, out: Console, as_json: bool) -> int:
+    """Run the campaign that was asked for, or replay its corpus; the exit code."""
+    target(request.backend)
+    corpus = Corpus(request.corpus) if request.corpus is not None else None
+    if request.replay:
+        if corpus is None:
+            raise Invalid("--replay judges the failures of a corpus again: name it with --corpus", label="cli.C3")
+        return _replay(corpus, request.backend, out, as_json)
+    seconds = 60.0 if request.seconds is None and request.examples is None else request.seconds
+    plan = Plan(request.backend, recipe_of(request), request.seed, request.examples, seconds)
+    if request.jobs is not None and request.jobs < 1:
+        raise Invalid(f"--jobs is {request.jobs}; at least 1 is wanted", label="cli.C3")
+    jobs = request.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else request.jobs or 1
+    workers: Pool | Cluster = Cluster(request.cluster) if request.cluster else Pool(jobs, request.patience)
+    interrupted = False
+    try:
+        with _progress(out) as tell:
+            campaign = Campaign(plan, corpus, tell)
+            try:
+                campaign.run(workers)
+            except KeyboardInterrupt:  # what was found until then is worth as much
+                interrupted = True
+    finally:
+        workers.close()
+    _show(campaign, out, as_json, interrupted)
+    return 1 if failed(campaign.done) else 0
+
+
+def _replay(corpus: Corpus, backend: str, out: Console, as_json: bool) -> int:
+    rows = list(replay(corpus, backend))
+    if as_json:
+        json.dump([{"file": r.stored.path.name, "fails": r.still, "detail": r.detail} for r in rows], sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    else:
+        for r in rows:
+            _print(out, f"{'still fails' if r.still else 'holds now'}  {r.stored.path.name}: {r.detail}")
+        _print(out, f"{sum(r.still for r in rows)} of {plural(len(rows), 'failure')} still there")
+    return 1 if any(r.still for r in rows) else 0
+
+
+def summary(campaign: Campaign) -> str:
+    """One line that says how far a campaign is."""
+    kinds = campaign.done.kinds
+    said = [f"{kinds[k]} {k}" for k in (*GOOD, "wrong", "crash", "died") if kinds[k]]
+    wanted = campaign.plan.recipe.operators
+    met = len(wanted) - len(unseen(campaign.done.operators, wanted))
+    rate = f"{campaign.rate:.0f} a second"
+    return f"{plural(campaign.before + campaign.judged, 'example')}, {rate}: {', '.join(said) or 'none yet'}; {met} of {len(wanted)} operators"
+
+
+def _show(campaign: Campaign, out: Console, as_json: bool, interrupted: bool) -> None:
+    done, plan = campaign.done, campaign.plan
+    missing = unseen(done.operators, plan.recipe.operators)
+    if as_json:
+        data: dict[str, Any] = {
+            "backend": plan.target, "seed": plan.seed, "examples": campaign.before + campaign.judged,
+            "per_second": round(campaign.rate, 1), "interrupted": interrupted, "kinds": dict(done.kinds),
+            "operators": dict(done.operators.most_common()), "unseen_operators": missing,
+            "constructs": dict(done.constructs), "rules": dict(done.layers.most_common()),
+            "new": [f.result.as_data() | {"example": f.number} for f in campaign.new],
+        }  # fmt: skip
+        json.dump(data, sys.stdout, indent=1)
+        sys.stdout.write("\n")
+        return
+    _print(out, summary(campaign) + (", interrupted" if interrupted else ""))
+    for title, counter in (("rules", done.layers), ("besides operators", done.constructs)):
+        if counter:
+            _print(out, f"{title}: " + ", ".join(f"{n} {c}" for n, c in counter.most_common(12)))
+    if missing:
+        _print(out, f"operators never met: {', '.join(missing)}")
+    for failure in campaign.new:
+        result = failure.result
+        by = ", ".join(part for part in (result.where, result.culprit) if part)
+        _print(out, f"{result.kind} ({by}), example {failure.number}: {result.detail}")
+    if campaign.corpus is not None and campaign.new:
+        _print(out, f"{plural(len(campaign.new), 'new failure')} in {campaign.corpus.directory}")
+
+
+def _print(out: Console, text: str) -> None:
+    out.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _progress(out: Console) -> Iterator[Callable[[Campaign], None]]:
+    """How far the campaign is: a line on a terminal; elsewhere a line now and then, on the error output."""
+    console = Console(stderr=True)
+    last = time.monotonic()
+    if not console.is_terminal:
+
+        def say(campaign: Campaign) -> None:
+            nonlocal last
+            if time.monotonic() - last > 30:
+                last = time.monotonic()
+                _print(console, summary(campaign))
+
+        yield say
+        return
+    with console.status("starting the workers") as status:
+
+        def tell(campaign: Campaign) -> None:
+            nonlocal last
+            if time.monotonic() - last > 0.2:
+                last = time.monotonic()
+                status.update(escape(summary(campaign)))
+
+        yield tell

@@ -1,0 +1,104 @@
+"""Failures as files that can be replayed (specs/verify.md, "Fuzzing").
+
+One failure is three files of one name: `.json` says what failed and which choices made it, `.py` is the program as text,
+`.npz` has the inputs. Replaying needs the last two alone, so it does not depend on the generator. What was done is
+kept in `campaign.json`, so that a campaign goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay.semantics.errors import Invalid
+from assay.semantics.text.module_text import write_module
+from assay.verify.fuzz.cases import Case, Recipe
+from assay.verify.fuzz.targets import Result, plain
+from assay.verify.inputs import load, replace_text, save
+from assay.verify.text_run import load_text
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A failure of the corpus."""
+
+    path: Path
+    target: str
+    result: Result
+    operators: tuple[str, ...]
+
+    def program(self) -> tuple[Any, dict[str, Any]]:
+        """The module and the inputs, read from their files."""
+        return load_text(self.path.with_suffix(".py")), load(self.path.with_suffix(".npz"))
+
+
+class Corpus:
+    """A directory of failures. Invalid (fuzz.C2): it cannot be used."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as wrong:
+            raise Invalid(f"cannot make the directory: {wrong.strerror}", where=str(directory), label="fuzz.C2") from None
+
+    def add(self, target: str, result: Result, case: Case, recipe: Recipe, seed: int, number: int) -> Path | None:
+        """Store a failure; its path, or None where one like it is there: of the same target, kind, layer and operators."""
+        path = self.directory / f"{name_of(target, result, case.operators)}.json"
+        if path.exists():
+            return None
+        data = {
+            "target": target, **result.as_data(), "operators": list(case.operators), "seed": seed, "number": number,
+            "picks": list(case.picks), "recipe": recipe.as_data(),
+        }  # fmt: skip
+        write_module(case.module, path.with_suffix(".py"))
+        save(path.with_suffix(".npz"), plain(case.inputs))
+        replace_text(path, json.dumps(data, indent=1) + "\n")  # last: with it the failure is there
+        return path
+
+    def failures(self) -> Iterator[Stored]:
+        """All failures, by their names."""
+        for path in sorted(self.directory.glob("*.json")):
+            if path.name.startswith("campaign"):
+                continue
+            data = _read(path)
+            result = Result(data["kind"], data["where"], data["culprit"], data["detail"])
+            yield Stored(path, data["target"], result, tuple(data["operators"]))
+
+    def state(self, target: str) -> dict[str, Any]:
+        """What a campaign against a target has done so far; nothing yet: empty."""
+        path = self._state(target)
+        return _read(path) if path.exists() else {}
+
+    def keep(self, target: str, state: Mapping[str, Any]) -> None:
+        """Say what a campaign has done."""
+        replace_text(self._state(target), json.dumps(state, indent=1) + "\n")
+
+    def _state(self, target: str) -> Path:
+        return self.directory / f"campaign-{_plain(target)}.json"
+
+
+def name_of(target: str, result: Result, operators: tuple[str, ...]) -> str:
+    """The name of a failure: what it is, for people, and a digest of all that tells it from others."""
+    by = result.culprit or "-".join(operators[:3]) or "nothing"
+    key = json.dumps([target, *result.key, *([] if result.culprit else operators)])
+    return _plain(f"{target}-{result.kind}-{by}") + "-" + hashlib.sha256(key.encode()).hexdigest()[:8]
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", text)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as wrong:
+        raise Invalid(f"not a file of a corpus: {wrong}", where=str(path), label="fuzz.C2") from None
+    if not isinstance(data, dict):
+        raise Invalid("not a file of a corpus", where=str(path), label="fuzz.C2")
+    return data

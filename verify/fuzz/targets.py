@@ -1,0 +1,192 @@
+"""Who is judged in a campaign, and what came of one example (specs/verify.md, "Fuzzing").
+
+A target is a backend (`assay.verify.backends`), or one of ours: `passes` takes each example through every stage of
+`assay check`, with the stage's own check, and runs the plan on the machine; `values` judges the operators' own NumPy
+values by the bounds.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from assay.interp import graph, machine, vector
+from assay.lower.pipeline import passes
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import AssayError, Crash, Invalid, Trap, Unpredictable, Unsupported
+from assay.semantics.module import Module
+from assay.semantics.rules import check
+from assay.verify.backends import Backend, backend, names as backend_names, subject_of_module
+from assay.verify.backends.ort import OnnxRuntime
+from assay.verify.backends.protocol import FATAL
+from assay.verify.oracle import Oracle, Verdict, judge_backend
+from assay.verify.stages import STAGES, Context
+
+GOOD = ("right", "undecided", "unpredictable", "unsaid", "refused")
+FAILURES = ("wrong", "crash", "died")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one example.
+
+    `kind`: right, undecided and unpredictable are the oracle's words; unsaid, ONNX or a stage has no word for the program;
+    refused, the backend cannot run it. Failures are wrong, crash (a fault of ours) and died (the process, or its time).
+    `where` is the layer or stage, `culprit` the operator, if that is known.
+    """
+
+    kind: str
+    where: str = ""
+    culprit: str = ""
+    detail: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.kind in FAILURES
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Failures of one key are likely the same fault."""
+        return self.kind, self.where, self.culprit
+
+    def as_data(self) -> dict[str, str]:
+        return asdict(self)
+
+
+class Target(Protocol):
+    """Somebody who is judged. `judge` may raise whatever a program can cause."""
+
+    @property
+    def name(self) -> str: ...
+
+    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result: ...
+
+
+def from_verdict(verdict: Verdict) -> Result:
+    """A verdict of the oracle as a result."""
+    culprit = (verdict.culprit or "").partition(",")[0]
+    return Result(verdict.outcome, verdict.layer, culprit, verdict.detail)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A backend, on the program as ONNX."""
+
+    backend: Backend
+
+    @property
+    def name(self) -> str:
+        return self.backend.name
+
+    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+        try:
+            subject = subject_of_module(module)
+        except Unsupported as wrong:
+            return Result("unsaid", wrong.label, "", wrong.message)
+        try:
+            return from_verdict(judge_backend(subject, self.backend, inputs))
+        except AssayError as wrong:
+            if wrong.label in FATAL:
+                return Result("died", wrong.label, "", wrong.message)
+            if wrong.label.startswith("backend."):
+                return Result("refused", wrong.label, "", wrong.message)
+            raise
+
+
+@dataclass(frozen=True)
+class Values:
+    """The operators' own values: NumPy, each within its bound."""
+
+    name: str = "values"
+
+    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+        check(module)
+        outputs: Any
+        try:
+            outputs = graph.run(module, inputs)
+        except Trap as trap:
+            outputs = trap
+        except Unpredictable as why:
+            return Result("unpredictable", why.label, "", why.message)
+        return from_verdict(Oracle(module).judge(inputs, outputs))
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Our passes: each stage by its own check, and the plan on the machine by the oracle."""
+
+    name: str = "passes"
+
+    def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
+        made, context = passes(vector.run), Context()
+        before = module
+        for stage in STAGES:
+            try:
+                after = made[stage.name](before) if stage.name in made else before
+            except Unsupported as wrong:
+                return Result("unsaid", wrong.label, "", f"{stage.name}: {wrong.message}")
+            evidence = stage.check(before, after, context)
+            if not evidence.holds:
+                return Result("wrong", stage.name, "", evidence.detail)
+            before = after
+        outputs: Any
+        try:
+            outputs = machine.run(before, inputs)
+        except Trap as trap:
+            outputs = trap
+        return from_verdict(Oracle(module).judge(inputs, outputs))
+
+
+OURS: dict[str, Target] = {"passes": Stages(), "values": Values()}
+
+
+def target_names() -> list[str]:
+    """All that can be judged."""
+    return [*OURS, *(n for n in backend_names() if n not in OURS)]
+
+
+def target(name: str) -> Target:
+    """The target of that name. Invalid (fuzz.C1): there is none."""
+    if name in OURS:
+        return OURS[name]
+    if name not in backend_names():
+        raise Invalid(f"no backend {name!r} to judge; there are {', '.join(target_names())}", label="fuzz.C1")
+    found = backend(name)
+    return Judged(replace(found, threads=1) if isinstance(found, OnnxRuntime) else found)
+
+
+def judged(of: Target, module: Module, inputs: Mapping[str, Any]) -> Result:
+    """What a target makes of an example; whatever is raised is a crash: a fault of ours, unless a backend raised it."""
+    try:
+        return of.judge(module, inputs)
+    except Unsupported as wrong:
+        return Result("unsaid", wrong.label, "", wrong.message)
+    except (Invalid, Unpredictable) as wrong:
+        return Result("crash", f"{type(wrong).__name__} {wrong.label}", "", wrong.message)
+    except Trap as wrong:
+        return Result("crash", f"Trap {wrong.kind}", "", str(wrong))
+    except Crash as wrong:
+        return Result("crash", _place(wrong), "", wrong.message)
+    except MemoryError:
+        return Result("refused", "memory", "", "not enough memory")
+    except Exception as wrong:  # noqa: BLE001  finding what is raised that should not be is what this is for
+        return Result("crash", f"{type(wrong).__name__} at {_place(wrong)}", "", str(wrong)[:500])
+
+
+def _place(wrong: BaseException) -> str:
+    """The function that raised, without a line number, which the next edit would change."""
+    frame = traceback.extract_tb(wrong.__traceback__)[-1]
+    return f"{Path(frame.filename).name}:{frame.name}"
+
+
+def plain(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs as arrays, for a file."""
+    found = {n: np.asarray(v) for n, v in inputs.items()}
+    for array in found.values():
+        dtype(array.dtype)
+    return found

@@ -1,0 +1,123 @@
+"""What a worker does: makes examples by their numbers, judges them, and makes failures simpler (specs/verify.md,
+"Fuzzing")."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from assay.semantics.errors import AssayError
+from assay.verify.fuzz.cases import Case, Recipe, again, example
+from assay.verify.fuzz.targets import FAILURES, Result, Target, judged, target
+from assay.verify.strategies.choosing import reduce_picks
+
+
+@dataclass(frozen=True)
+class Task:
+    """Examples to judge: those of some numbers. `known` are keys of failures that need not be made simpler again."""
+
+    target: str
+    recipe: Recipe
+    seed: int
+    numbers: tuple[int, ...]
+    known: frozenset[tuple[str, str, str]] = frozenset()
+    seconds: float = 20.0
+    """How long one failure may be made simpler."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failure: the example's number, what came of it, and the choices that make the simplest program that shows it."""
+
+    number: int
+    result: Result
+    picks: tuple[int, ...]
+
+
+@dataclass
+class Report:
+    """What came of some examples."""
+
+    numbers: tuple[int, ...]
+    kinds: Counter[str] = field(default_factory=Counter)
+    operators: Counter[str] = field(default_factory=Counter)
+    constructs: Counter[str] = field(default_factory=Counter)
+    layers: Counter[str] = field(default_factory=Counter)
+    """Which rule decided: layers of the oracle, labels of what was refused."""
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, other: Report) -> None:
+        self.numbers += other.numbers
+        for mine, theirs in zip(self.counters, other.counters, strict=True):
+            mine.update(theirs)
+        self.failures += other.failures
+
+    @property
+    def counters(self) -> tuple[Counter[str], ...]:
+        return self.kinds, self.operators, self.constructs, self.layers
+
+
+def work(task: Task) -> Iterator[Report]:
+    """Judge the examples one after another."""
+    of = target(task.target)
+    known = set(task.known)
+    for number in task.numbers:
+        report = Report((number,))
+        try:
+            case = example(task.recipe, task.seed, number)
+        except AssayError as wrong:
+            # the generator's own fault: what it makes is valid
+            report.kinds["crash"] += 1
+            report.failures.append(Failure(number, Result("crash", f"generator {wrong.label}", "", wrong.message), ()))
+            yield report
+            continue
+        result = judged(of, case.module, case.inputs)
+        report.kinds[result.kind] += 1
+        report.operators.update(case.operators)
+        report.constructs.update(case.constructs)
+        report.layers[result.where] += bool(result.where)
+        if result.failed:
+            picks = case.picks
+            if result.key not in known or not result.culprit:
+                picks, result = simplest(of, task.recipe, case, result, task.seconds)
+                known.add(result.key)
+            report.failures.append(Failure(number, result, picks))
+        yield report
+
+
+def simplest(of: Target, recipe: Recipe, case: Case, result: Result, seconds: float) -> tuple[tuple[int, ...], Result]:
+    """The choices of a simpler example of which the same came, and what came of it."""
+    stop = time.monotonic() + seconds
+    best = result
+
+    def still(picks: Sequence[int]) -> Sequence[int] | None:
+        nonlocal best
+        if time.monotonic() > stop:
+            return None
+        try:
+            simpler = again(recipe, picks)
+        except AssayError:
+            return None
+        found = judged(of, simpler.module, simpler.inputs)
+        if found.key != result.key:
+            return None
+        best = found
+        return simpler.picks
+
+    picks = tuple(reduce_picks(case.picks, still))
+    return picks, judged(of, (last := again(recipe, picks)).module, last.inputs) if best is not result else result
+
+
+def total(reports: Sequence[Report]) -> Report:
+    """Several reports as one."""
+    found = Report(())
+    for r in reports:
+        found.add(r)
+    return found
+
+
+def failed(report: Report) -> int:
+    """How many examples failed."""
+    return sum(report.kinds[k] for k in FAILURES)

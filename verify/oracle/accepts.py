@@ -1,0 +1,62 @@
+"""What a backend declares of itself, and the oracle accepts (specs/verify.md, "Verdict")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import DType, dtype
+
+
+@dataclass(frozen=True)
+class Accepts:
+    """Properties beyond rule M9.
+
+    `flushes`: subnormal numbers are taken for zero, operands and results, all or none. `splits`: float32 factors of
+    contractions are taken as two bfloat16 parts each, and the product of the lesser parts is left out; each product is
+    off by `SPLIT` of its magnitude, and whole numbers are no longer exact.
+    """
+
+    flushes: bool = False
+    splits: bool = False
+
+
+SPLIT = 3 * 2.0**-16
+"""What two parts leave out of each factor, and the product of the lesser parts: each at most 2**-16."""
+EVERYTHING_KEPT = Accepts()
+
+
+def flushed(array: Any) -> Any:
+    """An array with zero, of the same sign, for every subnormal number."""
+    of = dtype(array.dtype)
+    if not of.is_float:
+        return array
+    with np.errstate(all="ignore"):
+        small = np.abs(array.astype(np.float64)) < of.smallest_normal
+    return np.where(small, np.copysign(of.numpy.type(0), array), array)
+
+
+def is_subnormal(array: Any) -> Any:
+    """Where the elements are subnormal and not zero."""
+    of: DType = dtype(array.dtype)
+    size = np.abs(np.asarray(array).astype(np.float64))
+    return (size > 0) & (size < of.smallest_normal) if of.is_float else np.zeros(size.shape, bool)
+
+
+def open_subnormals(x: Bounded, more: float = 0.0) -> Bounded:
+    """Intervals that hold zero too where they hold subnormal numbers; `more` is what flushing within may add."""
+    if not x.of.is_float:
+        return x
+    radius = np.where(np.isfinite(x.value), x.radius + more, x.radius)
+    low, high = x.value - radius, x.value + radius
+    least = x.of.smallest_normal
+    touched = np.isfinite(radius) & (low < least) & (high > -least) & ~((low == 0) & (high == 0))
+    if not touched.any():
+        return x if more == 0 else Bounded(x.value, radius, x.of)
+    low, high = np.where(touched, np.minimum(low, 0.0), low), np.where(touched, np.maximum(high, 0.0), high)
+    middle = low / 2 + high / 2
+    value = np.where(touched, middle, x.value)
+    return Bounded(value, np.where(touched, np.maximum(high - middle, middle - low) * (1 + 2.0**-50), radius), x.of)

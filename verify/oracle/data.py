@@ -1,0 +1,167 @@
+"""Inputs that show something (specs/verify.md, "Verdict")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from assay.interp import graph
+from assay.interp.values import Shape, Value
+from assay.semantics.dtypes import DType
+from assay.semantics.errors import Invalid, Trap
+from assay.semantics.module import Module
+from assay.semantics.scalar import Var as Symbol, evaluate_dim
+from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
+from assay.verify.oracle.whole import Whole, run_whole
+
+Array = np.ndarray[Any, Any]
+Kind = Literal["integers", "random", "specials", "cancelling", "large"]
+PRIMES = (5, 7, 3, 11, 13, 2, 17, 19, 23, 29, 31, 37)
+TRIES = 8
+
+
+def make_inputs(module: Module, kind: Kind, seed: int, dims: Mapping[str, int]) -> dict[str, Array]:
+    """Inputs for main by name.
+
+    - integers: whole numbers so small that sums of products are exact as far through the program as can be.
+    - random: reals of both signs, of magnitude about 1, all different.
+    - cancelling: pairs of numbers that nearly cancel, and small ones beside large ones.
+    - large: magnitudes over most of the dtype's range, such that squares are finite.
+    - specials: zeros of both signs, infinities, NaN, subnormal numbers, the ends of the range, between ordinary ones.
+
+    Integers are small and not negative, for they may be indices; if main traps on them others are tried. Invalid
+    (input.C6): a parameter is no tensor, shape or tuple of these, or a symbolic size has no value that agrees.
+    """
+    if kind not in get_args(Kind):
+        raise Invalid(f"no kind of data {kind!r}; there are {', '.join(get_args(Kind))}", label="oracle.C1")
+    sizes = _sizes(module, dims)
+    made: dict[str, Array] = {}
+    for attempt in range(TRIES):
+        rng = np.random.default_rng([seed, attempt])
+        if kind == "integers":
+            made = _whole(module, sizes, rng, attempt)
+        else:
+            made = {p.name: _value(p.type, sizes, rng, _FLOATS[kind], attempt, p.name) for p in module.main.params}
+        try:
+            graph.run(module, made)
+        except Trap:
+            continue
+        break
+    return made
+
+
+def _sizes(module: Module, dims: Mapping[str, int]) -> dict[Symbol, int]:
+    """A number for each symbol in the types of main's parameters: pairwise different, so that axes cannot be mixed up."""
+    known = {s.name: s for p in module.main.params for s in symbols(p.type)}
+    for name in dims:
+        if name not in known:
+            raise Invalid(f"main has no symbolic dim {name}; it has {', '.join(known) or 'none'}", label="check.C1")
+    found: dict[Symbol, int] = {}
+    for i, s in enumerate(dict.fromkeys(s for p in module.main.params for s in symbols(p.type))):
+        found[s] = dims.get(s.name, PRIMES[i % len(PRIMES)])
+    return found
+
+
+Maker = Callable[[np.random.Generator, tuple[int, ...], DType], Array]
+
+
+def _value(of: Type, sizes: Mapping[Symbol, int], rng: np.random.Generator, floats: Maker, attempt: int, name: str) -> Any:
+    match of:
+        case TensorType():
+            shape = tuple(evaluate_dim(d, sizes) for d in of.shape)
+            return _tensor(of.dtype, shape, rng, floats, attempt)
+        case ShapeType():
+            return Shape(tuple(evaluate_dim(d, sizes) for d in of.dims))
+        case TupleType():
+            return tuple(_value(t, sizes, rng, floats, attempt, name) for t in of.fields)
+        case _:
+            raise Invalid(f"input {name!r} is {of}: no data can be made for it, give it", label="input.C6")
+
+
+def _tensor(of: DType, shape: tuple[int, ...], rng: np.random.Generator, floats: Maker, attempt: int) -> Array:
+    if of.kind == "bool":
+        return rng.integers(0, 2, shape).astype(np.bool_)
+    if of.is_integer:
+        low, high = ((0, 2), (1, 2), (1, 4), (0, 1))[attempt % 4]
+        return rng.integers(low, high, shape).astype(of.numpy)
+    with np.errstate(all="ignore"):
+        return floats(rng, shape, of)
+
+
+# --- floats -------------------------------------------------------------------------------------------------------
+
+
+def _random(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
+    return rng.standard_normal(shape).astype(of.numpy)
+
+
+def _cancelling(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
+    """Neighbours in memory are nearly opposite; every eighth pair is a thousand times larger than the others."""
+    count = int(np.prod(shape))
+    pairs = rng.standard_normal((count + 1) // 2) * np.where(np.arange((count + 1) // 2) % 8 == 0, 1000.0, 1.0)
+    near = pairs * (1 + 8 * of.unit_roundoff * rng.standard_normal(pairs.size))
+    flat = np.stack([pairs, -near], axis=-1).reshape(-1)[:count]
+    return flat.reshape(shape).astype(of.numpy)
+
+
+def _large(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
+    top, low = np.log2(float(of.max)) / 2 - 4, np.log2(of.smallest_normal) / 2 + 2
+    size = np.exp2(rng.uniform(low, max(low + 1, top), shape))
+    return (size * rng.choice([-1.0, 1.0], shape)).astype(of.numpy)
+
+
+def _specials(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
+    least, tiny, top = of.smallest_normal, of.smallest_subnormal, float(of.max)
+    some = [0.0, -0.0, np.inf, -np.inf, np.nan, tiny, -tiny, least, -least, least / 2, top, -top, 1.0, -1.0, 0.5, 2.0]
+    plain = rng.standard_normal(shape)
+    chosen = rng.choice(np.array(some), shape)
+    # half of the rows have many of them, the others few: what is summed with an infinity says little
+    often = np.where(rng.random((*shape[:1], *(1,) * (len(shape) - 1))) < 0.5, 0.4, 0.02)
+    return np.where(rng.random(shape) < often, chosen, plain).astype(of.numpy)
+
+
+_FLOATS: dict[str, Maker] = {"random": _random, "cancelling": _cancelling, "large": _large, "specials": _specials}
+
+
+def _integers(most: int, zeros: float) -> Maker:
+    def make(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
+        values = rng.integers(-most, most + 1, shape).astype(np.float64)
+        return np.where(rng.random(shape) < zeros, 0.0, values).astype(of.numpy)
+
+    return make
+
+
+AMPLITUDES = ((8, 0.0), (4, 0.0), (2, 0.0), (1, 0.0), (1, 0.75), (1, 0.95))
+
+
+def _whole(module: Module, sizes: Mapping[Symbol, int], rng: np.random.Generator, attempt: int) -> dict[str, Array]:
+    """The largest whole numbers for which as many outputs as for any smaller ones are exact."""
+    best: tuple[int, dict[str, Array]] | None = None
+    for most, zeros in AMPLITUDES:
+        maker = _integers(most, zeros)
+        made = {p.name: _value(p.type, sizes, rng, maker, attempt, p.name) for p in module.main.params}
+        result = run_whole(module, made)
+        lost = [v.lost for v in _flat(result) if isinstance(v, Whole) and v.lost] if not isinstance(result, str) else [result]
+        exact = -len(lost)
+        if best is None or exact > best[0]:
+            best = exact, made
+        # numbers that are smaller help only where sums were too large
+        if not any("too large" in why for why in lost):
+            break
+    assert best is not None
+    return best[1]
+
+
+def _flat(values: Mapping[str, Value]) -> list[Value]:
+    found, work = [], list(values.values())
+    while work:
+        value = work.pop()
+        if isinstance(value, tuple):
+            work += value
+        else:
+            found.append(value)
+    return found
+
+

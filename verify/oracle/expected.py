@@ -1,0 +1,96 @@
+"""What correct implementations may do with one set of inputs (rule M9; specs/verify.md, "Verdict")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from assay.interp.values import Value
+from assay.semantics.errors import Trap, Unpredictable
+from assay.semantics.module import Module
+from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
+from assay.verify.oracle.layers import BITWISE, INTEGERS, Finding, judge_result
+from assay.verify.oracle.verdict import fits, worst_exact
+from assay.verify.oracle.walk import Walk
+from assay.verify.oracle.whole import Whole, run_whole
+
+Array = np.ndarray[Any, Any]
+Possible: TypeAlias = dict[str, Value] | Trap | Unpredictable
+"""What correct implementations may do: give values in these intervals, fail so, or nobody can tell what, and why."""
+
+
+@dataclass
+class Expected:
+    """`possible` is the set of outcomes; where it is values, `findings` judges somebody's outputs by it."""
+
+    module: Module
+    inputs: Mapping[str, Array]
+    accepts: Accepts = EVERYTHING_KEPT
+    flushing: bool = False
+    walk: Walk = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.walk = Walk(self.module, accepts=self.accepts, flushing=self.flushing)
+
+    @cached_property
+    def possible(self) -> Possible:
+        try:
+            return self.walk.run(self.inputs)
+        except (Trap, Unpredictable) as why:
+            return why
+
+    @cached_property
+    def exact(self) -> dict[str, Value] | str:
+        """The outputs as far as they are exact because the inputs are whole numbers, or why none is known."""
+        return run_whole(self.module, self.inputs)
+
+    def findings(self, outputs: Mapping[str, Any]) -> dict[str, Finding]:
+        """The finding on each output, by the first layer that can tell; those in tuples are called by their place."""
+        if not isinstance(self.possible, dict):
+            return {}
+        leaves = _leaves(self.possible, outputs)
+        return {name: self._judge(name, allowed, given, path) for name, (allowed, given, path) in leaves.items()}
+
+    def _judge(self, name: str, allowed: Any, given: Any, path: tuple[Any, ...]) -> Finding:
+        if given is None:
+            return Finding(name, BITWISE, f"{name} is missing")
+        if not hasattr(allowed, "dtype"):
+            same = repr(allowed) == repr(given)
+            return Finding(name, BITWISE, "" if same else f"{name} is {given!r}, must be {allowed!r}")
+        got = np.asarray(given)
+        _, by = self.walk.makers.get(id(allowed), (None, None))
+        finding = judge_result(name, by, allowed, got, self.accepts, self.flushing)
+        if finding.layer in (BITWISE, INTEGERS) or finding.wrong or self.accepts.splits:
+            return finding
+        only = _at(self.exact, path)
+        if isinstance(only, Whole) and not only.lost and fits(name, allowed, got) is None:
+            worst = worst_exact(name, only.value, got)
+            return Finding(name, INTEGERS, str(worst) if worst else "", worst, 0, got.size)
+        return finding
+
+
+def _leaves(allowed: Mapping[str, Value], outputs: Mapping[str, Any]) -> dict[str, tuple[Any, Any, tuple[Any, ...]]]:
+    """Arrays in outputs that may be tuples: by name, what is allowed, what was given (None if nothing), and the path."""
+    found: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {}
+    work: list[tuple[str, Any, Any, tuple[Any, ...]]] = [(n, a, outputs.get(n), (n,)) for n, a in reversed(allowed.items())]
+    while work:
+        name, want, got, path = work.pop()
+        if isinstance(want, tuple):
+            fields: Any = got if isinstance(got, (tuple, list)) and len(got) == len(want) else (None,) * len(want)
+            work += reversed([(f"{name}.{i}", w, fields[i], (*path, i)) for i, w in enumerate(want)])
+        else:
+            found[name] = want, got, path
+    return found
+
+
+def _at(values: Any, path: tuple[Any, ...]) -> Any:
+    """The part of the outputs of a run, or None where there was no such run."""
+    if isinstance(values, str):
+        return None
+    for step in path:
+        values = values[step]
+    return values

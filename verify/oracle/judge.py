@@ -1,0 +1,187 @@
+"""The oracle of one module (specs/verify.md, "Verdict")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.errors import AssayError, Trap, Unpredictable
+from assay.semantics.graph import Expr
+from assay.semantics.module import Module
+from assay.verify.backends import Backend, Subject
+from assay.verify.evidence import plural
+from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
+from assay.verify.oracle.data import Kind, make_inputs
+from assay.verify.oracle.expected import Expected, Possible
+from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS, LAYERS, REBASED, Finding
+from assay.verify.oracle.verdict import Verdict, differing
+from assay.verify.oracle.walk import Places, Walk, places
+
+Array = np.ndarray[Any, Any]
+UNDECIDED = ("bounds.C1", "bounds.C2", "bounds.C4")
+"""Labels of decisions that intervals leave open: then no implementation is wrong to decide either way."""
+
+
+class Oracle:
+    """Judges outputs of one module. `tensors` are tensors by name, as nodes of its main, and `makers` what people call the
+    operators that make them; `accepts` is what the judged implementation declares of itself."""
+
+    def __init__(
+        self,
+        module: Module,
+        tensors: Mapping[str, Expr] | None = None,
+        seed: int = 0,
+        accepts: Accepts = EVERYTHING_KEPT,
+        makers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.module = module
+        self.tensors = dict(tensors or {})
+        self.seed = seed
+        self.accepts = accepts
+        self.makers = dict(makers or {})
+
+    @cached_property
+    def places(self) -> Places:
+        return places(self.module, self.tensors)
+
+    def expected(self, inputs: Mapping[str, Array] | Expected, flushing: bool = False) -> Expected:
+        """What may come of these inputs. Where it is computed already it can be given in their place."""
+        if isinstance(inputs, Expected):
+            if (inputs.accepts, inputs.flushing) == (self.accepts, flushing) and inputs.module is self.module:
+                return inputs
+            inputs = inputs.inputs
+        return Expected(self.module, inputs, self.accepts, flushing)
+
+    def inputs(self, kind: Kind = "random", seed: int | None = None, dims: Mapping[str, int] | None = None) -> dict[str, Array]:
+        """Inputs for main by name (see `assay.verify.oracle.data`); symbolic dims that are not given get primes."""
+        return make_inputs(self.module, kind, self.seed if seed is None else seed, dims or {})
+
+    def judge(
+        self,
+        inputs: Mapping[str, Array] | Expected,
+        outputs: Mapping[str, Any] | Trap,
+        intermediates: Mapping[str, Array] | None = None,
+    ) -> Verdict:
+        """The verdict on outputs by name, or on a run that failed. `intermediates` are the backend's own tensors, by
+        the names in `tensors`: each operator is judged on those that it read, and the first that is wrong is named.
+        Invalid where the inputs are not what main takes."""
+        verdict = self._judge(self.expected(inputs), outputs, intermediates or {})
+        if verdict.outcome == "wrong" and self.accepts.flushes:
+            flushed = self._judge(self.expected(inputs, True), outputs, intermediates or {})
+            return flushed if flushed.outcome != "wrong" else verdict
+        return verdict
+
+    def _judge(self, expected: Expected, outputs: Mapping[str, Any] | Trap, theirs: Mapping[str, Array]) -> Verdict:
+        possible = expected.possible
+        if isinstance(outputs, Trap):
+            return _failed(possible, outputs)
+        if isinstance(possible, Trap):
+            return Verdict("unpredictable", "", f"the program itself fails on these inputs, {possible}")
+        rebased, stopped = self._rebase(expected, theirs) if theirs else ({}, "")
+        found = expected.findings(outputs)
+        missing = [n for n in self.module.main.attrs.get("outputs", ()) if n not in outputs]
+        if missing:
+            return Verdict("wrong", BITWISE, f"output {missing[0]} is missing", judged=len(rebased))
+        wrong = next((f for f in found.values() if f.wrong), None)
+        culprit = next((f for f in rebased.values() if f.wrong), None)
+        if culprit is not None:
+            maker = self.makers.get(culprit.tensor) or (culprit.by.name if culprit.by is not None else "an operator")
+            detail = culprit.wrong + (f"; output {wrong.wrong}" if wrong is not None else "")
+            name = f"{maker}, tensor {culprit.tensor}"
+            return Verdict("wrong", culprit.layer, detail, culprit.worst, name, len(rebased))
+        if wrong is not None:
+            return Verdict("wrong", wrong.layer, f"output {wrong.wrong}", wrong.worst, judged=len(rebased))
+        return self._not_wrong(possible, found, rebased, outputs, theirs, stopped)
+
+    def _rebase(self, expected: Expected, theirs: Mapping[str, Array]) -> tuple[dict[str, Finding], str]:
+        """Findings on the backend's own tensors, and why there are no more of them if the run stopped."""
+        walk = Walk(self.module, self.places, theirs, self.accepts, expected.flushing)
+        try:
+            walk.run(expected.inputs)
+        except (Trap, Unpredictable) as why:
+            return walk.findings, str(why)
+        return walk.findings, ""
+
+    def _not_wrong(
+        self, possible: Possible, found: Mapping[str, Finding], rebased: Mapping[str, Finding], outputs: Mapping[str, Any],
+        theirs: Mapping[str, Array], stopped: str,
+    ) -> Verdict:  # fmt: skip
+        """Right, if every output is: inside an interval that says something, or, bit for bit, what a chain of operators
+        gave that were each found right."""
+        names = list(found) or list(self.module.main.attrs.get("outputs", ())) or list(outputs)
+        left = [n for n in names if n not in found or found[n].open]
+        chained = bool(rebased) and not stopped
+        left = [n for n in left if not (chained and _is_chained(n, rebased, outputs, theirs))]
+        said = []
+        if rebased:
+            said.append(f"{plural(len(rebased), 'tensor')} right on the backend's own operands")
+        if stopped:
+            said.append(f"the rest was not judged so: {stopped}")
+        if isinstance(possible, Unpredictable):
+            said.append(f"the graph's bounds are waived: {possible}")
+        for layer in LAYERS:
+            count = sum(f.layer == layer for f in found.values())
+            said += [f"{plural(count, 'output')} {_SAID[layer]}"] if count else []
+        unknown = sum(f.open for f in found.values())
+        if unknown:
+            said.append(f"the graph's bounds are vacuous for {unknown} of {plural(sum(f.size for f in found.values()), 'element')}")
+        detail = "; ".join(said)
+        if not left:
+            weakest = max((f.layer for f in found.values()), key=LAYERS.index, default=BITWISE)
+            return Verdict("right", REBASED if rebased else weakest, detail, judged=len(rebased))
+        if isinstance(possible, Unpredictable) and possible.label not in UNDECIDED:
+            return Verdict("unpredictable", GRAPH, detail, judged=len(rebased))
+        return Verdict("undecided", GRAPH, detail, judged=len(rebased))
+
+
+_SAID = {
+    BITWISE: "bit for bit",
+    INTEGERS: "bit for bit, for all sums are exact",
+    ELEMENTWISE: "within the ulps of their operator",
+    DOT: "within the roundings of their sums",
+    GRAPH: "inside the graph's bounds",
+    REBASED: "",
+}
+
+
+def _failed(possible: Possible, trap: Trap) -> Verdict:
+    """The verdict on a run that failed."""
+    if isinstance(possible, Trap):
+        if possible.kind == trap.kind:
+            return Verdict("right", BITWISE, f"fails as it must: {possible}")
+        return Verdict("wrong", BITWISE, f"fails with {trap}, must fail with {possible}")
+    if isinstance(possible, Unpredictable):
+        return Verdict("undecided" if possible.label in UNDECIDED else "unpredictable", "", str(possible))
+    return Verdict("wrong", BITWISE, f"fails where it must not: {trap}")
+
+
+def _is_chained(name: str, rebased: Mapping[str, Finding], outputs: Mapping[str, Any], theirs: Mapping[str, Array]) -> bool:
+    """Whether the output is, bit for bit, a tensor that was found right, and nothing was left open there."""
+    if name not in rebased or rebased[name].open or name not in outputs:
+        return False
+    given, own = np.asarray(outputs[name]), np.asarray(theirs[name])
+    return given.shape == own.shape and given.dtype == own.dtype and not differing(own, given).any()
+
+
+def judge_backend(subject: Subject, backend: Backend, inputs: Mapping[str, Array] | Expected) -> Verdict:
+    """Run a backend, and judge what it gives: its outputs; and, where it can be asked for every tensor of the model, each
+    operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it has one.
+    Raises what the backend raises for the outputs."""
+    given = inputs.inputs if isinstance(inputs, Expected) else inputs
+    outputs = backend.prepare(subject, subject.outputs)(given)
+    made = [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
+    try:
+        theirs = backend.prepare(subject, made)(given)
+    except AssayError:  # not every backend can show its intermediate tensors
+        theirs = {}
+    oracle = oracle_of(subject, getattr(backend, "accepts", EVERYTHING_KEPT))
+    return oracle.judge(inputs, outputs, theirs)
+
+
+def oracle_of(subject: Subject, accepts: Accepts = EVERYTHING_KEPT) -> Oracle:
+    """The oracle of a model, which calls operators as the model does."""
+    makers = {o: f"{n.op_type} {n.name}".strip() for n in subject.model.graph.node for o in n.output}
+    return Oracle(subject.module, subject.tensors, accepts=accepts, makers=makers)

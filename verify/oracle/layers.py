@@ -1,0 +1,113 @@
+"""The layers of a verdict, for one result of one operator (specs/verify.md, "Verdict").
+
+In this order: what is exact is compared bit for bit; then what is exact because the data are whole numbers; then the
+interval of the operator's definition, which for elementwise operators is a number of ulps; sums of products are looked
+at all together too. What hangs on operands that are not known exactly is judged by the propagated interval alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from assay.interp.values import Value, plain
+from assay.semantics.bounds import Bounded
+from assay.semantics.operator import Operator
+from assay.verify.oracle.accepts import Accepts, is_subnormal
+from assay.verify.oracle.dot import TERMS, wrong_together
+from assay.verify.oracle.verdict import Worst, fits, worst_exact, worst_outside
+from assay.verify.oracle.whole import MOVES, Whole, exact_result
+
+Array = np.ndarray[Any, Any]
+BITWISE, INTEGERS, ELEMENTWISE, DOT, GRAPH = "bitwise", "integers", "elementwise", "dot product", "graph"
+REBASED = "rebased"
+LAYERS = (BITWISE, INTEGERS, ELEMENTWISE, DOT, GRAPH, REBASED)
+
+KEEPS_SIGNS = frozenset({
+    "negative", "abs", "where", "reshape", "squeeze", "expand_dims", "permute_dims", "concat", "strided_slice", "split",
+    "take", "broadcast_to", "device_copy", "gather_nd",
+})  # fmt: skip
+"""Operators whose result has zeros of a certain sign. Everywhere else the sign of a zero is free: implementations differ
+in it, and the definitions that ours follow are silent."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """An operator, and the operands that it was given; None for a tensor function that claims no operator."""
+
+    op: Operator | None
+    attrs: Mapping[str, Any]
+    operands: Sequence[Value]
+    name: str
+
+    @property
+    def known(self) -> list[Array] | None:
+        """The operands as arrays, if they are known exactly."""
+        found = [plain(a) for a in self.operands]
+        return found if all(isinstance(a, np.ndarray) for a in found) else None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict on one tensor. `open` is how many elements were not decided, of `size`."""
+
+    tensor: str
+    layer: str
+    wrong: str = ""
+    worst: Worst | None = None
+    open: int = 0
+    size: int = 0
+    by: Applied | None = None
+
+
+def judge_result(
+    tensor: str, by: Applied | None, allowed: Any, got: Array, accepts: Accepts, flushing: bool = False, index: int = 0
+) -> Finding:
+    """The verdict on a result, or on field `index` of a result that is a tuple; `allowed` is what M9 allows for it."""
+    odd = fits(tensor, allowed, got)
+    if odd:
+        return Finding(tensor, BITWISE, odd, by=by, size=got.size)
+    if not isinstance(allowed, Bounded) or allowed.is_exact:
+        signs = by is not None and by.op is not None and by.op.name in KEEPS_SIGNS and not flushing
+        return _found(tensor, BITWISE, worst_exact(tensor, np.asarray(plain(allowed)), got, signs), by)
+    operands = by.known if by is not None and by.op is not None else None
+    if by is None or by.op is None or operands is None:
+        return _found(tensor, GRAPH, worst_outside(tensor, allowed, got), by, allowed)
+    op = by.op
+    only = None if accepts.splits else _exact_result(by, operands, index)
+    if only is not None:
+        return _found(tensor, INTEGERS, worst_exact(tensor, only, got), by)
+    layer = BITWISE if allowed.is_decided else DOT if op.name in TERMS else ELEMENTWISE if op.family == "elementwise" else GRAPH
+    if flushing and op.family not in MOVES and bool(np.any(is_subnormal(got))):
+        return Finding(tensor, layer, f"{tensor}: subnormal numbers are kept here and flushed elsewhere", by=by)
+    found = _found(tensor, layer, worst_outside(tensor, allowed, got), by, allowed)
+    # operands are known: what is wide here is as wide as the roundings make it, and only an infinite radius says nothing
+    found = replace(found, open=int(np.count_nonzero(np.isinf(allowed.radius))) if not found.wrong else 0)
+    if layer == DOT and not found.wrong and not accepts.splits:
+        together = wrong_together(op, by.attrs, operands, got, tensor, allowed)
+        if together:
+            return Finding(tensor, layer, together[0], together[1], by=by)
+    return found
+
+
+def _found(tensor: str, layer: str, worst: Worst | None, by: Applied | None, allowed: Any = None) -> Finding:
+    left = open_elements(allowed) if worst is None and isinstance(allowed, Bounded) else 0
+    size = int(np.prod(allowed.shape)) if allowed is not None else 0
+    return Finding(tensor, layer, str(worst) if worst else "", worst, left, size, by)
+
+
+def open_elements(allowed: Bounded) -> int:
+    """Elements of which nothing is said: a decision is open, or the interval excludes nothing worth the name."""
+    return int(np.count_nonzero(allowed.vacuous if allowed.of.is_float else allowed.radius > 0))
+
+
+def _exact_result(by: Applied, operands: Sequence[Array], index: int) -> Array | None:
+    """The only result that is right, where the operands are whole numbers that make it so."""
+    assert by.op is not None
+    with np.errstate(all="ignore"):
+        result = exact_result(by.op, by.attrs, operands)
+    result = result[index] if isinstance(result, tuple) else result
+    return result.value if isinstance(result, Whole) and not result.lost else None

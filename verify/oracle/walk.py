@@ -1,0 +1,118 @@
+"""One run of a program with bounds, in which somebody's own tensors may take the place of ours (specs/verify.md,
+"Verdict")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from assay.interp import graph
+from assay.interp.values import Value
+from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import FLOAT32, dtype
+from assay.semantics.graph import Call, CallTIR, Expr, Let, TupleGetItem, Var
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.walk import post_order
+from assay.verify.oracle.accepts import EVERYTHING_KEPT, SPLIT, Accepts, open_subnormals
+from assay.verify.oracle.claims import meant, named
+from assay.verify.oracle.dot import TERMS
+from assay.verify.oracle.layers import Applied, Finding, judge_result
+from assay.verify.oracle.whole import MOVES
+
+Array = np.ndarray[Any, Any]
+Places = dict[int, list[tuple[str, int | None]]]
+"""For a call, by identity: the tensors that are its result, or field `index` of it."""
+
+
+def places(module: Module, tensors: Mapping[str, Expr]) -> Places:
+    """Which call of main makes which of the named tensors. Inputs, constants and results of choices have none."""
+    if not tensors:
+        return {}
+    bound = {id(e.var): e.value for e in post_order(module.main) if isinstance(e, Let)}
+    found: Places = {}
+    for name, node in tensors.items():
+        index = None
+        while isinstance(node, Var) and id(node) in bound:
+            node = bound[id(node)]
+        if isinstance(node, TupleGetItem):
+            index, node = node.index, node.value
+            while isinstance(node, Var) and id(node) in bound:
+                node = bound[id(node)]
+        if isinstance(node, (Call, CallTIR)):
+            found.setdefault(id(node), []).append((name, index))
+    return found
+
+
+@dataclass
+class Walk:
+    """`run` gives what M9 allows for the outputs. A tensor among `theirs` is judged where it is made, on the operands
+    that were used, and is used in place of ours from there on."""
+
+    module: Module
+    where: Places = field(default_factory=dict)
+    theirs: Mapping[str, Array] = field(default_factory=dict)
+    accepts: Accepts = EVERYTHING_KEPT
+    flushing: bool = False
+    findings: dict[str, Finding] = field(default_factory=dict)
+    """In the order of evaluation."""
+    makers: dict[int, tuple[Value, Applied]] = field(default_factory=dict)
+    """Results that come of operands known exactly, and how; for judging outputs that are such results."""
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Value]:
+        return graph.run(self.module, inputs, bounds=True, apply=self.apply)
+
+    def apply(self, node: Call | CallTIR, attrs: Mapping[str, Any], args: Sequence[Value], ordinary: Callable[..., Value]) -> Value:
+        found = meant(node, attrs, self.module)
+        op, given = found if found is not None else (None, {})
+        used = list(args)
+        if self.flushing and (op is None or op.family not in MOVES):
+            used = [open_subnormals(a) if isinstance(a, Bounded) else a for a in args]
+        result = ordinary(*used)
+        if self.flushing and (op is None or op.family not in MOVES):
+            result = self.opened(op, given, args, result)
+        if self.accepts.splits and op is not None and op.family == "contraction" and isinstance(result, Bounded):
+            result = self.split(op, given, args, result)
+        by = Applied(op, given, args, named(node))
+        judged = self.where.get(id(node), [])
+        if not any(t in self.theirs for t, _ in judged):
+            if by.known is not None:
+                for part in result if isinstance(result, tuple) else (result,):
+                    self.makers[id(part)] = part, by
+            return result
+        several = isinstance(result, tuple)
+        parts = list(result) if several else [result]
+        for tensor, index in judged:
+            if tensor not in self.theirs or (index is None and several):
+                continue
+            i = index or 0
+            got = np.asarray(self.theirs[tensor])
+            wanted = result[i] if several else result
+            self.findings[tensor] = judge_result(tensor, by, wanted, got, self.accepts, self.flushing, i)
+            if tuple(wanted.shape) == got.shape and wanted.dtype == got.dtype:
+                parts[i] = Bounded.exact(got) if dtype(got.dtype).is_float else got
+        return tuple(parts) if several else parts[0]
+
+    def split(self, op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], result: Bounded) -> Bounded:
+        """What factors taken as two bfloat16 parts may be off by."""
+        if result.of is not FLOAT32:
+            return result
+        sizes = [np.abs(a.value) + a.radius if isinstance(a, Bounded) else np.abs(a.astype(np.float64)) for a in args]
+        off = SPLIT * np.asarray(op.value(attrs, *sizes))
+        return Bounded(result.value, np.where(np.isfinite(result.value), result.radius + off, result.radius), result.of)
+
+    def opened(self, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], result: Value) -> Value:
+        """Results that may be flushed, and what flushing within the operator adds."""
+        if isinstance(result, tuple):
+            return tuple(self.opened(op, attrs, args, part) for part in result)
+        if isinstance(result, np.ndarray) and dtype(result.dtype).is_float:
+            result = Bounded.exact(result)
+        if not isinstance(result, Bounded):
+            return result
+        terms = TERMS[op.name](attrs, args) if op is not None and op.name in TERMS else 0
+        if op is not None and op.family == "normalization":
+            terms = int(result.size)
+        return open_subnormals(result, result.of.smallest_normal * terms if result.of.is_float else 0.0)

@@ -1,0 +1,151 @@
+"""A model with inputs that show something (specs/verify.md, "reduce")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from assay.interp import graph
+from assay.semantics.errors import AssayError
+from assay.semantics.graph import Expr
+from assay.verify.backends import subject_of_model
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An ONNX model, and inputs by name. Initializers are inputs that the model brings along."""
+
+    model: onnx.ModelProto
+    inputs: Mapping[str, Array]
+
+    @property
+    def nodes(self) -> Sequence[onnx.NodeProto]:
+        return self.model.graph.node
+
+    @cached_property
+    def initializers(self) -> dict[str, Array]:
+        return {t.name: numpy_helper.to_array(t) for t in self.model.graph.initializer}
+
+    @cached_property
+    def values(self) -> dict[str, Array]:
+        """What each tensor of the model is, by the definition, as far as that can run."""
+        found = dict(self.inputs)
+        try:
+            subject = subject_of_model(self.model)
+            names: dict[int, list[str]] = {}
+            for name, node in subject.tensors.items():
+                names.setdefault(id(node), []).append(name)
+
+            def look(node: Expr, value: Any) -> None:
+                found.update((n, value) for n in names.get(id(node), ()) if isinstance(value, np.ndarray))
+
+            graph.run(subject.module, self.inputs, observe=look)
+        except AssayError:
+            pass  # what was computed before it failed can still be used
+        return found | self.initializers
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Operators, attributes, elements."""
+        arrays = (*self.inputs.values(), *self.initializers.values())
+        return len(self.nodes), sum(len(n.attribute) for n in self.nodes), sum(a.size for a in arrays)
+
+
+def reads(node: onnx.NodeProto) -> list[str]:
+    """The tensors that a node reads, those that its inner graphs read from outside too."""
+    found = [i for i in node.input if i]
+    for inner in _graphs(node):
+        made = {i.name for i in inner.input} | {t.name for t in inner.initializer}
+        for n in inner.node:
+            found += [r for r in reads(n) if r not in made]
+            made.update(n.output)
+        found += [o.name for o in inner.output if o.name not in made]
+    return found
+
+
+def _graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for a in node.attribute:
+        if a.type == onnx.AttributeProto.GRAPH:
+            yield a.g
+        yield from a.graphs
+
+
+def rebuilt(
+    case: Case,
+    nodes: Iterable[onnx.NodeProto],
+    outputs: Iterable[str],
+    arrays: Mapping[str, Array],
+) -> Case:
+    """The case with other operators, outputs, and values of what is read. Inputs and initializers that nothing reads are
+    gone; an array that was neither becomes an input."""
+    kept = list(nodes)
+    made = {o for n in kept for o in n.output}
+    wanted = list(outputs)
+    used = dict.fromkeys([*(r for n in kept for r in reads(n)), *wanted])
+    given = [name for name in used if name not in made and name in arrays]
+    graph_ = onnx.GraphProto(name=case.model.graph.name or "reduced")
+    graph_.node.extend(kept)
+    inputs = {}
+    for name in given:
+        array = arrays[name]
+        if name in case.initializers:
+            graph_.initializer.append(numpy_helper.from_array(array, name))
+        else:
+            inputs[name] = array
+            graph_.input.append(_declared(name, array))
+    graph_.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in wanted)
+    model = onnx.ModelProto(ir_version=case.model.ir_version, producer_name="assay reduce")
+    model.opset_import.extend(case.model.opset_import)
+    model.functions.extend(case.model.functions)
+    model.graph.CopyFrom(graph_)
+    return Case(model, inputs)
+
+
+def outputs_of(case: Case) -> list[str]:
+    return [o.name for o in case.model.graph.output]
+
+
+def tidy(case: Case) -> Case:
+    """The case with short names, x0, x1 ... for what goes in, t0, t1 ... for what is made, and its outputs' types. A model with inner graphs or
+    functions keeps its names."""
+    if case.model.functions or any(True for n in case.nodes for _ in _graphs(n)):
+        return case
+    names: dict[str, str] = {"": ""}
+    for name in (*(i.name for i in case.model.graph.input), *case.initializers):
+        names.setdefault(name, f"x{len(names) - 1}")
+    count = len(names)
+    for node in case.nodes:
+        for o in node.output:
+            names.setdefault(o, f"t{len(names) - count}")
+    nodes = []
+    for node in case.nodes:
+        changed = onnx.NodeProto()
+        changed.CopyFrom(node)
+        changed.name = ""
+        changed.doc_string = ""
+        for field in (changed.input, changed.output):
+            renamed = [names[x] for x in field]
+            del field[:]
+            field.extend(renamed)
+        nodes.append(changed)
+    arrays = {names[n]: a for n, a in (*case.inputs.items(), *case.initializers.items())}
+    named = Case(onnx.ModelProto(ir_version=case.model.ir_version, opset_import=case.model.opset_import), {})
+    named.model.graph.initializer.extend(numpy_helper.from_array(a, names[n]) for n, a in case.initializers.items())
+    made = rebuilt(named, nodes, [names[o] for o in outputs_of(case)], arrays)
+    for output in made.model.graph.output:
+        if output.name in made.values:
+            output.CopyFrom(_declared(output.name, made.values[output.name]))
+    return made
+
+
+def _declared(name: str, array: Array) -> onnx.ValueInfoProto:
+    element = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+    return onnx.helper.make_tensor_value_info(name, element, array.shape)

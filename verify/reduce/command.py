@@ -1,0 +1,78 @@
+"""`assay reduce` (specs/verify.md, "Command line")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from rich.console import Console
+
+from assay.semantics.errors import Invalid
+from assay.verify.backends import Backend, subject_of_model
+from assay.verify.evidence import plural
+from assay.verify.oracle import Oracle
+from assay.verify.reduce import Case, reduce
+from assay.verify.reduce.finding import Finding, first_finding, shows
+from assay.verify.reduce.standalone import make_directory, write
+
+Array = np.ndarray[Any, Any]
+
+
+def reduce_model(
+    model: onnx.ModelProto, backend: Backend, given: Mapping[str, Array], dims: Mapping[str, int], seed: int, limit: int,
+    output: Path, console: Console,
+) -> int:  # fmt: skip
+    """Find what is wrong, make it smaller, write the test, and say what was found: the exit code. Interrupted, it writes the
+    smallest case so far."""
+    make_directory(output)  # before the work begins
+    subject = subject_of_model(model, dims)
+    oracle = Oracle(subject.module, subject.tensors, seed)
+    others = {kind: {**oracle.inputs(kind, seed, dims), **given} for kind in ("random", "integers", "cancelling", "large", "specials")}
+    first = first_finding(Case(model, others.pop("random")), backend, others)
+    if first is None:
+        console.print(f"{backend.name} is not wrong on these inputs: nothing to reduce", markup=False, highlight=False)
+        return 0
+    case, found = first
+    before = case.size
+    console.print(_line(found, case), markup=False, highlight=False, soft_wrap=True)
+    smallest = case
+
+    def progress(step: str, tries: int, now: Case) -> None:
+        nonlocal smallest
+        smallest = now
+        status.update(f"{step}, {plural(tries, 'attempt')}: {_size(now)}")
+
+    with console.status("reducing") as status:
+        try:
+            smallest = reduce(case, shows(backend, found), limit, progress)
+        except KeyboardInterrupt:
+            console.print("interrupted: this is the smallest case so far", highlight=False)
+    again = first_finding(smallest, backend, {})
+    if again is None:
+        raise Invalid(f"{backend.name} does not do the same twice on the same inputs: nothing can be said of it", label="reduce.C2")
+    path = write(output, _name(smallest, backend.name), smallest, backend.name, again[1])
+    console.print(f"{_sizes(before)} -> {_sizes(smallest.size)}: {path}", markup=False, highlight=False, soft_wrap=True)
+    console.print(again[1].said, markup=False, highlight=False, soft_wrap=True)
+    return 1
+
+
+def _line(found: Finding, case: Case) -> str:
+    return f"{'wrong' if found.kind == 'wrong' else 'died'}: {found.said} ({_size(case)})"
+
+
+def _size(case: Case) -> str:
+    return _sizes(case.size)
+
+
+def _sizes(size: tuple[int, int, int]) -> str:
+    operators, attributes, elements = size
+    return f"{plural(operators, 'operator')}, {plural(attributes, 'attribute')}, {plural(elements, 'element')}"
+
+
+def _name(case: Case, backend: str) -> str:
+    operators = "_".join(dict.fromkeys(n.op_type.lower() for n in case.nodes))
+    return re.sub(r"\W+", "_", f"{backend}_{operators}")[:60].strip("_")

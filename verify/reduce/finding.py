@@ -1,0 +1,59 @@
+"""What a reduced case still has to show (specs/verify.md, "reduce")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from assay.semantics.errors import AssayError
+from assay.verify.backends import Backend, subject_of_model
+from assay.verify.backends.protocol import FATAL
+from assay.verify.oracle import judge_backend
+from assay.verify.reduce.case import Case
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a backend did with a case: its outputs are wrong, or it did not survive."""
+
+    kind: Literal["wrong", "died"]
+    said: str
+    operator: str = ""
+    """The first operator that is wrong, if that is known: its ONNX name."""
+
+
+def find(case: Case, backend: Backend) -> Finding | None:
+    """What is to be found in a case, if anything. What cannot be imported, or is refused, shows nothing."""
+    try:
+        subject = subject_of_model(case.model)
+        verdict = judge_backend(subject, backend, case.inputs)
+    except AssayError as wrong:
+        return Finding("died", wrong.message) if wrong.label in FATAL else None
+    if verdict.outcome != "wrong":
+        return None
+    return Finding("wrong", str(verdict), (verdict.culprit or "").split(",")[0].split(" ")[0])
+
+
+def shows(backend: Backend, found: Finding) -> Callable[[Case], bool]:
+    """Whether a case shows the same: the same kind, and by the same operator where one was named."""
+
+    def same(case: Case) -> bool:
+        now = find(case, backend)
+        return now is not None and now.kind == found.kind and (not found.operator or now.operator == found.operator)
+
+    return same
+
+
+def first_finding(case: Case, backend: Backend, others: Mapping[str, Mapping[str, Array]]) -> tuple[Case, Finding] | None:
+    """The case with its own inputs or the first of others, by what they are called, on which there is something to find."""
+    for inputs in (case.inputs, *others.values()):
+        given = Case(case.model, inputs)
+        found = find(given, backend)
+        if found is not None:
+            return given, found
+    return None

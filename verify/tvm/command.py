@@ -1,0 +1,124 @@
+"""`assay check MODEL --backend tvm --per-pass`, `--per-kernel`: inside apache-tvm (specs/verify.md, "Inside a backend").
+
+MODEL is an ONNX model, which TVM's frontend imports, or a module as TVMScript, which TVM reads itself. Exit codes: 0, every
+pass and call that is judged keeps the meaning; 1, one does not.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from assay.interp.graph import evaluate
+from assay.lower.onnx_import import import_onnx, load_model
+from assay.lower.tvm_import import from_tvm
+from assay.lower.tvm_import.objects import Object
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.module import Module
+from assay.verify.inputs import complete
+from assay.verify.text_run import make_inputs
+from assay.verify.tvm.kernels import judge_calls
+from assay.verify.tvm.passes import Judge, verdicts
+from assay.verify.tvm.peer import PIPELINES, Array, from_onnx, from_script, frozen, relax, target
+from assay.verify.tvm.watch import FINAL, watch
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of the command, as they were given."""
+
+    model: Path
+    per_pass: bool
+    per_kernel: bool
+    inputs: Mapping[str, Array] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
+    seed: int = 0
+
+
+def inside(request: Request, backends: Sequence[str], out: Console, as_json: bool) -> int:
+    """Judge a model inside TVM in both of its pipelines, and say so; the exit code."""
+    if list(backends) != ["tvm"]:
+        raise Invalid("--per-pass and --per-kernel look inside one backend: --backend tvm", label="cli.C3")
+    mod, arguments, meant = load(request)
+    holds = True
+    data: list[dict[str, Any]] = []
+    for pipeline in PIPELINES:
+        trace = watch(mod, pipeline)
+        if request.per_pass:
+            passes = list(verdicts(trace, Judge(arguments, meant)))
+            wrong = next((v for v in passes if v.wrong), None)
+            data.append({"pipeline": pipeline, "passes": [asdict(v) for v in passes], "first": wrong and wrong.name})
+            lines = [str(v) for v in passes if v.how not in ("same", "begin")]
+            say(out, as_json, f"{pipeline}, {len(passes)} stages: {counted(v.how for v in passes)}", lines, wrong and str(wrong))
+            holds = holds and wrong is None
+        if request.per_kernel:
+            report = judge_calls(trace, arguments, name=pipeline)
+            first = report.first
+            data.append({"pipeline": pipeline, "calls": [asdict(v) for v in report.verdicts], "first": first and first.index, "flow": report.flow})
+            lines = [str(v) for v in report.verdicts if v.how != "right"] + ([report.flow] if report.flow else [])
+            say(out, as_json, f"{pipeline}, {len(report.verdicts)} calls of kernels: {counted(v.how for v in report.verdicts)}", lines, first and str(first))
+            holds = holds and first is None
+    ends = f"from {FINAL} on a tensor function takes handles: those passes are judged by what the compiled code gives"
+    if as_json:
+        json.dump({"model": str(request.model), "seed": request.seed, "holds": holds, "judged": data, "note": ends}, sys.stdout, indent=1)
+        sys.stdout.write("\n")
+    elif request.per_pass:
+        out.print(ends, markup=False, highlight=False, soft_wrap=True)
+    return 0 if holds else 1
+
+
+def say(out: Console, as_json: bool, head: str, lines: Sequence[str], wrong: str | None) -> None:
+    """One table as lines: how many verdicts of each kind there are, those that are not plainly right, the first wrong one."""
+    if as_json:
+        return
+    for line in (head, *(f"  {line}" for line in lines), *([f"FAILS first: {wrong}"] if wrong else [])):
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def counted(kinds: Iterator[str]) -> str:
+    return ", ".join(f"{n} {kind}" for kind, n in Counter(kinds).items())
+
+
+def load(request: Request) -> tuple[Object, list[Any], Module | None]:
+    """TVM's module, arguments for its `main`, and what it means where somebody else says that."""
+    if request.model.suffix == ".py":
+        mod = from_script(module_text(request.model))
+        try:
+            main = from_tvm(mod).main
+        except Unsupported:  # an operator of Relax that our graph language does not have is a tensor function after this
+            with target():
+                main = from_tvm(relax().transform.LegalizeOps()(mod)).main
+        types = {p.name: p.type for p in main.params}
+        inputs = make_inputs(types, request.inputs, np.random.default_rng(request.seed), request.dims)
+        return mod, [inputs[p.name] for p in main.params], None
+    model = load_model(request.model)
+    meant = import_onnx(model, evaluate=evaluate, dims=dict(request.dims), source=request.model.name)
+    inputs = complete(meant.main, dict(request.inputs), request.seed)
+    model, left = frozen(model, inputs)
+    if len(left) != len(inputs):  # TVM's frontend wants sizes, axes and scalars stored in the model
+        meant = import_onnx(model, evaluate=evaluate, dims=dict(request.dims), source=request.model.name)
+    return from_onnx(model), [left[p.name] for p in meant.main.params], meant
+
+
+def module_text(path: Path) -> str:
+    """The last class or function of a file of TVMScript that has a decorator: TVM reads that alone, nothing is run."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+    except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as wrong:
+        raise Invalid(f"cannot be read as Python: {wrong}", where=str(path), label="text.C1") from None
+    found = [n for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef)) and n.decorator_list]
+    if not found:
+        raise Invalid("there is no module in it: a class with the decorator @I.ir_module", where=str(path), label="text.C1")
+    first = min(d.lineno for d in found[-1].decorator_list)
+    body = text.splitlines()[first - 1 : found[-1].end_lineno]
+    return "\n".join(["# from tvm.script import ir as I, relax as R, tirx as T", *body, ""])

@@ -1,0 +1,283 @@
+"""Each pass of TVM judged: which one first changed the meaning (specs/verify.md, "Inside a backend")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from assay.lower.tvm_import import Reading, read_tvm
+from assay.lower.tvm_import.kernels import Kernels, Use
+from assay.lower.tvm_import.objects import Object, type_key
+from assay.lower.tvm_import.scalars import Symbols
+from assay.semantics import rules
+from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.module import Module
+from assay.semantics.tensor import PrimFunc
+from assay.verify.legalize_check import outside
+from assay.verify.tvm.meaning import KernelCall, Outcome, bounds_of, observed, off, run_kernel, same_bits, spread_of
+from assay.verify.tvm.peer import Array
+from assay.verify.tvm.watch import Stage, Trace, outputs, watch
+
+How = Literal["begin", "same", "rounded", "changed", "refused", "fails", "claims", "not read"]
+"""*begin*: what the others are compared with. *same*: bit for bit. *rounded*: rounded otherwise, inside what is allowed.
+*changed*: another meaning. *refused*: the module is ill-formed, such as a memory plan whose live tensors overlap.
+*claims*: the same values, but blocks that touch other than what they say. *fails*: the compiled code ends with an error. *not read*: our import does not handle it; nothing is claimed."""
+
+WRONG: tuple[How, ...] = ("changed", "refused", "fails")
+
+BRANCHES = "tvm.P5"
+"""What our import refuses though a run may be right: memory written in a branch and allocated outside of it."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on one pass. `function` is the one that changed; `detail` names the worst element."""
+
+    name: str
+    how: How
+    detail: str = ""
+    function: str = ""
+    changed: tuple[str, ...] = ()
+    why: str = ""
+    """The kind of the trap, or the label of the rule, that the detail is about."""
+
+    @property
+    def wrong(self) -> bool:
+        return self.how in WRONG
+
+    def __str__(self) -> str:
+        at = f" ({self.function})" if self.function else ""
+        return f"{self.name}: {self.how}{at}" + (f": {self.detail}" if self.detail else "")
+
+
+@dataclass(frozen=True)
+class PassReport:
+    """The verdicts on the passes that changed the module, in order; the last is on the compiled code."""
+
+    pipeline: str
+    verdicts: tuple[Judged, ...]
+
+    @property
+    def first(self) -> Judged | None:
+        """The first pass that changed the meaning."""
+        return next((v for v in self.verdicts if v.wrong), None)
+
+    @property
+    def holds(self) -> bool:
+        return self.first is None
+
+
+@dataclass
+class Judge:
+    """Judges one stage after another. `meant` is what the module should mean, where somebody else says it."""
+
+    arguments: Sequence[Any]
+    meant: Module | None = None
+    allowed: tuple[Any, ...] | None = None
+    last: Outcome | None = None
+    reading: Reading | None = None
+    """The stage that was read last and did not trap where it must not, and what it gave."""
+    trapped: bool = False
+    """Whether the stage that was read last traps where it must not."""
+    uses: dict[str, tuple[str, Use]] = field(default_factory=dict)
+    """How each tensor function is called, since the last stage with graph functions."""
+    calls: dict[str, list[KernelCall]] = field(default_factory=dict)
+    """The calls of each tensor function, by TVM's name, with what it last gave."""
+    claims: str = ""
+    """What blocks were seen to claim wrongly in the stage before: it is told once."""
+    skipped: list[str] = field(default_factory=list)
+    """The passes since the last that was judged."""
+
+    def __post_init__(self) -> None:
+        if self.meant is not None:
+            self.allowed = bounds_of(self.meant, self.arguments)
+
+    def stage(self, stage: Stage) -> Judged:
+        """The verdict on one stage."""
+        try:
+            return self.graph(stage) if stage.graph else self.kernels(stage)
+        except Unsupported as left:
+            self.skipped.append(stage.name)
+            return Judged(stage.name, "not read", str(left), changed=stage.changed)
+        except Invalid as wrong:
+            begin = self.last is None
+            if begin or wrong.label == BRANCHES:
+                self.skipped.append(stage.name)
+                return Judged(stage.name, "not read", str(wrong), changed=stage.changed)
+            return Judged(stage.name, "refused", self.after(str(wrong)), self.blamed(stage), stage.changed, wrong.label)
+
+    def after(self, detail: str) -> str:
+        """`detail`, and which passes before were not judged, so that one of them may be the one."""
+        return f"{detail}; not judged just before: {', '.join(self.skipped)}" if self.skipped else detail
+
+    # --- stages with graph functions -----------------------------------------------------------------------------
+
+    def graph(self, stage: Stage) -> Judged:
+        reading = read_tvm(stage.module)
+        rules.check(reading.module)
+        got = observed(reading.module, self.arguments)
+        before, old, again = self.last, self.reading, self.trapped
+        how, detail = self.compare(before, old, got, reading)
+        if again and got.trap is not None:
+            how = "same"
+        function = self.blamed(stage, reading) if how in WRONG else ""
+        if how in WRONG:
+            detail = self.after(detail)
+        elif got.claims and got.claims != self.claims:
+            how, detail = "claims", got.claims
+        self.claims = got.claims
+        self.trapped = before is not None and before.trap is None and got.trap is not None
+        self.skipped = []
+        if not self.trapped:
+            self.last, self.reading = got, reading
+        self.uses = dict(reading.uses)
+        self.calls = {}
+        for call in got.calls:
+            self.calls.setdefault(call.name, []).append(call)
+        why = got.trap.kind if how == "changed" and got.trap is not None else ""
+        return Judged(stage.name, how, detail, function, stage.changed, why)
+
+    def compare(self, before: Outcome | None, old: Reading | None, got: Outcome, reading: Reading) -> tuple[How, str]:
+        """How an outcome stands to that of the stage before, and to what is meant."""
+        if before is None:
+            if got.trap is not None:
+                return "begin", f"it traps on these inputs: {got.trap}"
+            if self.allowed is None and self.meant is None:
+                self.allowed = bounds_of(reading.module, self.arguments)
+            wrong = self.outside(got.values) if self.meant is not None else None
+            return ("changed", wrong) if wrong else ("begin", "")
+        if before.trap is not None:
+            if got.trap is not None:
+                return "same", f"it traps: {got.trap}" if got.trap.kind != before.trap.kind else ""
+            return "changed", f"it no longer traps, as it did: {before.trap}"
+        if got.trap is not None:
+            return "changed", f"it traps: {got.trap}"
+        if len(got.values) == len(before.values) and all(map(same_bits, before.values, got.values)):
+            return "same", ""
+        return self.rounded(before, old, got.values)
+
+    def rounded(self, before: Outcome, old: Reading | None, got: Sequence[Array]) -> tuple[How, str]:
+        """Results that are not bit for bit those before: inside what is allowed, or another meaning."""
+        if self.allowed is not None and self.outside(before.values) is None:
+            wrong = self.outside(got)
+            return ("changed", wrong) if wrong else ("rounded", "")
+        assert old is not None
+        wrong = off(before.values, got, spread_of(old.module, before.values, self.arguments))
+        return ("changed", wrong) if wrong else ("rounded", "no bounds are known: inside the spread of the stage before")
+
+    def outside(self, got: Sequence[Array]) -> str | None:
+        """Where results are outside of what is allowed, if bounds are known."""
+        if self.allowed is None:
+            return None
+        if len(got) != len(self.allowed):
+            return f"{len(got)} results instead of {len(self.allowed)}"
+        for k, (a, g) in enumerate(zip(self.allowed, got, strict=True)):
+            if (wrong := outside(a, g)) is not None:
+                return f"result {k}: {wrong}"
+        return None
+
+    def blamed(self, stage: Stage, reading: Reading | None = None) -> str:
+        """The function that a pass made wrong: a tensor function that gives other results on the operands of the calls
+        before, else the graph functions that changed."""
+        for name, calls in self.calls.items() if reading is not None else ():
+            assert reading is not None
+            func = reading.module.kernels.get(name)
+            if func is not None and self.uses[name][0] in stage.changed and _other(func, calls, reading.module):
+                return name
+        graphs = [n for n in stage.changed if type_key(_function(stage.module, n)) == "relax.expr.Function"]
+        return ", ".join(graphs or stage.changed)
+
+    # --- stages of tensor functions alone ------------------------------------------------------------------------
+
+    def kernels(self, stage: Stage) -> Judged:
+        """Each tensor function that changed, alone, on the operands of its calls."""
+        functions = {str(g.name_hint): f for g, f in stage.module.functions.items()}
+        judged = 0
+        missing = [g for g in stage.gone if any(g == of for of, _ in self.uses.values())]
+        if missing:
+            return Judged(stage.name, "changed", f"{', '.join(missing)} is no longer there", missing[0], stage.changed)
+        kernels = Kernels(functions, Symbols(), set(functions))
+        for name, calls in self.calls.items():
+            of, use = self.uses[name]
+            if of not in stage.changed:
+                continue
+            func = kernels.get(of, use).func
+            kernels.pending()
+            made = Module({k.func.name: k.func for k in kernels.made.values()})
+            rules.check(made)
+            for k, call in enumerate(calls):
+                judged += 1
+                if (wrong := _difference(func, call, made)) is not None:
+                    detail, why = f"call {k} of {of}: {wrong}", wrong.kind if isinstance(wrong, Trap) else ""
+                    return Judged(stage.name, "changed", self.after(detail), of, stage.changed, why)
+        called = {self.uses[name][0] for name in self.calls}
+        unused = sorted(set(stage.changed) - called)
+        said = f"{', '.join(unused)}: changed, and not called on these inputs" if unused and not judged else ""
+        return Judged(stage.name, "same", said, changed=stage.changed)
+
+    def compiled(self, got: Sequence[Array]) -> Judged:
+        """The verdict on what the compiled code gives."""
+        name = "the compiled code"
+        if self.last is None or self.reading is None:
+            return Judged(name, "not read", "no stage was read")
+        if self.last.trap is not None:
+            return Judged(name, "changed", f"it gives a result; must trap: {self.last.trap}")
+        if len(got) == len(self.last.values) and all(map(same_bits, self.last.values, got)):
+            return Judged(name, "same")
+        how, detail = self.rounded(self.last, self.reading, got)
+        return Judged(name, how, detail)
+
+
+def _function(mod: Object, name: str) -> Object:
+    return next(f for g, f in mod.functions.items() if str(g.name_hint) == name)
+
+
+def _other(func: PrimFunc, calls: Sequence[KernelCall], module: Module) -> bool:
+    """Whether a tensor function gives other results than those calls did."""
+    for call in calls:
+        try:
+            if _difference(func, call, module) is not None:
+                return True
+        except Invalid:
+            return False
+    return False
+
+
+def _difference(func: PrimFunc, call: KernelCall, module: Module) -> str | Trap | None:
+    """Where a tensor function does not give, bit for bit, what a call gave, or how it traps."""
+    if len(func.inputs) != len(call.inputs) or len(func.scalars) != len(call.scalars):
+        raise Unsupported(f"{func.name} takes other operands than before", label="tvm.C14")
+    try:
+        results = run_kernel(func, call.inputs, scalars=call.scalars, functions=module.kernels)
+    except Trap as trap:
+        return trap
+    for want, got in zip(call.results, results, strict=True):
+        shaped = got.reshape(want.shape) if got.size == want.size else got
+        if not same_bits(want, shaped):
+            return outside(want, shaped) or "the signs of zeros differ"
+    return None
+
+
+def verdicts(trace: Trace, judge: Judge) -> Iterator[Judged]:
+    """The verdicts on the stages of a compilation, one after the other, and on the compiled code."""
+    for stage in trace.stages():
+        yield judge.stage(stage)
+    try:
+        yield judge.compiled(outputs(trace, list(judge.arguments)))
+    except Invalid as failed:
+        trapped = judge.last is not None and judge.last.trap is not None
+        yield Judged("the compiled code", *(("same", "it fails too") if trapped else ("fails", str(failed))))
+
+
+def judge_passes(
+    mod: Object, arguments: Sequence[Any], pipeline: Any = "default", meant: Module | None = None
+) -> PassReport:
+    """Compile a `tvm.IRModule` and judge it after each pass, on `arguments` (arrays, or shapes as tuples of sizes).
+
+    `pipeline` is one of `PIPELINES` or passes of TVM. `meant` says what the module means where it is more than the module
+    itself: the ONNX model that it was imported from; then the import is judged too. Invalid (backend.C2) where TVM
+    refuses the module.
+    """
+    trace = watch(mod, pipeline)
+    return PassReport(pipeline if isinstance(pipeline, str) else "given", tuple(verdicts(trace, Judge(arguments, meant))))

@@ -1,0 +1,143 @@
+"""The peer: modules made, compiled and run by apache-tvm (specs/verify.md, "Inside a backend")."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from assay.lower.tvm_import.objects import Object, require_tvm, type_key
+from assay.semantics.errors import Invalid
+
+Array = np.ndarray[Any, Any]
+
+PIPELINES = ("default", "cpu")
+"""TVM's two ways to lower for the CPU: what `tvm.compile` does by itself, and the target's own pipeline, which folds
+constants and fuses kernels."""
+
+
+def tvm() -> Any:
+    """The package, of the version that our import reads. Unsupported (tvm.C1) without it."""
+    require_tvm()
+    return importlib.import_module("tvm")
+
+
+def relax() -> Any:
+    tvm()
+    return importlib.import_module("tvm.relax")
+
+
+def target() -> Any:
+    return tvm().target.Target("llvm")
+
+
+def pipeline_of(name: str) -> Any:
+    """The passes of a pipeline by its name. Invalid (backend.C4) for another name."""
+    match name:
+        case "default":
+            return relax().pipeline.default_build_pipeline()
+        case "cpu":
+            return relax().get_default_pipeline(target())
+        case _:
+            raise Invalid(f"no pipeline {name!r}; there are {', '.join(PIPELINES)}", label="backend.C4")
+
+
+def structural_hash(mod: Object) -> int:
+    """The hash of a module or function up to the names of its variables."""
+    return int(importlib.import_module("tvm_ffi").structural_hash(mod))
+
+
+def from_onnx(model: onnx.ModelProto) -> Object:
+    """The module that TVM's frontend makes of a model, weights as constants. Invalid (backend.C2) where it refuses it."""
+    frontend = importlib.import_module("tvm.relax.frontend.onnx") if tvm() else None
+    assert frontend is not None
+    try:
+        return frontend.from_onnx(model)
+    except Exception as wrong:  # noqa: BLE001  it refuses by whatever its parts happen to raise
+        raise Invalid(f"tvm.relax.frontend.onnx refuses this model: {first_line(wrong)}", label="backend.C2") from None
+
+
+def from_script(text: str) -> Object:
+    """The module of a TVMScript text, as TVM reads it. Invalid (backend.C2) where it does not."""
+    try:
+        return tvm().script.from_source(text, check_well_formed=False)
+    except Exception as wrong:  # noqa: BLE001
+        raise Invalid(f"TVM does not read this text: {first_line(wrong)}", label="backend.C2") from None
+
+
+def first_line(wrong: BaseException) -> str:
+    lines = [line for line in str(wrong).splitlines() if line.strip()]
+    return f"{type(wrong).__name__}: {lines[-1].strip()}" if lines else type(wrong).__name__
+
+
+def frozen(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """The model with its sizes, axes and scalars stored in it, as TVM's frontend wants them; and the inputs that are left.
+
+    An input after the first becomes a constant where it has rank 0, or holds int64 in rank 1.
+    """
+    changed = copy.deepcopy(model)
+    names = [i.name for i in changed.graph.input]
+    stored = {n for n in names[1:] if n in inputs and (inputs[n].ndim == 0 or inputs[n].dtype == np.int64 and inputs[n].ndim == 1)}
+    changed.graph.initializer.extend(numpy_helper.from_array(inputs[n], n) for n in names if n in stored)
+    left = [i for i in changed.graph.input if i.name not in stored]
+    del changed.graph.input[:]
+    changed.graph.input.extend(left)
+    return changed, {n: a for n, a in inputs.items() if n not in stored}
+
+
+def as_tvm(value: Any) -> Any:
+    """An argument of a compiled function: arrays as TVM's tensors, copied; anything else as it is."""
+    return tvm().runtime.tensor(np.array(value)) if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def is_tensor(value: Any) -> bool:
+    return hasattr(value, "numpy") and hasattr(value, "shape")
+
+
+def as_numpy(value: Any) -> Any:
+    """A result as arrays, and tuples of them; a copy of its memory."""
+    if is_tensor(value):
+        return np.array(value.numpy())
+    if isinstance(value, (int, float, bool)):
+        return np.asarray(value)
+    if type_key(value) in ("ffi.Shape", "Shape"):
+        return np.array(list(value), np.int64)
+    try:
+        return tuple(map(as_numpy, value))
+    except TypeError:
+        raise Invalid(f"TVM returns a {type(value).__name__}, which is no tensor", label="backend.C2") from None
+
+
+def parameters(mod: Object) -> list[str]:
+    """The names of the parameters of `main`."""
+    return [str(p.name) for p in main_of(mod).params]
+
+
+def main_of(mod: Object) -> Object:
+    for name, f in mod.functions.items():
+        if str(name.name_hint) == "main":
+            return f
+    raise Invalid("the module has no function main", label="backend.C2")
+
+
+def compile_module(mod: Object, passes: Any, instruments: Sequence[Any] = ()) -> Any:
+    """The virtual machine of a compiled module. Invalid (backend.C2) where TVM refuses it."""
+    try:
+        with tvm().transform.PassContext(instruments=list(instruments)):
+            code = tvm().compile(mod, target(), relax_pipeline=passes)
+        return relax().VirtualMachine(code, tvm().cpu())
+    except Exception as wrong:  # noqa: BLE001
+        raise Invalid(f"TVM does not compile this module: {first_line(wrong)}", label="backend.C2") from None
+
+
+def call(machine: Any, arguments: Sequence[Any]) -> Any:
+    """What `main` returns, as TVM's values. Invalid (backend.C2) where the run fails."""
+    try:
+        return machine["main"](*map(as_tvm, arguments))
+    except Exception as wrong:  # noqa: BLE001
+        raise Invalid(f"TVM does not run this module: {first_line(wrong)}", label="backend.C2") from None

@@ -1,0 +1,67 @@
+"""The bindings and nodes of a live graph function of TVM (specs/verify.md, "Inside a backend")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assay.lower.tvm_import.objects import Object, handle, op_name, type_key
+
+VARS = ("ir.Var", "relax.expr.DataflowVar")
+
+
+def parts(o: Object) -> list[Object]:
+    """The expressions directly in an expression."""
+    match type_key(o):
+        case "relax.expr.Function":
+            return [o.body]
+        case "relax.expr.SeqExpr":
+            return [*(b.value for block in o.blocks for b in block.bindings), o.body]
+        case "relax.expr.If":
+            return [o.cond, o.true_branch, o.false_branch]
+        case "ir.Call":
+            return [o.op, *o.args]
+        case "ir.Tuple":
+            return list(o.fields)
+        case "ir.TupleGetItem":
+            return [o.tuple_value]
+        case _:
+            return []
+
+
+def bindings(function: Object) -> Iterator[tuple[Object, Object]]:
+    """Every variable that is bound in a function with its value, those of branches and local functions too."""
+    work = [function]
+    while work:
+        o = work.pop()
+        if type_key(o) == "relax.expr.SeqExpr":
+            yield from ((b.var, b.value) for block in o.blocks for b in block.bindings)
+        work += reversed(parts(o))
+
+
+def nodes(function: Object, live: bool) -> Iterator[Object]:
+    """The expressions of a function; with `live` only what its result or an effect depends on."""
+    bound = {handle(v): value for v, value in bindings(function)}
+    effects = [value for value in bound.values() if acts(value)]
+    seen: set[int] = set()
+    work = [*effects, *([_result(function)] if live else [function])]
+    while work:
+        o = work.pop()
+        if handle(o) in seen:
+            continue
+        seen.add(handle(o))
+        yield o
+        if type_key(o) in VARS:
+            work += [bound[handle(o)]] if handle(o) in bound else []
+        elif live and type_key(o) == "relax.expr.SeqExpr":
+            work.append(o.body)
+        else:
+            work += parts(o)
+
+
+def _result(function: Object) -> Object:
+    return function.body.body if type_key(function.body) == "relax.expr.SeqExpr" else function.body
+
+
+def acts(value: Object) -> bool:
+    """Whether a binding matters though nobody uses it: a kernel called on memory, an effect, a function of the module."""
+    return type_key(value) == "ir.Call" and not (op_name(value.op).startswith("relax.") and "call_pure" not in op_name(value.op) and op_name(value.op) not in ("relax.call_packed", "relax.print", "relax.assert_op", "relax.call_builtin_with_ctx"))
