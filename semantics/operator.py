@@ -16,7 +16,7 @@ from assay.semantics.types import TensorType, Type
 
 Attrs = Mapping[str, Any]
 Family = Literal[
-    "elementwise", "reduction", "scan", "contraction", "pooling", "normalization", "movement", "selection", "creation"
+    "elementwise", "reduction", "stepwise", "contraction", "pooling", "normalization", "movement", "selection", "creation"
 ]
 REQUIRED: Any = object()
 

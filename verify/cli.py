@@ -45,8 +45,8 @@ from assay.verify.reduce.command import reduce_model
 from assay.verify.report.collect import collect
 from assay.verify.report.write import require_place, write as write_report
 from assay.verify.symbolic.command import prove_module
-from assay.verify.tvm import command as tvm_command
 from assay.verify.text_run import TextRun, is_text, lines, load_externs, load_text, run_text
+from assay.verify.tvm import command as tvm_command
 
 app = typer.Typer(
     add_completion=False,

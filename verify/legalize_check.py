@@ -179,7 +179,7 @@ def check_kernel(kernel: PrimFunc, use: Call, seed: int) -> Evidence:
     exact = False
     for data in ("integers", "reals"):
         whole = data == "integers"
-        if whole != (op.family in ("contraction", "reduction", "scan")) and _cost(types) > LARGE:
+        if whole != (op.family in ("contraction", "reduction", "stepwise")) and _cost(types) > LARGE:
             continue
         rng = np.random.default_rng([seed, len(kernel.name), whole])
         operands = [_random(t, rng, whole, op, i, types, use.attrs) for i, t in enumerate(types)]
@@ -196,7 +196,7 @@ def check_kernel(kernel: PrimFunc, use: Call, seed: int) -> Evidence:
                 return refuted("tested", f"result {i} on {data}: {wrong}")
         if all(not isinstance(w, Bounded) or w.is_exact for w in wanted):
             exact = True
-        elif whole and op.family in ("contraction", "reduction", "scan"):
+        elif whole and op.family in ("contraction", "reduction", "stepwise"):
             plain = _same_in_every_order(op, use, operands)
             if plain is not None and not np.array_equal(plain, got[0]):
                 return refuted("tested", f"on integers, where every order is exact: {_first(plain, got[0])}")

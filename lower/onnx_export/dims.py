@@ -69,14 +69,18 @@ class Sizes:
             case Apply(op=op) if op in _COMPARED:
                 return writer.node(_COMPARED[op], parts, [BOOL])[0]
             case _:
-                raise Unsupported(f"the size {node} is computed by what the export does not know", label="onnx_export.C4")
+                raise Unsupported(
+                    f"the size {node} is computed by what the export does not know", label="onnx_export.C4"
+                )
 
     def _symbol(self, writer: Writer, symbol: Var) -> Value:
         at: Sizes | None = self
         while at is not None and symbol not in at._from:
             at = at._outer
         if at is None:
-            raise Unsupported(f"the size {symbol.name} stands alone in no type where it could be measured", label="onnx_export.C4")
+            raise Unsupported(
+                f"the size {symbol.name} stands alone in no type where it could be measured", label="onnx_export.C4"
+            )
         if symbol in at._known:
             return at._known[symbol]
         value, axis, is_shape, block = at._from[symbol]

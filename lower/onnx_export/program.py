@@ -109,7 +109,12 @@ class Program:
             raise Unsupported("main has no results; a model of ONNX has one at least", label="onnx_export.C5")
         params = [p.name for p in self.main.params]
         names = [*params, *(o for o in self.outputs if o not in params)]
-        if len(self.outputs) != count or len(set(self.outputs)) != count or len(set(params)) != len(params) or "" in names:
+        if (
+            len(self.outputs) != count
+            or len(set(self.outputs)) != count
+            or len(set(params)) != len(params)
+            or "" in names
+        ):
             raise Unsupported(
                 f"the names of main's parameters, {', '.join(params)}, and results, {', '.join(self.outputs)}, must be"
                 " as many as there are, and each name one thing",
@@ -131,7 +136,9 @@ class Program:
         block = self.writer.block
         for p in main.params:
             if not isinstance(p.type, TensorType):
-                raise Unsupported(f"parameter {p.name} is {p.type}; a tensor is wanted", where=p.span, label="onnx_export.C5")
+                raise Unsupported(
+                    f"parameter {p.name} is {p.type}; a tensor is wanted", where=p.span, label="onnx_export.C5"
+                )
             value = Value(p.name, p.type.dtype)
             inputs.append(_info(value, p.type))
             self.bind(top, p, value, block)
@@ -152,13 +159,13 @@ class Program:
         types = of.fields if isinstance(of, TupleType) else (of,)
         outputs: list[ValueInfoProto] = []
         known = {s for p in main.params for s in symbols(p.type)}
-        for name, value, t in zip(self.outputs, items, types, strict=True):
-            if not isinstance(value, Value) or not isinstance(t, TensorType):
+        for name, found, t in zip(self.outputs, items, types, strict=True):
+            if not isinstance(found, Value) or not isinstance(t, TensorType):
                 raise Unsupported(f"result {name} is {t}; a tensor is wanted", label="onnx_export.C5")
-            if value.name != name:
-                made = self.writer.node("Identity", [value], [value.dtype])
+            if found.name != name:
+                made = self.writer.node("Identity", [found], [found.dtype])
                 self.writer.rename(made, [name], len(block.nodes) - 1)
-            outputs.append(_info(Value(name, value.dtype), t, known))
+            outputs.append(_info(Value(name, found.dtype), t, known))
         if tensors is not None:
             tensors.update(self.named(top))
         made_graph = helper.make_graph(block.nodes, "main", inputs, outputs, self.writer.initializers)
@@ -216,7 +223,8 @@ class Program:
             if self.writer.count() > MOST_NODES:
                 raise Unsupported(f"the model would have more than {MOST_NODES} nodes", label="onnx_export.C6")
             expr = expr.body
-        return (yield self.value(expr, at))
+        result: Item = yield self.value(expr, at)
+        return result
 
     def bind(self, at: _Activation, var: Var, item: Item, block: Block) -> None:
         at.values[var] = item
@@ -246,7 +254,7 @@ class Program:
 
     def value(self, node: Expr, at: _Activation) -> Task[Item]:
         """What an expression of atoms stands for."""
-        yield from ()
+        result: Item
         match node:
             case Var():
                 return at.look(node)
@@ -269,9 +277,11 @@ class Program:
             case TupleGetItem(value=value, index=index):
                 whole = yield self.value(value, at)
                 assert isinstance(whole, tuple)
-                return whole[index]
+                result = whole[index]
+                return result
             case OnDevice(value=value) | MatchCast(value=value):
-                return (yield self.value(value, at))
+                result = yield self.value(value, at)
+                return result
             case ShapeExpr(dims=dims):
                 return at.sizes.vector(self.writer, dims)
             case ShapeOf(value=value):
@@ -279,7 +289,8 @@ class Program:
                 assert isinstance(of, Value)
                 return self.writer.node("Shape", [of], [INT64])[0]
             case If():
-                return (yield self.branches(node, at))
+                result = yield self.branches(node, at)
+                return result
             case Call(op=Operator() as op):
                 operands = []
                 for a in node.args:
@@ -292,19 +303,27 @@ class Program:
                     operands.append((yield self.value(a, at)))
                 if not isinstance(callee, _Closure):
                     raise _no_word(node)
-                return (yield self.activation(callee, operands))
+                result = yield self.activation(callee, operands)
+                return result
             case CallTIR():
                 operands = []
                 for a in node.args:
                     operands.append((yield self.value(a, at)))
-                return (yield self.kernel(node, operands, at))
+                result = yield self.kernel(node, operands, at)
+                return result
             case AssertOp():
                 raise Unsupported("ONNX has no word for an assertion", label="onnx_export.C1")
             case _:
                 raise _no_word(node)
 
     def operation(
-        self, op: Operator, attrs: Mapping[str, object], args: Sequence[Expr], operands: Sequence[Item], of: Type, at: _Activation
+        self,
+        op: Operator,
+        attrs: Mapping[str, object],
+        args: Sequence[Expr],
+        operands: Sequence[Item],
+        of: Type,
+        at: _Activation,
     ) -> Item:
         if op.name not in RULES:
             why = UNSAID.get(op.name, "nobody has said how")
@@ -330,7 +349,8 @@ class Program:
                 label="onnx_export.C1",
             )
         if group is not None:
-            return (yield self.activation(_Closure(group, None), operands))
+            result: Item = yield self.activation(_Closure(group, None), operands)
+            return result
         op = operator(plain.attrs["operator"])
         return self.operation(op, op.check_attrs(plain.attrs.get("attrs", {})), node.args, operands, node.type, at)
 
@@ -338,7 +358,9 @@ class Program:
         """A call, written as the body of the function."""
         function = closure.function if closure.outer is not None else self.anf(closure.function)
         if id(closure.function) in self.active:
-            raise Unsupported("a function calls itself; ONNX has no word for that", where=function.span, label="onnx_export.C1")
+            raise Unsupported(
+                "a function calls itself; ONNX has no word for that", where=function.span, label="onnx_export.C1"
+            )
         self.active.append(id(closure.function))
         inside = _Activation(closure.outer)
         for p, item in zip(function.params, operands, strict=True):
@@ -351,7 +373,9 @@ class Program:
         condition = yield self.value(node.condition, at)
         assert isinstance(condition, Value)
         if len(self.writer.blocks) > MOST_DEPTH:
-            raise Unsupported(f"branches lie {MOST_DEPTH} deep, more than a stored model can hold", label="onnx_export.C6")
+            raise Unsupported(
+                f"branches lie {MOST_DEPTH} deep, more than a stored model can hold", label="onnx_export.C6"
+            )
         graphs: list[onnx.GraphProto] = []
         types = _leaves(node.type)
         for name, part in (("then_branch", node.then), ("else_branch", node.otherwise)):

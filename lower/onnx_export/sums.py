@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from assay.semantics.dtypes import FLOAT32, FLOAT64, INT32, INT64
 
 def conv(use: Use) -> Value:
     """Of bytes, the integer operator: its sums have 32 bits, of which the lowest are kept."""
-    attrs = {
+    attrs: dict[str, Any] = {
         "strides": use.attrs["strides"], "pads": use.attrs["padding"], "dilations": use.attrs["dilation"],
         "group": use.attrs["groups"],
     }  # fmt: skip
@@ -47,7 +48,7 @@ def _reduced(op: str) -> Rule:
 
 def _running(op: str) -> Rule:
     def rule(use: Use) -> Value:
-        flags = {name: int(bool(use.attrs[name])) for name in ("exclusive", "reverse")}
+        flags: dict[str, Any] = {name: int(bool(use.attrs[name])) for name in ("exclusive", "reverse")}
         return use.carried(op, use.args[0], use.number(use.axis(), INT64), **flags)
 
     return rule
@@ -66,7 +67,7 @@ def topk(use: Use) -> Results:
 # --- pools --------------------------------------------------------------------------------------------------------
 
 
-def _windows(use: Use) -> dict[str, object]:
+def _windows(use: Use) -> dict[str, Any]:
     return {
         "kernel_shape": use.attrs["pool_size"], "strides": use.attrs["strides"], "pads": use.attrs["padding"],
         "dilations": use.attrs["dilation"], "ceil_mode": int(bool(use.attrs["ceil_mode"])),
@@ -130,14 +131,15 @@ def layer_norm(use: Use) -> Value:
 
 def lrn(use: Use) -> Value:
     """Its numbers are attributes of float32."""
-    numbers = {name: use.attrs[name] for name in ("alpha", "beta", "bias")}
+    numbers: dict[str, Any] = {name: use.attrs[name] for name in ("alpha", "beta", "bias")}
     if not all(map(use.is_single, numbers.values())):
         raise use.unsupported(f"ONNX holds {numbers} as float32, which are other numbers in {use.dtype}")
-    return use.op("LRN", *use.args, size=use.attrs["size"], **{k: float(v) for k, v in numbers.items()})
+    singles: dict[str, Any] = {name: float(v) for name, v in numbers.items()}
+    return use.op("LRN", *use.args, size=use.attrs["size"], **singles)
 
 
 def dft(use: Use) -> Value:
-    flags = {name: int(bool(use.attrs[name])) for name in ("inverse", "onesided")}
+    flags: dict[str, Any] = {name: int(bool(use.attrs[name])) for name in ("inverse", "onesided")}
     length = use.number(use.attrs["length"], INT64)
     return use.op("DFT", use.args[0], length, use.number(use.rank - 2, INT64), **flags)
 

@@ -117,7 +117,9 @@ class Writer:
         value = Value(self.name(name or "c"), of)
         self._bytes += array.nbytes
         if self._bytes > MOST_BYTES:
-            raise Unsupported(f"constants of more than {MOST_BYTES} bytes do not fit into one model", label="onnx_export.C6")
+            raise Unsupported(
+                f"constants of more than {MOST_BYTES} bytes do not fit into one model", label="onnx_export.C6"
+            )
         self.initializers.append(numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), value.name))
         self._stored.add(value.name)
         if key is not None:

@@ -13,8 +13,8 @@ from assay.semantics.ops.common import broadcast_shapes
 
 def elu(node: Node) -> Expr:
     """alpha * (exp(x) - 1) below 0."""
-    x = Term(node, node[0])
-    return x.chosen(x >= 0.0, (Term(node, node.call("exp", node[0])) - 1.0) * node.attrs["alpha"]).expr
+    x, alpha = Term(node, node[0]), float(node.attrs["alpha"])
+    return x.chosen(x >= 0.0, (Term(node, node.call("exp", node[0])) - 1.0) * alpha).expr
 
 
 def gelu(node: Node) -> Expr:
@@ -26,7 +26,8 @@ def gelu(node: Node) -> Expr:
 
 def hard_sigmoid(node: Node) -> Expr:
     """alpha * x + beta, within 0 and 1."""
-    return (Term(node, node[0]) * node.attrs["alpha"] + node.attrs["beta"]).at_most(1.0).at_least(0.0).expr
+    alpha, beta = float(node.attrs["alpha"]), float(node.attrs["beta"])
+    return (Term(node, node[0]) * alpha + beta).at_most(1.0).at_least(0.0).expr
 
 
 def prelu(node: Node) -> Expr:
@@ -48,7 +49,7 @@ def prelu(node: Node) -> Expr:
 
 def selu(node: Node) -> Expr:
     """gamma * x, and gamma * (alpha * exp(x) - alpha) up to 0."""
-    x, alpha, gamma = Term(node, node[0]), node.attrs["alpha"], node.attrs["gamma"]
+    x, alpha, gamma = Term(node, node[0]), float(node.attrs["alpha"]), float(node.attrs["gamma"])
     low = Term(node, node.call("exp", node[0])) * alpha - alpha
     return (x.chosen(x > 0.0, low) * gamma).expr
 

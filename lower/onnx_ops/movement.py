@@ -191,7 +191,8 @@ def space_to_depth(node: Node) -> Expr:
     size, mode = _block(node)
     images, channels, *plane = tensor(node[0]).shape
     height, width = (_part(node, d, size) for d in plane)
-    x = node.call("permute_dims", node.shaped(node[0], (images, channels, height, size, width, size)), axes=DEEP[mode][1])
+    x = node.shaped(node[0], (images, channels, height, size, width, size))
+    x = node.call("permute_dims", x, axes=DEEP[mode][1])
     return node.shaped(x, (images, simplify(channels * (size * size)), height, width))
 
 

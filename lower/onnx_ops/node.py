@@ -243,9 +243,9 @@ class Node:
 
     @property
     def strings(self) -> Strings:
-        """The numbers of strings; Unsupported (onnx.C8) where the caller gave no table for them."""
+        """The numbers of strings; Unsupported (onnx.C14) where the caller gave no table for them."""
         if self.builder.strings is None:
-            raise Unsupported(f"{self}: strings, for which the caller gives no table", label="onnx.C8")
+            raise self.unsupported("strings, for which the caller gives no table")
         return self.builder.strings
 
     def text(self, numbers: Expr) -> Expr:

@@ -33,7 +33,7 @@ def _softmax(op: str) -> Rule:
 def batch_norm(node: Node) -> Sequence[Result]:
     """(x - mean) / sqrt(var + epsilon) * scale + bias for each channel, axis 1.
 
-    In training since version 14 mean and variance are those of x, and two more outputs move the given ones towards them.
+    In training, since version 14, mean and variance are those of x, and two more outputs move the given ones there.
     """
     if node.attrs.get("is_test") == 0:
         raise node.unsupported("the training form (is_test 0, as by default before version 7)")
@@ -58,7 +58,7 @@ def batch_norm(node: Node) -> Sequence[Result]:
     moved: list[Result] = []
     if training:
         own = _moments(node, x)
-        moved = [_moved(node, node[3 + k], given, o) for k, (given, o) in enumerate(zip(params[2:], own, strict=True))]
+        moved = [_moved(node, node[3 + k], params[2 + k], own[k]) for k in range(2)]
         params[2:] = own
     y = node.call("nn.batch_norm", x, *params, axis=1, epsilon=node.attrs["epsilon"])
     return [node.cast(node.shaped(y, shape), of), *moved]
@@ -92,7 +92,8 @@ def instance_norm(node: Node) -> Expr:
     y = node.call("nn.layer_norm", node.cast(node[0], wide), one, axes=axes, epsilon=node.attrs["epsilon"])
     for k, op in ((1, "multiply"), (2, "add")):
         if not same_shape(tensor(node[k]).shape, x.shape[1:2]):
-            raise node.wrong(f"operand {node.schema.operand(k).name} is {node[k].type}; a number for each channel is wanted")
+            name = node.schema.operand(k).name
+            raise node.wrong(f"operand {name} is {node[k].type}; a number for each channel is wanted")
         y = node.call(op, y, node.shaped(node.cast(node[k], wide), (*x.shape[1:2], *(1 for _ in inner))))
     return node.cast(y, x.dtype)
 

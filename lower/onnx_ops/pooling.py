@@ -78,7 +78,7 @@ def _read(axis: Axis, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     inside = (places >= 0) & (places < size)
     low = np.where(inside, places, size).min(axis=1, keepdims=True)
     high = np.where(inside, places, -1).max(axis=1, keepdims=True)
-    return np.clip(places, low, high)
+    return np.asarray(np.clip(places, low, high))
 
 
 def average_pool(node: Node) -> Expr:

@@ -28,8 +28,8 @@ def _regions(node: Node, columns: int) -> Term:
 
 
 def _most(node: Node, counts: Term) -> Dim:
-    """The largest of the counts, at least 1, as a size."""
-    flat = counts.cast(INT64).shaped(product(counts.type.shape))
+    """The largest of the whole counts, at least 1, as a size."""
+    flat = counts.shaped(product(counts.type.shape))
     every = Term(node, node.call("concat", flat.expr, node.constant([1], INT64), axis=0))
     return node.cut_size(every.max(0).shaped(1).expr)
 
@@ -57,7 +57,7 @@ def _samples(node: Node, start: Term, length: Term, bins: int, ratio: int, size:
     counted = None
     if not ratio:
         count = part.ceil().at_least(0.0).at_most(float(FAR))
-        most = _most(node, count)
+        most = _most(node, whole(count))
         counted = line(node, most, of).shaped(1, 1, most) < count.shaped(regions, 1, 1)
     step = (part / (count.at_least(1.0) if isinstance(count, Term) else count)).shaped(regions, 1, 1)
     bin_ = line(node, bins, of).shaped(1, bins, 1) * part.shaped(regions, 1, 1)
@@ -91,7 +91,9 @@ def roi_align(node: Node) -> Expr:
             " output_half_pixel are wanted"
         )
     if min(height, width) < 1 or ratio < 0:
-        raise node.wrong(f"output_height {height}, output_width {width}, sampling_ratio {ratio}: 1, 1 and 0 is the least")
+        raise node.wrong(
+            f"output_height {height}, output_width {width}, sampling_ratio {ratio}: 1, 1 and 0 is the least"
+        )
     regions, shape = rois.type.shape[0], (height, width)
     if not same_shape(tensor(node[2]).shape, (regions,)):
         raise node.wrong(f"batch_indices is {node[2].type}; a number for each of {regions} regions is wanted")

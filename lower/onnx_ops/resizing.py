@@ -247,11 +247,14 @@ def _sized(node: Node, axes: Sequence[int]) -> list[_Axis]:
     choice = {"not_larger": min, "not_smaller": max}.get(policy)
     if choice is None:
         raise node.wrong(f"keep_aspect_ratio_policy is {policy!r}; stretch, not_larger or not_smaller is wanted")
-    scales = [c / shape[a] for a, c in zip(axes, counts, strict=True) if isinstance(c, int) and isinstance(shape[a], int)]
-    if len(scales) != len(axes) or not scales:
+    old = [d for a in axes if isinstance(d := shape[a], int)]
+    new = [c for c in counts if isinstance(c, int)]
+    if not len(old) == len(new) == len(axes) or not axes:
         raise node.unsupported(f"{policy} with sizes {counts} of {node[0].type}; give the symbolic dims values")
-    scale = choice(scales)
-    return [_Axis(a, shape[a], floor(scale * shape[a] + 0.5), scale) for a in axes]
+    if 0 in old:
+        raise node.wrong(f"{policy} for {node[0].type}, which has no elements")
+    scale = choice(c / d for c, d in zip(new, old, strict=True))
+    return [_Axis(a, d, floor(scale * d + 0.5), scale) for a, d in zip(axes, old, strict=True)]
 
 
 def _axes(node: Node) -> tuple[int, ...]:

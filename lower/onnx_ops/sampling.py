@@ -23,7 +23,6 @@ from assay.semantics.ops.common import show_shapes
 from assay.semantics.ops.sizes import floor_div, product
 from assay.semantics.scalar import Dim, provably_equal, simplify
 
-
 FAR = 2**30
 """Coordinates beyond this are taken for it."""
 
@@ -208,7 +207,9 @@ def deform_conv(node: Node) -> Expr:
         raise node.wrong(f"X is {x}, W is {w}, group is {group}, offset_group is {offsets}; they do not fit")
     depth, features = floor_div(channels, offsets), floor_div(w.shape[0], group)
     if not provably_equal(simplify(depth * offsets), channels) or not provably_equal(features * group, w.shape[0]):
-        raise node.wrong(f"{channels} channels and {w.shape[0]} features do not divide into {offsets} and {group} groups")
+        raise node.wrong(
+            f"{channels} channels and {w.shape[0]} features do not divide into {offsets} and {group} groups"
+        )
     _fits(node, 2, (images, offsets * elements * rank, *_points(node, kernel)))
     many, wider = simplify(images * offsets), wide(x.dtype)
     moves = Term(node, node.cast(node[2], wider)).shaped(many, elements, rank, *points)

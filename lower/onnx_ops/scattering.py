@@ -66,7 +66,8 @@ def _with_zeros(node: Node, strides: Sequence[int]) -> Expr:
         shape[axis] = simplify(shape[axis] * stride)
         x = node.shaped(split, shape)
         shape[axis] = simplify(shape[axis] - (stride - 1))
-        x = node.call("strided_slice", x, axes=(axis,), begin=(0,), end=(shape[axis],))
+        cut = tuple(1 - stride if a == axis else 0 for a in range(rank))
+        x = node.call("nn.pad", x, pad_width=(0,) * rank + cut, mode="constant", pad_value=0)
     return x
 
 
@@ -75,9 +76,7 @@ def _turned(node: Node, group: int, rank: int) -> Expr:
     channels, features, *kernel = tensor(node[1]).shape
     depth = floor_div(channels, group)
     axes = tuple(range(2, 2 + rank))
-    w = node.call(
-        "strided_slice", node[1], axes=axes, begin=(-1,) * rank, end=(-(2**63),) * rank, strides=(-1,) * rank
-    )
+    w = node.call("strided_slice", node[1], axes=axes, begin=(-1,) * rank, end=(-(2**63),) * rank, strides=(-1,) * rank)
     w = node.shaped(w, (group, depth, features, *kernel))
     w = node.call("permute_dims", w, axes=(0, 2, 1, *range(3, 3 + rank)))
     return node.shaped(w, (simplify(features * group), depth, *kernel))
@@ -88,8 +87,8 @@ def _borders(
 ) -> tuple[list[int], list[int]]:
     """How much is cut off of the full result before and after each spatial axis; the output padding is less than that.
 
-    With `output_shape` or auto_pad SAME that is divided evenly: the odd element goes to the end with SAME_UPPER, else to
-    the beginning. (The formula of version 1 has it the other way round, and contradicts its own attribute's text.)
+    With `output_shape` or auto_pad SAME that is divided evenly: the odd element goes to the end with SAME_UPPER, else
+    to the beginning. (The formula of version 1 has it the other way round, and contradicts its own attribute's text.)
     """
     rank, attrs = len(kernel), node.attrs
     extra: tuple[int, ...] = attrs["output_padding"] or (0,) * rank
@@ -97,7 +96,9 @@ def _borders(
     wanted = attrs["output_shape"]
     mode = attrs["auto_pad"]
     if len(extra) != rank or len(pads) != 2 * rank or min(*extra, *pads) < 0:
-        raise node.wrong(f"output_padding is {extra}, pads is {pads}; {rank} and {2 * rank} numbers of at least 0 are wanted")
+        raise node.wrong(
+            f"output_padding is {extra}, pads is {pads}; {rank} and {2 * rank} numbers of at least 0 are wanted"
+        )
     if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise node.wrong(f"auto_pad is {mode!r}; NOTSET, SAME_UPPER, SAME_LOWER or VALID is wanted")
     sizes = tensor(node[0]).shape[2:]
@@ -131,7 +132,9 @@ def col2im(node: Node) -> Expr:
     x, image, block = tensor(node[0]), node.ints(1), node.ints(2)
     rank, elements = len(image), prod(block)
     if len(block) != rank or not rank or min(*image, *block) < 1 or x.ndim != 3:
-        raise node.wrong(f"input is {x}, image_shape {image}, block_shape {block}; [N, C * block, L] and sizes are wanted")
+        raise node.wrong(
+            f"input is {x}, image_shape {image}, block_shape {block}; [N, C * block, L] and sizes are wanted"
+        )
     strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
     pads: tuple[int, ...] = node.attrs["pads"] or (0,) * (2 * rank)
     if len(pads) != 2 * rank or min(pads) < 0:
@@ -176,9 +179,7 @@ def max_unpool(node: Node) -> Expr:
     pads: tuple[int, ...] = node.attrs["pads"] or (0,) * (2 * rank)
     if len(pads) != 2 * rank or min(pads) < 0:
         raise node.wrong(f"pads is {pads}; {2 * rank} integers of at least 0 are wanted")
-    spatial = [
-        simplify((d - 1) * strides[k] - pads[k] - pads[k + rank] + kernel[k]) for k, d in enumerate(x.shape[2:])
-    ]
+    spatial = [simplify((d - 1) * strides[k] - pads[k] - pads[k + rank] + kernel[k]) for k, d in enumerate(x.shape[2:])]
     shape: tuple[Dim, ...] = (*x.shape[:2], *spatial)
     count, total = product(x.shape), product(shape)
     empty = node.call("full", shape=(total,), fill_value=0, dtype=x.dtype.name)

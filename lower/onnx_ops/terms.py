@@ -54,7 +54,11 @@ class Term:
     def __rtruediv__(self, other: float) -> Term:
         return Term(self.node, self.like(other)) / self
 
-    __radd__, __rmul__ = __add__, __mul__
+    def __radd__(self, other: float) -> Term:
+        return self + other
+
+    def __rmul__(self, other: float) -> Term:
+        return self * other
 
     def __lt__(self, other: Amount) -> Term:
         return self._call("less", other)

@@ -66,7 +66,7 @@ def operator_pattern(use: Call) -> OpPattern:
     if not isinstance(op, Operator) or (op.can_trap and op.family == "movement"):
         return OpPattern.OPAQUE
     match op.family:
-        case "selection" | "scan":
+        case "selection" | "stepwise":
             return OpPattern.OPAQUE
         case "elementwise" if use.args and all(_smaller(a.type, use.type) for a in use.args):
             return OpPattern.BROADCAST

@@ -1,4 +1,4 @@
-"""Determinants and Fourier transforms (specs/semantics.md, "Contraction")."""
+"""Determinants and Fourier transforms (specs/semantics.md, "Contraction" and "Stepwise")."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ DET = Operator(
     "det",
     "The determinant of each matrix in the last two axes, by elimination; of a matrix without elements 1",
     ("x",),
-    "contraction",
+    "stepwise",
     _det_type,
     _det,
     "the determinant of a matrix of size n whose elements are off by gamma(n + 8) n g times the largest magnitude,"

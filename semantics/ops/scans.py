@@ -1,4 +1,4 @@
-"""Running totals and order along an axis (specs/semantics.md, "Scan").
+"""Running totals and order along an axis (specs/semantics.md, "Stepwise").
 
 In the tensor IR a running total takes one element after another, each step rounded. The value here adds the elements
 before each place as a reduction does, so any parallel scan is within its bound.
@@ -55,7 +55,7 @@ def _running(name: str, doc: str, accumulate: Any, whole: Callable[..., Any], bo
         return x
 
     op = Operator(
-        name, doc, ("x",), "scan", rule,
+        name, doc, ("x",), "stepwise", rule,
         lambda attrs, x: _scan(accumulate, whole, attrs, x),
         bound,
         (
@@ -128,7 +128,7 @@ TOPK = Operator(
     "The k largest or smallest elements along an axis in order, and their places; of equal elements the first comes"
     " first; NaN is larger than any number; -0 and +0 are equal",
     ("x",),
-    "scan",
+    "stepwise",
     _topk_rule,
     _topk,
     "exact; of intervals the k-th of their ends, and any place",

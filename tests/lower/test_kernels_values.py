@@ -23,7 +23,7 @@ from tests.lower.kernel_check import Array, data
 
 EXAMPLES = [(op, k) for op in OPERATORS.values() if not op.view for k in range(len(op.examples))]
 IDS = [f"{op.name}-{k}" for op, k in EXAMPLES]
-FLOAT_FAMILIES = ("elementwise", "contraction", "reduction", "scan", "pooling", "normalization")
+FLOAT_FAMILIES = ("elementwise", "contraction", "reduction", "stepwise", "pooling", "normalization")
 
 
 def operands(op: Operator, example: Example, seed: int, of: str | None = None) -> list[Array]:

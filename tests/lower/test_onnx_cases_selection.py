@@ -1,64 +1,19 @@
-"""ONNX's own cases of operators that move and choose elements, with the inputs that decide shapes given as inputs."""
+"""Operators that move and choose elements, with the inputs that decide shapes given as inputs: what ONNX's own cases leave out."""
 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
-from onnx.backend.test.case.test_case import TestCase
+from onnx import TensorProto, helper
 
 from assay.interp import graph
 from assay.lower.onnx_import import import_onnx
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from tests.models import single
-
-FAMILIES = (
-    "adagrad adam ai_onnx_ml_a ai_onnx_ml_b ai_onnx_ml_t center_crop_pad compress constantofshape constant_pad edge_pad"
-    " expand eyelike flexattention gather gathernd momentum nesterov nonmaxsuppression nonzero onehot range_\\w+_delta$"
-    " reflect_pad reshape reversesequence scatter slice split_(variable|zero|equal|1d|2d) squeeze tensorscatter"
-    " tfidfvectorizer tile unique unsqueeze wrap_pad"
-).split()
-LEAST = 150
-"""So many cases there are; a newer onnx has more."""
-NEEDS_GRAPHS = re.compile("flexattention_(score_mod|prob_mod|causal_mask|soft_cap|relative)")
-
-
-@cache
-def cases() -> list[TestCase]:
-    from onnx.backend.test.loader import load_model_tests
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the cases overflows and divides by zero
-        every = load_model_tests(kind="node")
-    wanted = re.compile(f"test_({'|'.join(FAMILIES)})")
-    return [c for c in every if wanted.match(c.name) and not NEEDS_GRAPHS.search(c.name)]
-
-
-def array(value: Any) -> np.ndarray[Any, Any]:
-    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
-
-
-def test_onnx_cases() -> None:
-    """All in one test: making the cases takes longer than running them."""
-    wrong: list[str] = []
-    for case in cases():
-        for inputs, outputs in case.data_sets or []:
-            assert case.model is not None
-            given = {i.name: array(v) for i, v in zip(case.model.graph.input, inputs, strict=True)}
-            module = import_onnx(case.model, evaluate=graph.evaluate, values=given)
-            found = graph.run(module, given).values()
-            for got, want in zip(found, map(array, outputs), strict=True):
-                close = np.allclose(got.astype(np.float64), want.astype(np.float64), case.rtol, case.atol, equal_nan=True)
-                if got.shape != want.shape or got.dtype != want.dtype or not close:
-                    wrong.append(case.name)
-    assert wrong == []
-    assert len(cases()) >= LEAST
 
 
 def module(op: str, *inputs: Any, opset: int = 21, values: Mapping[int, Any] | None = None, **attrs: Any) -> Any:

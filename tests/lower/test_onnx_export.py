@@ -219,7 +219,11 @@ def test_names_types_and_operator_set() -> None:
     tensors: dict[str, Expr] = {}
     model = export_onnx(module, tensors)
     assert [o.version for o in model.opset_import] == [OPSET]
-    assert [i.name for i in model.graph.input] == ["x", "w"] and [o.name for o in model.graph.output] == ["y", "sizes", "same"]
+    assert [i.name for i in model.graph.input] == ["x", "w"] and [o.name for o in model.graph.output] == [
+        "y",
+        "sizes",
+        "same",
+    ]
     assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
     assert [n.op_type for n in model.graph.node] == ["MatMul", "Relu", "Shape", "Identity"]
     assert model.graph.node[0].output[0] == product.name and {"x", "w", product.name, "y", "sizes"} <= set(tensors)
@@ -244,7 +248,9 @@ def test_sizes_bound_in_a_branch_are_measured_in_each() -> None:
     cast = match_cast(x, TensorType((m,), INT32))
     y = var("y", cast.type)
     body = let(y, cast, call("sum", call("full", shape=(m,), fill_value=2, dtype="int32")))
-    module = Module({"main": function([x, c], tuple_of(if_(c, body, constant(0, "int32")), call("multiply", body, body)))})
+    module = Module(
+        {"main": function([x, c], tuple_of(if_(c, body, constant(0, "int32")), call("multiply", body, body)))}
+    )
     for side in (True, False):
         same(module, {"x": np.zeros(5, np.int32), "c": np.array(side)})
 
@@ -254,7 +260,13 @@ def test_sizes_from_a_vector() -> None:
     k = Symbol("k")
     v, x = var("v", TensorType((1,), DTYPES["int64"])), var("x", TensorType((), FLOAT32))
     cast = match_cast(v, ShapeType((k,)))
-    module = Module({"main": function([v, x], let(var("s", cast.type), cast, call("sum", call("broadcast_to", x, shape=(k, k + 1)))))})
+    module = Module(
+        {
+            "main": function(
+                [v, x], let(var("s", cast.type), cast, call("sum", call("broadcast_to", x, shape=(k, k + 1))))
+            )
+        }
+    )
     model = export_onnx(module)
     onnx.checker.check_model(model, full_check=True)
     (total,) = ReferenceEvaluator(model).run(None, {"v": np.array([3]), "x": np.array(2, np.float32)})
@@ -330,7 +342,11 @@ REFUSED = {
     "recursion": (_recursive, "onnx_export.C1", "calls itself"),
     "effects": (_printing, "onnx_export.C1", "no word for print"),
     "element type of an operator": (lambda: _one("exp", "float8_e5m2"), "onnx_export.C2", "Exp takes no float8_e5m2"),
-    "element type": (lambda: _one("reshape", "float8_e3m4", shape=(4,)), "onnx_export.C3", "no element type float8_e3m4"),
+    "element type": (
+        lambda: _one("reshape", "float8_e3m4", shape=(4,)),
+        "onnx_export.C3",
+        "no element type float8_e3m4",
+    ),
     "a size that stands nowhere alone": (_open_size, "onnx_export.C4", "size n"),
     "a tuple for a parameter": (_tuple_parameter, "onnx_export.C5", "a tensor is wanted"),
     "branches too deep": (_deep_branches, "onnx_export.C6", "branches lie 30 deep"),

@@ -57,7 +57,7 @@ def test_onnx_cases() -> None:
     ("data", "attrs", "label"),
     [
         (np.zeros(10, np.uint8), {}, "onnx.C12"),
-        (bitmap()[:60], {}, "onnx.C12"),
+        (bitmap()[:40], {}, "onnx.C12"),
         (bitmap(), {"pixel_format": "CMYK"}, "onnx.C12"),
         (bitmap()[None], {}, "onnx.C12"),
     ],

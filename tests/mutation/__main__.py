@@ -1,8 +1,8 @@
-"""    python -m tests.mutation [--count N] [--seed S] [--jobs N] [--results FILE] [--write] [GROUP ...]
+"""    python -m tests.mutation [--count N] [--seed S] [--jobs N] [--results FILE] [--again] [--write] [GROUP ...]
 
-Runs N mutants of each group, goes on from FILE where an earlier run ended, and prints the share that was noticed; with
---write into specs/mutants.md. What survives is listed there; `explained.csv` says of which of them why that is right
-(specs/verify.md, "Mutants").
+Runs N mutants of each group, goes on from FILE where an earlier run ended, and prints the share that was noticed. With
+--again those that survived are run once more; with --write the page specs/mutants.md is made, which lists what survives;
+`explained.csv` says of which of them why that is right (specs/verify.md, "Mutants").
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--results", type=Path, default=ROOT / ".mutants.jsonl")
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     names = [g.name for g in GROUPS]
@@ -79,7 +80,7 @@ def main() -> None:
     for group in GROUPS:
         if given.groups and group.name not in given.groups:
             continue
-        known = {o.key for o in read(given.results)}
+        known = {o.key for o in read(given.results) if not (given.again and o.end == "survived")}
         try:
             for o in run(group, given.count, given.seed, given.jobs, known):
                 append(given.results, o)

@@ -32,14 +32,14 @@ class Group:
 
 GROUPS = (
     Group("sets", ("semantics/sets.py",), ("semantics/test_sets.py",)),
-    Group("scalar rules", ("semantics/scalar/*.py",), ("semantics/test_scalar.py", "semantics/test_intrinsics.py", "semantics/test_transcendental.py")),
+    Group("scalar rules", ("semantics/scalar/*.py",), ("semantics/test_scalar.py", "semantics/test_intrinsics.py", "semantics/test_transcendental.py", "semantics/test_scalar_smt.py", "semantics/test_expressions.py", "semantics/test_text_scalars.py", "lower/test_loops.py", "verify/test_symbolic.py")),
     Group("graph rules", ("semantics/graph/*.py",), ("semantics/test_builder*.py", "semantics/test_bindings.py", "interp/test_graph_*.py", "semantics/test_patterns.py")),
     Group("bounds", ("semantics/bounding/*.py", "semantics/bounds.py"), ("semantics/test_bounds*.py", "semantics/test_ops_numeric.py")),
     Group("operators", ("semantics/ops/*.py",), ("semantics/test_ops_*.py", "lower/test_kernels*.py", "lower/test_onnx_operators.py")),
     Group("equality", ("semantics/analyses/*.py",), ("semantics/test_equality*.py", "semantics/test_analysis.py", "semantics/test_op_pattern.py")),
     Group("graph interpreter", ("interp/graph/*.py",), ("interp/test_graph*.py", "interp/test_session.py", "interp/test_contents.py")),
-    Group("tensor interpreter", ("interp/tensor.py", "interp/memory.py", "interp/shadow.py"), ("interp/test_tensor.py", "museum/test_sanitizer.py")),
-    Group("vector interpreter", ("interp/vector/*.py",), ("interp/test_vector*.py", "interp/test_straight.py", "interp/test_apart.py")),
+    Group("tensor interpreter", ("interp/tensor.py", "interp/memory.py", "interp/shadow.py"), ("interp/test_tensor.py", "interp/test_bytes.py", "interp/test_blocks.py", "interp/test_calls.py", "interp/test_odd_programs.py", "museum/test_sanitizer.py")),
+    Group("vector interpreter", ("interp/vector/*.py",), ("interp/test_vector*.py", "interp/test_straight.py", "interp/test_apart.py", "interp/test_blocks*.py", "interp/test_odd_programs.py", "interp/test_spread_parameters.py")),
     Group("machine", ("interp/machine.py", "interp/across.py"), ("interp/test_machine*.py", "verify/test_device_runs.py")),
     Group("ANF", ("lower/anf/*.py",), ("lower/test_anf_pass.py", "lower/test_bbnf.py", "lower/test_anf_names.py", "verify/test_anf_random.py")),
     Group("ANF proof", ("verify/anf/*.py", "verify/numbering/*.py"), ("verify/test_anf.py", "museum/test_anf_museum.py")),

@@ -6,15 +6,18 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
 
+from assay.interp.graph import run
 from assay.interp.graph.observation import observe
+from assay.interp.values import Value
 from assay.lower.devices import plan_devices
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Function
+from assay.semantics.graph import Expr, Function, Let, call, constant, function, let
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.walk import post_order
@@ -81,6 +84,22 @@ def test_campaign() -> None:
     for seed in range(10_000, 20_000):
         seen += planned_and_alike(seed, 60)
     assert seen["planned"] > 7_500
+
+
+def test_a_random_program_counts_down_from_few() -> None:
+    """Its local functions are values, too, that others may call with any number; one that did took all memory."""
+    seen: list[Expr] = []
+
+    def count(node: Expr, value: Value) -> None:
+        seen.append(node)
+        assert len(seen) < 100
+
+    for seed in range(3):
+        made = Maker(Random(seed).randrange, 5).loop()
+        assert isinstance(made, Let)
+        used = let(made.var, made.value, call(made.var, constant(np.int32(2**30))))
+        run(Module({"main": function([], used)}), {}, observe=count)
+    assert len(seen) > 10
 
 
 def test_one_device_needs_no_copy() -> None:

@@ -12,8 +12,7 @@ import pytest
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.module import Module
 from assay.verify.oracle import Accepts, Oracle, Verdict
-from tests.verify import numeric_faults as product
-from tests.verify import numeric_operators as operators
+from tests.verify import numeric_faults as product, numeric_operators as operators
 
 Array = np.ndarray[Any, Any]
 

@@ -18,9 +18,9 @@ try:
 except Unsupported as missing:
     pytest.skip(str(missing), allow_module_level=True)
 
-import tvm  # noqa: E402
-from tvm import relax  # noqa: E402
-from tvm.relax.expr_functor import PyExprMutator, mutator  # noqa: E402
+import tvm
+from tvm import relax
+from tvm.relax.expr_functor import PyExprMutator, mutator
 
 HEAD = "# from tvm.script import ir as I, relax as R, tirx as T\n@I.ir_module\nclass Module:\n"
 

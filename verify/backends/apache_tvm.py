@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,10 +29,12 @@ class Tvm:
         except ImportError:
             raise Invalid("the backend tvm is not installed; pip install 'assay[tvm]'", label="backend.C1") from None
         names = list(wanted)
-        params = [i.name for i in subject.model.graph.input if i.name not in {t.name for t in subject.model.graph.initializer}]
+        params = [p.name for p in subject.module.main.params]
         device = tvm.cpu()
         try:
-            module = from_onnx(with_outputs(subject.model, names), keep_params_in_input=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of its checks, which it goes on after
+                module = from_onnx(with_outputs(subject.model, names), keep_params_in_input=False)
             target = tvm.target.Target("llvm")
             if self.of_target:
                 with target:
@@ -46,7 +49,8 @@ class Tvm:
 
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             try:
-                given = [tvm.runtime.tensor(np.ascontiguousarray(inputs[n]).reshape(np.shape(inputs[n])), device) for n in params]
+                arrays = [np.array(inputs[n], order="C") for n in params]
+                given = [tvm.runtime.tensor(a, device) for a in arrays]
                 result: Any = machine["main"](*given)
             except Exception as wrong:
                 raise cannot(self.name, wrong) from wrong

@@ -30,7 +30,9 @@ class OnnxRuntime:
         try:
             import onnxruntime as ort
         except ImportError:
-            raise Invalid("the backend onnxruntime is not installed; pip install 'assay[ort]'", label="backend.C1") from None
+            raise Invalid(
+                "the backend onnxruntime is not installed; pip install 'assay[ort]'", label="backend.C1"
+            ) from None
         options = ort.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = self.threads
@@ -82,5 +84,7 @@ def _from_ort(value: Any) -> Array:
     return np.frombuffer(data, of.numpy).reshape(shape)
 
 
-EXOTIC = {f"tensor({n})": DTYPES[d] for d, n in ONNX_NAMES.items() if DTYPES[d].numpy.isbuiltin != 1 and DTYPES[d].bits >= 8}
+EXOTIC = {
+    f"tensor({n})": DTYPES[d] for d, n in ONNX_NAMES.items() if DTYPES[d].numpy.isbuiltin != 1 and DTYPES[d].bits >= 8
+}
 """Element types that ONNX Runtime's Python interface cannot hand over as arrays."""

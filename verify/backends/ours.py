@@ -17,7 +17,8 @@ from assay.lower.pipeline import passes
 from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.dtypes import FLOAT64
 from assay.semantics.errors import AssayError, Crash, Trap
-from assay.semantics.graph import Call, Expr, Function, Let, Var, call, get, tuple_of
+from assay.semantics.graph import Call, Expr, Function, Let, call, get, tuple_of
+from assay.semantics.graph.matching import Bound
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, symbols
@@ -70,7 +71,9 @@ def with_results(subject: Subject, wanted: Sequence[str]) -> Module:
 
 def _function(main: Function, body: Expr, outputs: Sequence[str] = ()) -> Function:
     assert isinstance(main.type, FuncType)
-    return replace(main, type=replace(main.type, result=body.type), body=body, attrs={**main.attrs, "outputs": tuple(outputs)})
+    return replace(
+        main, type=replace(main.type, result=body.type), body=body, attrs={**main.attrs, "outputs": tuple(outputs)}
+    )
 
 
 # --- NumPy --------------------------------------------------------------------------------------------------------
@@ -146,7 +149,9 @@ class Numpy:
         module = with_results(subject, wanted)
         if self.change is not None:
             try:
-                changed = {n: rewrite(d, self.change) for n, d in module.definitions.items() if isinstance(d, Function)}
+                changed = {
+                    n: _changed(d, self.change) for n, d in module.definitions.items() if isinstance(d, Function)
+                }
             except AssayError as wrong:
                 raise cannot(self.name, wrong) from None
             module = module.with_(**changed)
@@ -159,6 +164,10 @@ class Numpy:
             return {n: np.asarray(v) for n, v in results.items()}
 
         return run
+
+
+def _changed(function: Function, change: Change) -> Function:
+    return replace(function, body=rewrite(function.body, change))
 
 
 # --- C ------------------------------------------------------------------------------------------------------------
@@ -180,8 +189,8 @@ class OwnC:
         def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
             key = () if () in known else tuple(np.shape(inputs[p.name]) for p in module.main.params)
             if key not in known:
-                sizes = graph.check_inputs(module.main, inputs)
-                known[key] = self._compiled(module.with_(main=with_sizes(module.main, dict(sizes))))
+                bound: Bound = {s: n for s, n in graph.check_inputs(module.main, inputs).items()}
+                known[key] = self._compiled(module.with_(main=with_sizes(module.main, bound)))
             compiled, names = known[key]
             try:
                 return {names[slot]: value for slot, value in compiled.run(inputs).items()}

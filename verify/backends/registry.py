@@ -7,9 +7,11 @@ from importlib.metadata import EntryPoint, entry_points
 from assay.semantics.errors import Invalid
 from assay.verify.backends.apache_tvm import Tvm
 from assay.verify.backends.ort import OnnxRuntime
-from assay.verify.backends.ours import C, NUMPY
+from assay.verify.backends.ours import NUMPY, C
 from assay.verify.backends.protocol import Backend
+from assay.verify.backends.pytorch import Torch
 from assay.verify.backends.reference import Reference
+from assay.verify.oracle.adversarial import Adversary
 
 GROUP = "assay.backends"
 """The group of entry points by which a package registers backends: each has the backend's name, and stands for an object
@@ -20,6 +22,9 @@ BUILT_IN: tuple[Backend, ...] = (
     OnnxRuntime("onnxruntime:none", "ORT_DISABLE_ALL"),
     OnnxRuntime("onnxruntime:basic", "ORT_ENABLE_BASIC"),
     Reference(),
+    Adversary(),
+    Torch("torch"),
+    Torch("torch:core", core=True),
     Tvm("tvm"),
     Tvm("tvm:cpu", of_target=True),
     *NUMPY,
@@ -52,13 +57,15 @@ def backend(name: str) -> Backend:
         raise Invalid(f"no backend {name!r}; there are {', '.join(names())}", label="backend.C3")
     packages = sorted({e.dist.name if e.dist is not None else "?" for e in entries})
     if len(entries) > 1:
-        raise Invalid(f"the backend {name} is registered {len(entries)} times, by {', '.join(packages)}", label="backend.C4")
+        raise Invalid(
+            f"the backend {name} is registered {len(entries)} times, by {', '.join(packages)}", label="backend.C4"
+        )
     where = f"the backend {name}, {entries[0].value} of {packages[0]},"
     try:
         made = entries[0].load()
         if not isinstance(made, Backend) or isinstance(made, type):
             made = made()
-    except Exception as wrong:  # noqa: BLE001  (somebody else's code: whatever it raises is its fault)
+    except Exception as wrong:
         raise Invalid(f"{where} does not load: {type(wrong).__name__}: {wrong}", label="backend.C4") from wrong
     if not isinstance(made, Backend) or not isinstance(made.name, str):
         raise Invalid(

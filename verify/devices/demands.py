@@ -168,8 +168,7 @@ class Demands:
         """The value that is copied where `of` is wanted, by a name for it, and where it is: not an annotation, but what it
         is about."""
         steps: list[int] = []
-        behind = 0
-        """How many of the projections are of an annotation: the others are a part of what is named."""
+        behind = 0  # so many projections are of an annotation: the rest belongs to the value
         value, top = of, of
         while True:
             if isinstance(value, OnDevice) and id(value) not in self.held:

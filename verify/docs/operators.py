@@ -14,7 +14,7 @@ FAMILIES = {
     "elementwise": "one scalar function at every index, operands broadcast",
     "contraction": "sums of products",
     "reduction": "one value for all elements along some axes",
-    "scan": "one value for each place of an axis, from the elements before it or from all",
+    "stepwise": "what takes one step after another: running totals, order, elimination",
     "pooling": "one value for each window",
     "normalization": "values related to sums over some axes",
     "movement": "the same values elsewhere",

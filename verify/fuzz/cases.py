@@ -74,7 +74,7 @@ class Case:
 
 def made(recipe: Recipe, tape: Tape) -> Case:
     """The example that the choices on a tape make."""
-    on = {name: tape(3) == 2 for name in recipe.switches}
+    on: dict[str, Any] = {name: tape(3) == 2 for name in recipe.switches}
     features = replace(Features(operators=recipe.operators), **on)
     module = a_module(tape, 2 + tape(recipe.size), features)
     return Case(module, inputs_for(tape, module), tuple(tape.taken))

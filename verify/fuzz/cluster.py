@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -27,10 +28,9 @@ class Cluster:
 
     def __init__(self, address: str, *, timeout: float = 10.0) -> None:
         try:
-            import distributed
+            distributed: Any = import_module("distributed")
         except ImportError:
             raise Invalid("--cluster needs Dask; pip install 'assay[cluster]'", label="fuzz.C3") from None
-        self.lost: Any = distributed.client.FutureCancelledError, distributed.scheduler.KilledWorker
         self.completed = distributed.as_completed
         try:
             self.client = distributed.Client(address, timeout=timeout, set_as_default=False)
@@ -40,7 +40,7 @@ class Cluster:
     @property
     def jobs(self) -> int:
         """How many tasks run at a time."""
-        return max(1, sum(self.client.nthreads().values()))
+        return max(1, int(sum(self.client.nthreads().values())))
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Report]:
         """Reports as they come, in no order; two tasks are in line for each thread of a worker."""
@@ -52,7 +52,7 @@ class Cluster:
             sent[future] = task
             return future
 
-        line = self.completed([send(t) for t in islice(source, 2 * self.jobs)])
+        line = self.completed([send(t) for t in islice(source, 2 * self.jobs)], loop=self.client.loop)
         for future in line:
             task = sent.pop(future)
             error = future.exception()

@@ -109,7 +109,7 @@ def _cancelling(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> 
 def _large(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:
     top, low = np.log2(float(of.max)) / 2 - 4, np.log2(of.smallest_normal) / 2 + 2
     size = np.exp2(rng.uniform(low, max(low + 1, top), shape))
-    return (size * rng.choice([-1.0, 1.0], shape)).astype(of.numpy)
+    return np.asarray(size * rng.choice([-1.0, 1.0], shape)).astype(of.numpy)
 
 
 def _specials(rng: np.random.Generator, shape: tuple[int, ...], of: DType) -> Array:

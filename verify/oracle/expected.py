@@ -76,7 +76,7 @@ class Expected:
 def _leaves(allowed: Mapping[str, Value], outputs: Mapping[str, Any]) -> dict[str, tuple[Any, Any, tuple[Any, ...]]]:
     """Arrays in outputs that may be tuples: by name, what is allowed, what was given (None if nothing), and the path."""
     found: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {}
-    work: list[tuple[str, Any, Any, tuple[Any, ...]]] = [(n, a, outputs.get(n), (n,)) for n, a in reversed(allowed.items())]
+    work: list[tuple[str, Any, Any, tuple[Any, ...]]] = [(n, allowed[n], outputs.get(n), (n,)) for n in reversed(list(allowed))]
     while work:
         name, want, got, path = work.pop()
         if isinstance(want, tuple):

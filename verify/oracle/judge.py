@@ -11,7 +11,7 @@ import numpy as np
 from assay.semantics.errors import AssayError, Trap, Unpredictable
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
-from assay.verify.backends import Backend, Subject
+from assay.verify.backends.protocol import Backend, Subject
 from assay.verify.evidence import plural
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.data import Kind, make_inputs

@@ -94,14 +94,25 @@ def judge_result(
 
 
 def _found(tensor: str, layer: str, worst: Worst | None, by: Applied | None, allowed: Any = None) -> Finding:
-    left = open_elements(allowed) if worst is None and isinstance(allowed, Bounded) else 0
+    left = open_elements(allowed, by) if worst is None and isinstance(allowed, Bounded) else 0
     size = int(np.prod(allowed.shape)) if allowed is not None else 0
     return Finding(tensor, layer, str(worst) if worst else "", worst, left, size, by)
 
 
-def open_elements(allowed: Bounded) -> int:
-    """Elements of which nothing is said: a decision is open, or the interval excludes nothing worth the name."""
-    return int(np.count_nonzero(allowed.vacuous if allowed.of.is_float else allowed.radius > 0))
+DECIDES = frozenset({"floor", "ceil", "round", "where"})
+"""Operators whose result jumps where a decision is open; what compares or casts has no float result."""
+
+
+def open_elements(allowed: Bounded, by: Applied | None) -> int:
+    """Elements of which too little is said: a decision is open, or the interval excludes nothing worth the name."""
+    left = allowed.vacuous if allowed.of.is_float else allowed.radius > 0
+    if by is not None and by.op is not None and by.op.name in DECIDES:
+        condition = by.operands[0]
+        if by.op.name != "where":
+            left = allowed.radius > 0
+        elif isinstance(condition, Bounded):
+            left = left | np.broadcast_to(condition.radius > 0, allowed.shape)
+    return int(np.count_nonzero(left))
 
 
 def _exact_result(by: Applied, operands: Sequence[Array], index: int) -> Array | None:

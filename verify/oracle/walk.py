@@ -20,7 +20,7 @@ from assay.semantics.walk import post_order
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, SPLIT, Accepts, open_subnormals
 from assay.verify.oracle.claims import meant, named
 from assay.verify.oracle.dot import TERMS
-from assay.verify.oracle.layers import Applied, Finding, judge_result
+from assay.verify.oracle.layers import DECIDES, Applied, Finding, judge_result
 from assay.verify.oracle.whole import MOVES
 
 Array = np.ndarray[Any, Any]
@@ -60,7 +60,7 @@ class Walk:
     findings: dict[str, Finding] = field(default_factory=dict)
     """In the order of evaluation."""
     makers: dict[int, tuple[Value, Applied]] = field(default_factory=dict)
-    """Results that come of operands known exactly, and how; for judging outputs that are such results."""
+    """Results that come of operands known exactly, or of a decision, and how; for judging outputs that are such results."""
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Value]:
         return graph.run(self.module, inputs, bounds=True, apply=self.apply)
@@ -79,7 +79,7 @@ class Walk:
         by = Applied(op, given, args, named(node))
         judged = self.where.get(id(node), [])
         if not any(t in self.theirs for t, _ in judged):
-            if by.known is not None:
+            if by.known is not None or (op is not None and op.name in DECIDES):
                 for part in result if isinstance(result, tuple) else (result,):
                     self.makers[id(part)] = part, by
             return result

@@ -49,7 +49,7 @@ class Whole:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.value.shape
+        return tuple(self.value.shape)
 
     @property
     def ndim(self) -> int:
@@ -57,7 +57,8 @@ class Whole:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.value.dtype
+        of: np.dtype[Any] = self.value.dtype
+        return of
 
     def __bool__(self) -> bool:
         raise Unpredictable("a condition on numbers that may be rounded", label="bounds.C1")
@@ -178,7 +179,7 @@ def _same(op: Operator, attrs: Attrs, args: Sequence[Any]) -> Result:
     values = op.value(attrs, *map(_value, args))
     sizes = op.value(attrs, *map(_size, args)) if op.family in MOVES or op.name in CHOOSES else None
     several = isinstance(values, tuple)
-    out = []
+    out: list[Any] = []
     for i, value in enumerate(values if several else (values,)):
         value = np.asarray(value)
         if not dtype(value.dtype).is_float:

@@ -123,13 +123,19 @@ class Maker(Language):
         on = self.features
         while True:
             ways: list[Callable[[], Expr]] = [self.grown, self.grown]
-            ways += [lambda: self.some(self.near())] if on.branches or on.names or on.functions else []
+            ways += [lambda: self.given_back(self.some(self.near()))] if on.branches or on.names or on.functions else []
             ways += [self.kernel] if on.kernels else []
             made = ways[self.pick(len(ways))]()
             if on.names and self.pick(3) == 2 and id(made) not in self.doing:
                 self.bound(made)
             if self.size <= 0 or not self.pick(6):
                 return
+
+    def given_back(self, made: Expr) -> Expr:
+        """A value that nobody uses yet, though it was made as an operand."""
+        if not self.features.sharing:
+            self.used.discard(id(made))
+        return made
 
     def near(self) -> str:
         """The kind of some tensor that is at hand."""
@@ -169,24 +175,27 @@ class Maker(Language):
         if use is None:
             use = fresh_use(name, self.pick, self.features.dtypes)
         args: list[Expr] = []
+        if x is not None and any(of is first for of in use.operands):
+            self.taken(x)
         for at, of in enumerate(use.operands):
             if of is first and x is not None and (self.features.sharing or all(a is not x for a in args)):
-                args.append(self.taken(x))
+                args.append(x)
             else:
                 args.append(self.operand(of, use.ranges.get(at)))
         return self.kept(call(use.operator, *args, **use.attrs))
 
     def kept(self, made: Expr) -> Expr:
         """A value that was made; what is in a tuple is taken out, and the first of it is the value."""
-        if isinstance(made.type, TupleType):
+        of = made.type
+        if isinstance(of, TupleType):
             self.add(made)
             if id(made) in self.doing:  # to be used more than once it needs a name
                 v = var(self.name("r"), made.type)
                 self.lets.append((v, made))
                 self.needs[id(v)] = frozenset()
                 made = v
-            return [self.kept(get(made, k)) for k in range(len(made.type.fields))][0]
-        if set(symbols(made.type)) - set(self.sizes):
+            return [self.kept(get(made, k)) for k in range(len(of.fields))][0]
+        if set(symbols(of)) - set(self.sizes):
             self.needs[id(made)] = frozenset().union(*(self.needs.get(id(c), frozenset()) for c in made.children))
             self.used.update(map(id, made.children))
             self.sinks.append(made)

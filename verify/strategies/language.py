@@ -186,7 +186,7 @@ class Language:
         ways = self.all_ways(kind)
         made = ways[self.pick(len(ways))]()
         self.depth -= 1
-        return made
+        return self.taken(made)
 
     def all_ways(self, kind: str) -> list[Callable[[], Expr]]:
         """How to make something of the kind."""

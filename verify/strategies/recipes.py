@@ -192,7 +192,8 @@ def _reshape(pick: Pick, x: TensorType) -> Made | None:
     shape = _static(x)
     if shape is None:
         return None
-    left, new = prod(shape), []
+    left = prod(shape)
+    new: list[int] = []
     while left > 1 and len(new) < 4:
         divisor = one_of(pick, [d for d in range(2, left + 1) if left % d == 0][::-1])
         new.append(divisor)
@@ -317,7 +318,7 @@ def _scatter(pick: Pick, x: TensorType) -> Made | None:
     depth = indices.static_shape[-1]
     updates = TensorType((*indices.shape[:-1], *x.shape[depth:]), x.dtype)
     # two updates of one place: which one wins is not said, unless they are combined
-    reductions = ("add", "max", "min", "mul") if prod(indices.static_shape[:-1]) > 1 else ("none", "add")
+    reductions: tuple[str, ...] = ("add", "max", "min", "mul") if prod(indices.static_shape[:-1]) > 1 else ("none", "add")
     if x.dtype is BOOL:
         reductions = ("none",) if reductions[0] == "none" else ("max", "min")
     return (x, indices, updates), {"reduction": one_of(pick, reductions)}, found[2]  # type: ignore[misc]

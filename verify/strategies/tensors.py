@@ -350,13 +350,15 @@ class ValidMaker(Kernels):
         shape = target.shape
         dense = tuple(s if isinstance(s, Expr) else const(s) for s in strides_of(shape))
         offset: Expr = const(0)
+        new: tuple[Dim, ...]
         strides: tuple[Expr, ...]
         if len(shape) == 2 and self.choose(2):
             new, strides = (shape[1], shape[0]), (dense[1], dense[0])
         elif all(isinstance(d, int) for d in shape) and self.choose(2):
-            new, strides = (prod(d for d in shape if isinstance(d, int)),), (const(1),)
+            count = prod(d for d in shape if isinstance(d, int))
+            new, strides = (count,), (const(1),)
             if self.choose(2):  # from its end
-                offset, strides = const(int(new[0]) - 1), (const(-1),)
+                offset, strides = const(count - 1), (const(-1),)
         else:
             new, strides = shape, dense
         self.count += 1

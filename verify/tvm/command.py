@@ -58,14 +58,14 @@ def inside(request: Request, backends: Sequence[str], out: Console, as_json: boo
             wrong = next((v for v in passes if v.wrong), None)
             data.append({"pipeline": pipeline, "passes": [asdict(v) for v in passes], "first": wrong and wrong.name})
             lines = [str(v) for v in passes if v.how not in ("same", "begin")]
-            say(out, as_json, f"{pipeline}, {len(passes)} stages: {counted(v.how for v in passes)}", lines, wrong and str(wrong))
+            say(out, as_json, f"{pipeline}, {len(passes)} stages: {counted(v.how for v in passes)}", lines, str(wrong) if wrong else None)
             holds = holds and wrong is None
         if request.per_kernel:
             report = judge_calls(trace, arguments, name=pipeline)
             first = report.first
             data.append({"pipeline": pipeline, "calls": [asdict(v) for v in report.verdicts], "first": first and first.index, "flow": report.flow})
             lines = [str(v) for v in report.verdicts if v.how != "right"] + ([report.flow] if report.flow else [])
-            say(out, as_json, f"{pipeline}, {len(report.verdicts)} calls of kernels: {counted(v.how for v in report.verdicts)}", lines, first and str(first))
+            say(out, as_json, f"{pipeline}, {len(report.verdicts)} calls of kernels: {counted(v.how for v in report.verdicts)}", lines, str(first) if first else None)
             holds = holds and first is None
     ends = f"from {FINAL} on a tensor function takes handles: those passes are judged by what the compiled code gives"
     if as_json:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
@@ -18,11 +18,11 @@ import numpy as np
 
 from assay.interp import vector
 from assay.lower.tvm_import import read_tvm
-from assay.lower.tvm_import.objects import Object, handle, op_name, type_key
+from assay.lower.tvm_import.objects import Object, op_name, type_key
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import TensorType, Type, flatten
+from assay.semantics.types import FuncType, TensorType, Type, flatten
 from assay.verify.tvm import wraps
 from assay.verify.tvm.kernels import UNDEFINED, KernelReport, judge_calls
 from assay.verify.tvm.meaning import _run, observed
@@ -281,9 +281,11 @@ def declared_types(of: Subjects) -> Iterator[Finding]:
         if v.how == "refused" and v.why == DECLARED:
             yield Finding("h", v.name, v.function, v.detail)
     try:
-        declared = read_tvm(of.trace.source).module.main.type.result
+        main = read_tvm(of.trace.source).module.main
     except Invalid:
         return
+    assert isinstance(main.type, FuncType)
+    declared = main.type.result
     for stage in (s for s in of.stages if s.graph):
         try:
             outcome = observed(read_tvm(stage.module).module, of.arguments)

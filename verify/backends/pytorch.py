@@ -1,0 +1,151 @@
+"""PyTorch on the CPU: the graph as calls of its functions, exported by `torch.export` (specs/verify.md, "Backends")."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from assay.interp import graph
+from assay.lower.anf import to_anf
+from assay.lower.simplify.bind_params import with_sizes
+from assay.lower.simplify.inline import inline
+from assay.semantics.dtypes import DTYPES, DType, dtype
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    GlobalVar,
+    Let,
+    MatchCast,
+    OnDevice,
+    Tuple,
+    TupleGetItem,
+    Var,
+    show_head,
+)
+from assay.semantics.graph.matching import Bound
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.walk import post_order
+from assay.verify.backends.ours import with_results
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot
+
+
+@dataclass(frozen=True)
+class Torch:
+    """The exported program as it is, or decomposed into PyTorch's core operators. Branches are refused. Symbolic sizes
+    get those of the inputs, once for each."""
+
+    name: str
+    core: bool = False
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
+        try:
+            import torch
+
+            from assay.verify.backends.torch_table import TABLE
+        except ImportError:
+            raise Invalid("the backend torch is not installed; pip install torch", label="backend.C1") from None
+        module = inline(with_results(subject, wanted))
+        names = list(wanted)
+        for node in post_order(module.main.body):
+            if isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name not in TABLE:
+                raise cannot(self.name, f"PyTorch has no function that is {node.op.name}")
+            if not isinstance(node, (Call, *KNOWN)) or isinstance(node, Call) and not isinstance(node.op, Operator):
+                raise cannot(self.name, f"there is no word for {show_head(node)}")
+        known: dict[tuple[tuple[int, ...], ...], Any] = {}
+
+        def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+            arrays = [np.asarray(inputs[p.name]) for p in module.main.params]
+            key = tuple(a.shape for a in arrays)
+            bound: Bound = {s: n for s, n in graph.check_inputs(module.main, inputs).items()}
+            try:
+                given = [to_torch(torch, a) for a in arrays]
+                if key not in known:
+                    sized = to_anf(module.with_(main=with_sizes(module.main, bound)))
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")  # of what PyTorch calls in itself
+                        exported = torch.export.export(_module(torch, TABLE, sized), tuple(given))
+                        known[key] = (exported.run_decompositions() if self.core else exported).module()
+                results = known[key](*given)
+            except Exception as wrong:
+                # tracing and kernels raise classes of all kinds
+                raise cannot(self.name, wrong) from wrong
+            return {n: from_torch(torch, r) for n, r in zip(names, results, strict=True)}
+
+        return run
+
+
+KNOWN = (Var, Constant, GlobalVar, Let, MatchCast, OnDevice, Tuple, TupleGetItem)
+
+
+def to_torch(torch: Any, array: Array) -> Any:
+    """A tensor with the same bits."""
+    of = dtype(array.dtype)
+    if of.numpy.isbuiltin == 1:
+        return torch.from_numpy(np.array(array))
+    bits = np.array(array).view(np.int16 if of.bits == 16 else np.uint8)
+    return torch.from_numpy(bits).view(getattr(torch, of.name))
+
+
+def from_torch(torch: Any, x: Any) -> Array:
+    of: DType = DTYPES[str(x.dtype).removeprefix("torch.")]
+    x = x.detach().contiguous()
+    if of.numpy.isbuiltin == 1:
+        return np.array(x.numpy())
+    bits: Array = x.view(torch.int16 if of.bits == 16 else torch.uint8).numpy()
+    return np.array(bits).view(of.numpy)
+
+
+def _module(torch: Any, table: Mapping[str, Callable[..., Any]], of: Module) -> Any:
+    """A module of PyTorch whose forward does what main does. Results are copies: none is an input."""
+    main: Function = of.main
+
+    class Main(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            for i, c in enumerate(constants):
+                self.register_buffer(f"c{i}", to_torch(torch, c))
+
+        def forward(self, *args: Any) -> Any:
+            values: dict[Var, Any] = dict(zip(main.params, args, strict=True))
+            body: Expr = main.body
+            while isinstance(body, Let):
+                values[body.var] = value(self, body.value, values)
+                body = body.body
+            result = value(self, body, values)
+            results = result if isinstance(result, tuple) else (result,)
+            return tuple(r.clone() for r in results)
+
+    constants: list[Array] = []
+    places: dict[int, int] = {}
+    for node in post_order(main.body):
+        if isinstance(node, Constant) or isinstance(node, GlobalVar):
+            places[id(node)] = len(constants)
+            constants.append(node.data if isinstance(node, Constant) else of.constants[node.name])
+
+    def value(self: Any, node: Expr, values: Mapping[Var, Any]) -> Any:
+        match node:
+            case Var():
+                return values[node]
+            case Constant() | GlobalVar():
+                return getattr(self, f"c{places[id(node)]}")
+            case Tuple(fields=fields):
+                return tuple(value(self, f, values) for f in fields)
+            case TupleGetItem(value=whole, index=index):
+                return value(self, whole, values)[index]
+            case MatchCast(value=inner) | OnDevice(value=inner):
+                return value(self, inner, values)
+            case Call(op=Operator() as op):
+                args = [value(self, a, values) for a in node.args]
+                return table[op.name](op.check_attrs(node.attrs), node.type, *args)
+            case _:
+                raise NotImplementedError(show_head(node))
+
+    return Main()
