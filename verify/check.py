@@ -27,6 +27,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.semantics.types import symbols
+from assay.verify.backends import Backend, backend
 from assay.verify.compare import Comparison, check_c
 from assay.verify.evidence import Evidence
 from assay.verify.inputs import complete
@@ -120,11 +121,12 @@ def sized(module: Module, dims: Mapping[str, int]) -> Module:
 
 @dataclass
 class Judged:
-    """Somebody else's outputs, or the backend of that name where there are none yet, on the model or the module exported."""
+    """Somebody else's outputs; or a backend, the one of that name by default, on the model or the module exported."""
 
     name: str
     model: onnx.ModelProto | None = None
     outputs: Mapping[str, Array] | None = None
+    backend: Backend | None = None
 
 
 @dataclass
@@ -185,5 +187,8 @@ class Check:
         for other in self.judged:
             start = time.perf_counter()
             self.progress(other.name, 0, 0)
-            did, evidence = comparison.judge(other.name, other.outputs, other.model)
+            if other.outputs is not None:
+                did, evidence = comparison.judge(other.outputs)
+            else:
+                did, evidence = comparison.judge_backend(other.backend or backend(other.name), other.model)
             yield Line(other.name, did, evidence, time.perf_counter() - start)

@@ -37,6 +37,7 @@ from assay.semantics.module import Module
 from assay.semantics.text.module_text import show as show_module, write_module
 from assay.verify import certificate
 from assay.verify.backends import backend as find_backend
+from assay.verify.backends.isolated import Isolated
 from assay.verify.check import Check, Judged, Line, Lowering
 from assay.verify.fuzz.command import Request as FuzzRequest, fuzz
 from assay.verify.inputs import complete, load, save
@@ -47,6 +48,9 @@ from assay.verify.report.write import require_place, write as write_report
 from assay.verify.symbolic.command import prove_module
 from assay.verify.text_run import TextRun, is_text, lines, load_externs, load_text, run_text
 from assay.verify.tvm import command as tvm_command
+
+PATIENCE = 600.0
+"""Seconds that a backend may take for one answer."""
 
 app = typer.Typer(
     add_completion=False,
@@ -98,7 +102,7 @@ def check(
     devices = devices_of(on, host)
     proto = load_either(model)
     judged = [Judged("expected", outputs=load(expected))] if expected else []
-    judged += [Judged(name, model=None if isinstance(proto, Module) else proto) for name in backend]
+    judged += [Judged(name, None if isinstance(proto, Module) else proto, backend=Isolated(name, PATIENCE)) for name in backend]
     lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools), config=devices)
     run = Check(lowering, load(inputs) if inputs else {}, seed, judged)
     lines, holds = show(run.lines(), run, as_json, str(model), seed)
@@ -217,9 +221,9 @@ def reduce_(
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="after how many attempts to stop", min=1)] = 5_000,
 ) -> None:
     """Find a smaller model on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
-    found = find_backend(backend)
+    find_backend(backend)
     given = load(inputs) if inputs else {}
-    raise typer.Exit(reduce_model(load_model(model), found, given, parse_dims(dim), seed, limit, output, Console()))
+    raise typer.Exit(reduce_model(load_model(model), Isolated(backend, PATIENCE), given, parse_dims(dim), seed, limit, output, Console()))
 
 
 @app.command("plan")

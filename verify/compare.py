@@ -21,7 +21,7 @@ from assay.lower.c import CSource
 from assay.semantics.alias import bindings
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DType, dtype
-from assay.semantics.errors import Crash, Invalid, Trap, Unpredictable
+from assay.semantics.errors import AssayError, Crash, Invalid, Trap, Unpredictable
 from assay.semantics.graph import CallTIR, Expr
 from assay.semantics.linked import unlinked, with_linked
 from assay.semantics.module import Module, Step
@@ -30,7 +30,8 @@ from assay.semantics.scalar import TRANSCENDENTAL, Apply
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
-from assay.verify.backends import Subject, backend, subject_of_module
+from assay.verify.backends import Backend, Subject, subject_of_module
+from assay.verify.backends.protocol import FATAL
 from assay.verify.c.compiled import Compiled, Look, compile_c
 from assay.verify.evidence import Evidence, checked, plural, refuted, size, tested
 from assay.verify.legalize_check import outside
@@ -214,27 +215,33 @@ class Comparison:
         total = sum(int(b.size) for b in bounded)
         return f"; the graph's bounds are vacuous for {count} of {plural(total, 'element')}" if count else ""
 
-    def judge(
-        self, name: str, outputs: Mapping[str, Array] | None, model: onnx.ModelProto | None
-    ) -> tuple[str, Evidence]:
-        """The verdict on somebody's outputs, or on a backend's, which is asked for every tensor too. What is no ONNX model
-        is exported for it."""
-        if outputs is not None:
-            if isinstance(self.expected.possible, Unpredictable):
-                raise Unpredictable(f"outputs cannot be judged on these inputs, give others with --inputs: {self.waived}")
-            verdict = Oracle(self.source_module).judge(self.expected, outputs)
-            did = plural(len(self.bounds), "output")
+    def judge(self, outputs: Mapping[str, Array]) -> tuple[str, Evidence]:
+        """The verdict on somebody's outputs."""
+        if isinstance(self.expected.possible, Unpredictable):
+            raise Unpredictable(f"outputs cannot be judged on these inputs, give others with --inputs: {self.waived}")
+        verdict = Oracle(self.source_module).judge(self.expected, outputs)
+        return _evidence(verdict, plural(len(self.bounds), "output"))
+
+    def judge_backend(self, backend: Backend, model: onnx.ModelProto | None) -> tuple[str, Evidence]:
+        """The verdict on a backend, which is asked for every tensor too. What is no ONNX model is exported for it."""
+        if model is None:
+            subject = subject_of_module(self.source_module)
         else:
-            if model is None:
-                subject = subject_of_module(self.source_module)
-            else:
-                subject = Subject(self.source_module, model, self.tensors)
-            verdict = judge_backend(subject, backend(name), self.expected)
-            made = sum(bool(o) and o in subject.tensors for n in subject.model.graph.node for o in n.output)
-            did = f"{plural(len(subject.outputs), 'output')}, {verdict.judged} of {plural(made, 'tensor')}"
-        if verdict.outcome == "wrong":
-            return "", refuted("tested", str(verdict), worst=_as_data(verdict))
-        return did, tested(verdict.detail if verdict.outcome == "right" else str(verdict))
+            subject = Subject(self.source_module, model, self.tensors)
+        try:
+            verdict = judge_backend(subject, backend, self.expected)
+        except AssayError as wrong:
+            if wrong.label in FATAL:
+                return "", refuted("tested", wrong.message)
+            raise
+        made = sum(bool(o) and o in subject.tensors for n in subject.model.graph.node for o in n.output)
+        return _evidence(verdict, f"{plural(len(subject.outputs), 'output')}, {verdict.judged} of {plural(made, 'tensor')}")
+
+
+def _evidence(verdict: Verdict, did: str) -> tuple[str, Evidence]:
+    if verdict.outcome == "wrong":
+        return "", refuted("tested", str(verdict), worst=_as_data(verdict))
+    return did, tested(verdict.detail if verdict.outcome == "right" else str(verdict))
 
 
 def _as_data(verdict: Verdict) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from assay.verify.tvm.programs import program as random_program
 from assay.verify.tvm.watch import watch
 from assay.verify.tvm.wraps import trapping
 from tests.models import small_cnn
-from tests.verify.tvm_faults import FAULTS, PLAIN, SAME, Fault, X, Y, pipeline, program, relax, texts, tvm
+from tests.verify.tvm_faults import FAULTS, PLAIN, SAME, Fault, X, Y, pipeline, program, relax, texts
 
 pytestmark = [pytest.mark.peer]
 
@@ -109,7 +109,7 @@ def test_a_wrong_kernel_and_an_overwritten_operand_are_told_apart() -> None:
 
 EMPTY = """
     @R.function
-    def main(x: R.Tensor((2, 0, 4), "float32")) -> R.Tensor((2, 1, 4), "float32"):
+    def main(x: R.Tensor((2, "n", 4), "float32")) -> R.Tensor((2, 1, 4), "float32"):
         with R.dataflow():
             y = R.prod(x, axis=[1], keepdims=True)
             R.output(y)
@@ -118,7 +118,7 @@ EMPTY = """
 
 
 def test_a_kernel_that_leaves_its_result_unwritten_is_wrong() -> None:
-    """The reduction over nothing, open in TVM as issue 19578."""
+    """The reduction over nothing of a symbolic size, open in TVM as issue 19578."""
     x = np.zeros((2, 0, 4), np.float32)
     report = judge_passes(program(EMPTY), [x])
     assert report.first is not None and (report.first.name, report.first.why) == ("LegalizeOps", "unwritten output")

@@ -24,6 +24,8 @@ from typing import IO, Any
 
 from assay.semantics.errors import Crash, Invalid, Unsupported
 from assay.verify.backends.protocol import Array, Prepared, Subject
+from assay.verify.backends.registry import backend
+from assay.verify.oracle.accepts import EVERYTHING_KEPT
 
 LENGTH = 8
 """Bytes of a message's length."""
@@ -42,6 +44,11 @@ class Isolated:
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
     _errors: IO[bytes] | None = field(default=None, init=False, repr=False)
     _numbers: Any = field(default_factory=count, init=False, repr=False)
+
+    @property
+    def accepts(self) -> Any:
+        """What the backend declares of itself."""
+        return getattr(backend(self.name), "accepts", EVERYTHING_KEPT)
 
     def prepare(self, subject: Subject, wanted: Sequence[str]) -> Prepared:
         number = next(self._numbers)

@@ -14,13 +14,11 @@ import numpy as np
 
 from assay.interp import vector
 from assay.semantics.accounting import account
-from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, Let, show_head
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
-from assay.semantics.module import Module, Slot
+from assay.semantics.module import Module
 from assay.semantics.operator import Operator
-from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from assay.verify.constants.table import moved, wrong_table
 from assay.verify.evidence import Evidence, proved, refuted

@@ -149,7 +149,7 @@ def _run(module: Module, arguments: Sequence[Any], kernel: Any, bounds: bool = F
         if found is not None:
             raise Unsupported(f"{found.name} is outside of the module, and is not run here", label="tvm.C19")
     if len(main.params) != len(arguments):
-        raise Invalid(f"main takes {len(main.params)} arguments, {len(arguments)} are given", label="tvm.J1")
+        raise Invalid(f"main takes {len(main.params)} arguments, {len(arguments)} are given", label="tvm.C22")
     inputs = dict(zip((p.name for p in main.params), arguments, strict=True))
     results = graph.run(module, inputs, kernel=kernel, bounds=bounds, observe=observe)
     return tuple(_array(v) for v in flat(tuple(results.values())))

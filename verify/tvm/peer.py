@@ -37,14 +37,14 @@ def target() -> Any:
 
 
 def pipeline_of(name: str) -> Any:
-    """The passes of a pipeline by its name. Invalid (backend.C4) for another name."""
+    """The passes of a pipeline by its name. Invalid (tvm.C20) for another name."""
     match name:
         case "default":
             return relax().pipeline.default_build_pipeline()
         case "cpu":
             return relax().get_default_pipeline(target())
         case _:
-            raise Invalid(f"no pipeline {name!r}; there are {', '.join(PIPELINES)}", label="backend.C4")
+            raise Invalid(f"no pipeline {name!r}; there are {', '.join(PIPELINES)}", label="tvm.C20")
 
 
 def structural_hash(mod: Object) -> int:
@@ -54,8 +54,8 @@ def structural_hash(mod: Object) -> int:
 
 def from_onnx(model: onnx.ModelProto) -> Object:
     """The module that TVM's frontend makes of a model, weights as constants. Invalid (backend.C2) where it refuses it."""
-    frontend = importlib.import_module("tvm.relax.frontend.onnx") if tvm() else None
-    assert frontend is not None
+    tvm()
+    frontend = importlib.import_module("tvm.relax.frontend.onnx")
     try:
         return frontend.from_onnx(model)
     except Exception as wrong:  # noqa: BLE001  it refuses by whatever its parts happen to raise
@@ -64,8 +64,9 @@ def from_onnx(model: onnx.ModelProto) -> Object:
 
 def from_script(text: str) -> Object:
     """The module of a TVMScript text, as TVM reads it. Invalid (backend.C2) where it does not."""
+    script = tvm().script
     try:
-        return tvm().script.from_source(text, check_well_formed=False)
+        return script.from_source(text, check_well_formed=False)
     except Exception as wrong:  # noqa: BLE001
         raise Invalid(f"TVM does not read this text: {first_line(wrong)}", label="backend.C2") from None
 
