@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from assay.semantics.alias import Origin, bindings, origins, result
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import CallTIR, Function, Var
+from assay.semantics.graph import CallTIR, Function, Var, free_variables
 from assay.semantics.module import Module
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.numbering import Table, failures, number_function
@@ -56,8 +56,8 @@ def check_schedule(source: Module, target: Module) -> Evidence:
         return refuted("proved", f"{odd} is bound {found[odd]} times, {names[odd]} in the source")
     bound: set[Var] = set(after.params)
     for var, value in bindings(after):
-        for read in value.children or (value,):
-            if isinstance(read, Var) and read not in bound:
+        for read in free_variables(value):
+            if read not in bound:
                 return refuted("proved", f"{var.name} reads {read.name}, which is not bound yet")
         bound.add(var)
     table = Table()

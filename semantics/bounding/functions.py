@@ -18,22 +18,35 @@ from assay.semantics.bounding.rounding import not_below, rounded
 
 
 def _spread(f: Callable[[Any], Any], x: Bounded, value: Array) -> Any:
-    """How far a monotone function gets from its value in the middle; NaN where it is not defined everywhere."""
+    """How far a monotone function gets from its value in the middle; NaN where it is not defined everywhere, and inf for
+    what may be anything, NaN too."""
     if x.is_exact:
         return 0.0
     off = np.max([np.abs(f(e) - value) for e in x.interval()], axis=0)
-    return np.where(x.radius == 0, 0.0, off * (1 + 8 * U64) + 4 * U64 * np.abs(value))
+    off = np.where(x.radius == 0, 0.0, off * (1 + 8 * U64) + 4 * U64 * np.abs(value))
+    return np.where(np.isinf(x.radius), np.inf, off)
 
 
 def _ends(f: Callable[[Any], Any], x: Bounded) -> list[Floats]:
     return [f(e) for e in x.interval()]
 
 
+WITHIN_ONE = frozenset({np.arcsin, np.arccos, np.arctanh})
+"""Functions that are defined between -1 and 1 alone."""
+
+
 def _monotone(name: str, f: Callable[[Any], Any]) -> Callable[[Bounded], Bounded]:
+    def corners(x: Bounded) -> list[Floats]:
+        ends = _ends(f, x)
+        if f not in WITHIN_ONE:
+            return ends
+        low, high = x.interval()
+        return [*ends, f(np.clip(0.0, low, high))]  # between two ends at which it is not defined it may be
+
     def rule(x: Bounded) -> Bounded:
         value = f(x.value)
         relative = elementary(name, x.of)
-        return rounded(x.of, value, _spread(f, x, value), (x,), lambda: _ends(f, x), relative=relative)
+        return rounded(x.of, value, _spread(f, x, value), (x,), lambda: corners(x), relative=relative)
 
     return rule
 
@@ -62,11 +75,12 @@ def cosh(x: Bounded) -> Bounded:
 
 
 def _wave(name: str, f: Callable[[Any], Any]) -> Callable[[Bounded], Bounded]:
-    """The result moves by no more than the operand, and by 2 at most; of an infinity it is NaN."""
+    """The result moves by no more than the operand, and by 2 at most. Of an infinity it is NaN: of what
+    may be anything, anything comes."""
 
     def rule(x: Bounded) -> Bounded:
         value = f(x.value)
-        spread = 0.0 if x.is_exact else np.minimum(x.radius, 2.0)
+        spread = 0.0 if x.is_exact else np.where(np.isinf(x.radius), np.inf, np.minimum(x.radius, 2.0))
         return rounded(x.of, value, spread, (x,), lambda: [value], relative=elementary(name, x.of))
 
     return rule

@@ -29,6 +29,17 @@ UNARY: dict[str, tuple[Callable[[Any], Any], tuple[float, float]]] = {
     "sign": (np.sign, (-9, 9)),
     "reciprocal": (np.reciprocal, (0.1, 9)),
     "square": (np.square, (-9, 9)),
+    "sin": (np.sin, (-9, 9)),
+    "cos": (np.cos, (-9, 9)),
+    "tan": (np.tan, (-1.2, 1.2)),
+    "asin": (np.arcsin, (-0.9, 0.9)),
+    "acos": (np.arccos, (-0.9, 0.9)),
+    "atan": (np.arctan, (-9, 9)),
+    "sinh": (np.sinh, (-7, 7)),
+    "cosh": (np.cosh, (-7, 7)),
+    "asinh": (np.arcsinh, (-9, 9)),
+    "acosh": (np.arccosh, (1.1, 90)),
+    "atanh": (np.arctanh, (-0.9, 0.9)),
 }
 BINARY: dict[str, tuple[Callable[[Any, Any], Any], tuple[float, float], tuple[float, float]]] = {
     "add": (np.add, (-9, 9), (-9, 9)),

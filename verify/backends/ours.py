@@ -51,7 +51,7 @@ def with_results(subject: Subject, wanted: Sequence[str]) -> Module:
     while isinstance(body, Let):
         lets.append(body)
         body = body.body
-    result = atoms[id(main.body)]
+    result = atoms.get(id(main.body), main.body)  # a parameter or a constant is its own
     multiple = isinstance(main.body.type, TupleType)
     results: list[Expr] = []
     for name in wanted:

@@ -13,7 +13,7 @@ import onnx
 from assay.interp.graph import evaluate
 from assay.lower.onnx_export import export_onnx
 from assay.lower.onnx_import import import_onnx
-from assay.semantics.errors import AssayError, Unsupported
+from assay.semantics.errors import AssayError, Invalid, Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 
@@ -61,7 +61,8 @@ class Backend(Protocol):
 
     `name` is how a person calls it. `prepare` compiles the subject and gives a function that may be called often. It
     raises Invalid or Unsupported: backend.C1 where the tool is not installed, backend.C2 where it cannot run this
-    program or give one of the `wanted` tensors; the function raises backend.C2 where it cannot on these inputs.
+    program or give one of the `wanted` tensors; the function raises backend.C2 where it cannot on these inputs. It must
+    leave its inputs as they are.
     """
 
     @property
@@ -95,10 +96,28 @@ Outcome: TypeAlias = Ran | Refused | Died
 FATAL = ("backend.C5", "backend.C6")
 
 
+def called(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """What a prepared backend gives, in arrays that nobody else writes. It gets copies of the inputs.
+
+    Invalid: what it gives is no mapping of names to arrays (backend.C7), or it has changed its inputs (backend.C8).
+    """
+    own = {n: np.array(v, order="C") for n, v in inputs.items()}
+    outputs: Any = run(own)
+    if not isinstance(outputs, Mapping):
+        raise Invalid(f"the backend {name} gives a {type(outputs).__name__}; tensors by name are wanted", label="backend.C7")
+    for n, v in inputs.items():
+        if own[n].shape != np.shape(v) or own[n].tobytes() != np.ascontiguousarray(v).tobytes():
+            raise Invalid(f"the backend {name} changes its input {n}", label="backend.C8")
+    try:
+        return {n: np.array(v) for n, v in outputs.items()}
+    except ValueError as wrong:
+        raise Invalid(f"the backend {name} gives what is no array: {wrong}", label="backend.C7") from None
+
+
 def attempt(backend: Backend, subject: Subject, wanted: Sequence[str], inputs: Mapping[str, Array]) -> Outcome:
     """Prepare and run once; what a backend raises by its protocol as an outcome."""
     try:
-        return Ran(backend.prepare(subject, wanted)(inputs))
+        return Ran(called(backend.name, backend.prepare(subject, wanted), inputs))
     except AssayError as wrong:
         return Died(wrong.message) if wrong.label in FATAL else Refused(wrong.message)
 

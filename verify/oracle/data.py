@@ -18,6 +18,7 @@ from assay.verify.oracle.whole import Whole, run_whole
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["integers", "random", "specials", "cancelling", "large"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 PRIMES = (5, 7, 3, 11, 13, 2, 17, 19, 23, 29, 31, 37)
 TRIES = 8
 
@@ -34,8 +35,8 @@ def make_inputs(module: Module, kind: Kind, seed: int, dims: Mapping[str, int]) 
     Integers are small and not negative, for they may be indices; if main traps on them others are tried. Invalid
     (input.C6): a parameter is no tensor, shape or tuple of these, or a symbolic size has no value that agrees.
     """
-    if kind not in get_args(Kind):
-        raise Invalid(f"no kind of data {kind!r}; there are {', '.join(get_args(Kind))}", label="oracle.C1")
+    if kind not in KINDS:
+        raise Invalid(f"no kind of data {kind!r}; there are {', '.join(KINDS)}", label="oracle.C1")
     sizes = _sizes(module, dims)
     made: dict[str, Array] = {}
     for attempt in range(TRIES):

@@ -28,7 +28,7 @@ class Case:
 
     @property
     def nodes(self) -> Sequence[onnx.NodeProto]:
-        return self.model.graph.node
+        return list(self.model.graph.node)
 
     @cached_property
     def initializers(self) -> dict[str, Array]:

@@ -25,7 +25,7 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import FuncType, TensorType, Type, flatten
 from assay.verify.tvm import wraps
 from assay.verify.tvm.kernels import UNDEFINED, KernelReport, judge_calls
-from assay.verify.tvm.meaning import _run, observed
+from assay.verify.tvm.meaning import observed, run_main
 from assay.verify.tvm.passes import WRONG, Judge, Judged, verdicts
 from assay.verify.tvm.peer import Array, main_of
 from assay.verify.tvm.walk import bindings, nodes
@@ -144,7 +144,7 @@ def wrapping(stage: Stage, arguments: Sequence[Any]) -> Trap | None:
         return vector.run(wraps.trapping(func), inputs, scalars=scalars, **more)
 
     try:
-        _run(read_tvm(stage.module).module, arguments, run)
+        run_main(read_tvm(stage.module).module, arguments, run)
     except Trap as trap:
         return trap if trap.kind == wraps.KIND else None
     except Invalid:

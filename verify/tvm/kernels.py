@@ -22,12 +22,14 @@ from assay.lower.tvm_import.scalars import Symbols
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.verify.legalize_check import outside
-from assay.verify.tvm.meaning import KernelCall, observed, off, run_kernel, same_bits, spread_of_kernel
+from assay.verify.tvm.intervals import known_bounds
+from assay.verify.tvm.meaning import KernelCall, beyond, mismatched, observed, run_kernel, same_bits
 from assay.verify.tvm.peer import Array, as_tvm, call as call_main, is_tensor, relax
 from assay.verify.tvm.watch import Stage, Trace, watch
 
-How = Literal["right", "rounded", "wrong", "overwritten", "undefined", "not judged"]
-"""*right*: bit for bit what the definition gives. *rounded*: rounded otherwise. *wrong*: another result, or memory out of
+How = Literal["right", "rounded", "undecided", "wrong", "overwritten", "undefined", "not judged"]
+"""*right*: bit for bit what the definition gives. *rounded*: rounded otherwise, inside the bounds of the definition.
+*undecided*: other numbers, and no bounds are known. *wrong*: another result, or memory out of
 bounds or never written. *overwritten*: an operand is not what its producer left. *undefined*: the operation has no meaning
 on these numbers (a shift by the width, a division by zero, a cast out of range), so nothing is compared."""
 
@@ -151,8 +153,12 @@ def judge_call(live: Live, kernel: Kernel, module: Module) -> tuple[How, str]:
     if all(same_bits(r.reshape(w.shape) if r.size == w.size else r, w) for r, w in zip(results, wanted, strict=True)):
         return "right", ""
     results = tuple(r.reshape(w.shape) if r.size == w.size else r for r, w in zip(results, wanted, strict=True))
-    done = KernelCall(func.name, tuple(inputs), tuple(scalars), tuple(results))
-    wrong = off(results, wanted, spread_of_kernel(func, module, done))
+    if (wrong := mismatched(results, wanted)) is not None:
+        return "wrong", wrong
+    allowed, why = known_bounds(func, inputs, scalars, module.kernels)
+    if allowed is None:
+        return "undecided", f"{beyond(results, wanted)}; no bounds are known: {why}"
+    wrong = beyond([a.reshape(w.shape) for a, w in zip(allowed, wanted, strict=True)], wanted)
     return ("wrong", wrong) if wrong else ("rounded", "")
 
 

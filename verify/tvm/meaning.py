@@ -1,7 +1,7 @@
 """What a stage of TVM means here, and whether two outcomes are one (specs/verify.md, "Inside a backend").
 
-Bit for bit where nothing was rounded otherwise; else inside the bounds of the module that is meant, where there are any;
-else inside the spread that the stage before shows when each of its tensor functions errs by a few units in the last place.
+Bit for bit where nothing was rounded otherwise, else inside the bounds of what is meant. Where no bounds are known nothing
+is claimed.
 """
 
 from __future__ import annotations
@@ -30,15 +30,6 @@ from assay.verify.tvm.peer import Array
 CLAIMS = ("tensor.T8", "tensor.T10")
 """Traps of ours on what compiled code does not look at: a block's iterator outside of its domain, a block that touches what
 it does not declare."""
-
-NOISE = 4
-"""By how many units in the last place a tensor function may err in the runs that show the spread."""
-ROUND = 16
-"""By how many, of the largest number of a result, any result may be off where nothing better is known."""
-SEEDS = (1, 2, 3)
-SLACK = 8
-"""How many times the spread that these few runs show is allowed."""
-
 
 @dataclass(frozen=True, eq=False)
 class KernelCall:
@@ -108,39 +99,17 @@ def unclaimed(func: PrimFunc) -> PrimFunc:
     return replace(func, body=new[id(func.body)])
 
 
-def erring(seed: int) -> Callable[[Expr, Any], Any]:
-    """An observer that moves each float which an operator or a tensor function gives, as `graph.run` takes one."""
-    noise = np.random.default_rng(seed)
-
-    def err(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(err, value))
-        return _perturbed(value, noise) if isinstance(value, (np.ndarray, np.generic)) else value
-
-    return lambda _, value: err(value)
-
-
-def _perturbed(x: Any, noise: np.random.Generator) -> Any:
-    if not dtype(x.dtype).is_float or x.size == 0:
-        return x
-    wide = x.astype(np.float64)
-    unit = dtype(x.dtype).unit_roundoff
-    with np.errstate(all="ignore"):
-        moved = wide * (1 + 2 * unit * NOISE * noise.uniform(-1, 1, x.shape))
-        return np.asarray(np.where(np.isfinite(wide), moved, wide)).astype(x.dtype)
-
-
 def observed(module: Module, arguments: Sequence[Any]) -> Outcome:
     """What a module gives on those arguments. Unsupported where it calls what is outside; Invalid where they do not fit."""
     recorder = Recorder()
     try:
-        values = _run(module, arguments, recorder)
+        values = run_main(module, arguments, recorder)
     except Trap as trap:
         return Outcome((), trap, tuple(recorder.calls), recorder.claims, tuple(recorder.begun))
     return Outcome(values, None, tuple(recorder.calls), recorder.claims, tuple(recorder.begun))
 
 
-def _run(module: Module, arguments: Sequence[Any], kernel: Any, bounds: bool = False, observe: Any = None) -> tuple[Any, ...]:
+def run_main(module: Module, arguments: Sequence[Any], kernel: Any, bounds: bool = False, apply: Any = None) -> tuple[Any, ...]:
     main = module.main
     for f in module.definitions.values():
         if not isinstance(f, Function):
@@ -151,7 +120,7 @@ def _run(module: Module, arguments: Sequence[Any], kernel: Any, bounds: bool = F
     if len(main.params) != len(arguments):
         raise Invalid(f"main takes {len(main.params)} arguments, {len(arguments)} are given", label="tvm.C22")
     inputs = dict(zip((p.name for p in main.params), arguments, strict=True))
-    results = graph.run(module, inputs, kernel=kernel, bounds=bounds, observe=observe)
+    results = graph.run(module, inputs, kernel=kernel, bounds=bounds, apply=apply)
     return tuple(_array(v) for v in flat(tuple(results.values())))
 
 
@@ -161,53 +130,6 @@ def _array(value: Any) -> Any:
     if not isinstance(value, (np.ndarray, np.generic, Shape)):
         raise Unsupported(f"a result that is no tensor: {type(value).__name__}", label="tvm.C21")
     return np.array(value.dims, np.int64) if isinstance(value, Shape) else np.asarray(value)
-
-
-def bounds_of(module: Module, arguments: Sequence[Any]) -> tuple[Any, ...] | None:
-    """What every correct implementation of a module gives, as intervals; None where none are known."""
-    try:
-        return _run(module, arguments, run_kernel, bounds=True)
-    except (Unpredictable, Unsupported, Trap):
-        return None
-
-
-def spread(values: Sequence[Array], runs: Iterable[Callable[[], Sequence[Array]]]) -> list[Any]:
-    """How far each result may be off: what runs that err a little show, and `ROUND` units in the last place of its largest
-    number; None for what is not rounded."""
-    found: list[Any] = []
-    for v in values:
-        radius = None
-        if dtype(v.dtype).is_float:
-            wide = np.abs(v.astype(np.float64))
-            radius = 2 * dtype(v.dtype).unit_roundoff * ROUND * float(np.max(wide, initial=0.0, where=np.isfinite(wide)))
-        found.append(radius)
-    for run in runs:
-        try:
-            moved = run()
-        except Trap:
-            continue  # it errs past a trap: another run shows the spread
-        for i, (v, m) in enumerate(zip(values, moved, strict=True)):
-            if found[i] is not None and m.shape == v.shape:
-                with np.errstate(all="ignore"):
-                    shift = np.abs(m.astype(np.float64) - v.astype(np.float64))
-                found[i] = max(found[i], SLACK * float(np.max(shift, initial=0.0, where=np.isfinite(shift))))
-    return found
-
-
-def spread_of(module: Module, values: Sequence[Array], arguments: Sequence[Any]) -> list[Any]:
-    """The spread of a module's results, when each operator and tensor function errs."""
-    return spread(values, (partial(_run, module, arguments, run_kernel, observe=erring(s)) for s in SEEDS))
-
-
-def spread_of_kernel(func: PrimFunc, module: Module, call: KernelCall) -> list[Any]:
-    """The spread of a tensor function's results, when what it is given is off."""
-
-    def run(seed: int) -> Sequence[Array]:
-        noise = np.random.default_rng(seed)
-        inputs = [_perturbed(x, noise) for x in call.inputs]
-        return run_kernel(func, inputs, scalars=call.scalars, functions=module.kernels)
-
-    return spread(call.results, (partial(run, s) for s in SEEDS))
 
 
 def same_bits(a: Array, b: Array) -> bool:
@@ -221,21 +143,21 @@ def same_bits(a: Array, b: Array) -> bool:
     return bool(np.all((one == other) | (np.isnan(a) & np.isnan(b))))
 
 
-def off(values: Sequence[Array], got: Sequence[Array], radius: Sequence[Any]) -> str | None:
-    """Where `got` is further from `values` than the radius of each result, if anywhere: the worst element."""
-    if len(values) != len(got):
-        return f"{len(got)} results instead of {len(values)}"
-    for k, (v, g, r) in enumerate(zip(values, got, radius, strict=True)):
-        if v.shape != g.shape or v.dtype != g.dtype or r is None:
-            if (wrong := outside(v, g)) is not None:
-                return f"result {k}: {wrong}"
-            continue
-        with np.errstate(all="ignore"):
-            a, b = v.astype(np.float64), g.astype(np.float64)
-            distance = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
-        distance = np.where(np.isnan(distance), np.inf, distance)
-        if bool(np.any(distance > r)):
-            at = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), g.shape))
-            count = int(np.count_nonzero(distance > r))
-            return f"result {k}: element {at} is {float(b[at])!r}, was {float(a[at])!r} ({count} of {g.size} differ)"
+def beyond(allowed: Sequence[Any], got: Sequence[Array]) -> str | None:
+    """Where results are outside of what is allowed (intervals, or arrays for what is exact), if anywhere: the worst element."""
+    if len(got) != len(allowed):
+        return f"{len(got)} results instead of {len(allowed)}"
+    for k, (a, g) in enumerate(zip(allowed, got, strict=True)):
+        if (wrong := outside(a, g)) is not None:
+            return f"result {k}: {wrong}"
+    return None
+
+
+def mismatched(was: Sequence[Array], got: Sequence[Array]) -> str | None:
+    """Which result is another kind of thing than before, if one is: that needs no bounds."""
+    if len(got) != len(was):
+        return f"{len(got)} results instead of {len(was)}"
+    for k, (a, g) in enumerate(zip(was, got, strict=True)):
+        if (a.shape, a.dtype) != (g.shape, g.dtype):
+            return f"result {k} is Tensor({g.shape}, {g.dtype}), was Tensor({a.shape}, {a.dtype})"
     return None

@@ -15,13 +15,14 @@ from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
 from assay.verify.legalize_check import outside
-from assay.verify.tvm.meaning import KernelCall, Outcome, bounds_of, observed, off, run_kernel, same_bits, spread_of
+from assay.verify.tvm.intervals import bounds_of
+from assay.verify.tvm.meaning import KernelCall, Outcome, beyond, mismatched, observed, run_kernel, same_bits
 from assay.verify.tvm.peer import Array
 from assay.verify.tvm.watch import Stage, Trace, outputs, watch
 
-How = Literal["begin", "same", "rounded", "changed", "refused", "fails", "claims", "not read"]
+How = Literal["begin", "same", "rounded", "undecided", "changed", "refused", "fails", "claims", "not read"]
 """*begin*: what the others are compared with. *same*: bit for bit. *rounded*: rounded otherwise, inside what is allowed.
-*changed*: another meaning. *refused*: the module is ill-formed, such as a memory plan whose live tensors overlap.
+*undecided*: other numbers, and no bounds are known. *changed*: another meaning. *refused*: the module is ill-formed, such as a memory plan whose live tensors overlap.
 *claims*: the same values, but blocks that touch other than what they say. *fails*: the compiled code ends with an error. *not read*: our import does not handle it; nothing is claimed."""
 
 WRONG: tuple[How, ...] = ("changed", "refused", "fails")
@@ -91,7 +92,7 @@ class Judge:
 
     def __post_init__(self) -> None:
         if self.meant is not None:
-            self.allowed = bounds_of(self.meant, self.arguments)
+            self.allowed, _ = bounds_of(self.meant, self.arguments)
 
     def stage(self, stage: Stage) -> Judged:
         """The verdict on one stage."""
@@ -144,7 +145,7 @@ class Judge:
             if got.trap is not None:
                 return "begin", f"it traps on these inputs: {got.trap}"
             if self.allowed is None and self.meant is None:
-                self.allowed = bounds_of(reading.module, self.arguments)
+                self.allowed, _ = bounds_of(reading.module, self.arguments)
             wrong = self.outside(got.values) if self.meant is not None else None
             return ("changed", wrong) if wrong else ("begin", "")
         if before.trap is not None:
@@ -163,19 +164,17 @@ class Judge:
             wrong = self.outside(got)
             return ("changed", wrong) if wrong else ("rounded", "")
         assert old is not None
-        wrong = off(before.values, got, spread_of(old.module, before.values, self.arguments))
-        return ("changed", wrong) if wrong else ("rounded", "no bounds are known: inside the spread of the stage before")
+        if (wrong := mismatched(before.values, got)) is not None:
+            return "changed", wrong
+        allowed, why = bounds_of(old.module, self.arguments)
+        if allowed is None:
+            return "undecided", f"{beyond(before.values, got)}; no bounds are known: {why}"
+        wrong = beyond(allowed, got)
+        return ("changed", wrong) if wrong else ("rounded", "")
 
     def outside(self, got: Sequence[Array]) -> str | None:
         """Where results are outside of what is allowed, if bounds are known."""
-        if self.allowed is None:
-            return None
-        if len(got) != len(self.allowed):
-            return f"{len(got)} results instead of {len(self.allowed)}"
-        for k, (a, g) in enumerate(zip(self.allowed, got, strict=True)):
-            if (wrong := outside(a, g)) is not None:
-                return f"result {k}: {wrong}"
-        return None
+        return None if self.allowed is None else beyond(self.allowed, got)
 
     def blamed(self, stage: Stage, reading: Reading | None = None) -> str:
         """The function that a pass made wrong: a tensor function that gives other results on the operands of the calls
