@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 export CC
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types quick bench campaign docs wheel clean compiler
+.PHONY: help demo test lint types quick bench campaign mutants docs wheel clean compiler
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ bench: $(READY) compiler ## the benchmarks, each peer beside us in one run
 
 campaign: $(READY) compiler ## the long random runs
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m campaign --hypothesis-profile campaign
+
+mutants: $(READY) compiler ## small faults in our own code, and which of them the tests notice: specs/mutants.md; goes on where it ended
+	$(BIN)/python -m tests.mutation --jobs $(JOBS) --write
 
 docs: $(READY) ## write the generated pages: specs/operators.md, specs/rows.md, specs/labels.md
 	$(BIN)/python -m assay.verify.docs .

@@ -29,12 +29,14 @@ A, B = np.array([1, 2, 3], np.float32), np.array([1, 2, 4], np.float32)
 
 @dataclass(frozen=True)
 class Fault:
-    """`wrong` plants the fault, `right` does not; `said` is a part of the refutation."""
+    """`wrong` plants the fault, `right` does not; `said` is a part of the refutation. `programs` shows it; without one,
+    two arrays do."""
 
     known: str
     right: Callable[[], Evidence]
     wrong: Callable[[Patch], Evidence]
     said: str
+    programs: Callable[[], tuple[Module, ...]] = lambda: ()
 
 
 def verdict(make: Callable[[], Module]) -> Evidence:
@@ -111,9 +113,13 @@ def zeros_for_a_trap(patch: Patch) -> Evidence:
     return divided()
 
 
-def divided() -> Evidence:
+def division() -> Module:
     one, zero = (constant(np.array(k, np.int32)) for k in (1, 0))
-    module = legalize(to_anf(Module({"main": function([], call("floor_divide", one, zero))})))
+    return legalize(to_anf(Module({"main": function([], call("floor_divide", one, zero))})))
+
+
+def divided() -> Evidence:
+    module = division()
     return check_constants(module, lift_constants(module, vector.run))[0]
 
 
@@ -131,24 +137,26 @@ FAULTS: dict[str, Fault] = {
         lambda: equality(lambda a, b: structural_equal(constant(a), constant(b))),
         lambda patch: equality(lambda a, b: str(a) == str(b)), "two that differ are equal",
     ),
-    "names by a shared map": Fault("log of 8509", by_order, shared_map, "order of functions"),
+    "names by a shared map": Fault("log of 8509", by_order, shared_map, "order of functions", lambda: (source(),)),
     "handed on without its constants": Fault(
-        "P#12061", lambda: verdict(lambda: lift_constants(source(), vector.run)), without_constants, "graph.C2"
+        "P#12061", lambda: verdict(lambda: lift_constants(source(), vector.run)), without_constants, "graph.C2", lambda: (source(),)
     ),
-    "a trap becomes a constant": Fault("", divided, zeros_for_a_trap, "is not a value of the source"),
-    "names by a counter": Fault("P#11509, P#13397", lifted, by_counter, "constant_1 is used where"),
+    "a trap becomes a constant": Fault("", divided, zeros_for_a_trap, "is not a value of the source", lambda: (division(),)),
+    "names by a counter": Fault("P#11509, P#13397", lifted, by_counter, "constant_1 is used where", lambda: (source(),)),
     "equal by value": Fault("review of 8509", lambda: checked("bits"), by_value, "one name"),
     "an index of another module": Fault(
         "review of 8509",
         lambda: verdict(lambda: transfer(["f"], user(B, A), user(A, B))[0]),
         lambda patch: verdict(moved_without_its_table),
         "module.C9",
+        lambda: (user(A, B), user(B, A)),
     ),
     "a store into a constant": Fault(
         "review of 8509", lambda: verdict(lambda: link_params(two_calls(A, B))),
-        lambda patch: verdict(lambda: link_params(two_calls(A, B, "written"))), "link.C1",
+        lambda patch: verdict(lambda: link_params(two_calls(A, B, "written"))), "link.C1", lambda: (two_calls(A, B, "written"),),
     ),
     "data that does not fill the buffer": Fault(
         "review of 8509", lambda: verdict(made), lambda patch: verdict(lambda: held(made(), data=A[:2], index="")), "tensor.C25",
+        lambda: (made(),),
     ),
 }  # fmt: skip

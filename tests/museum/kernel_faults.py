@@ -24,7 +24,7 @@ from assay.semantics.tensor import (
 )
 from tests.museum.exhibits import Fault
 
-F, I = FLOAT32, INT32
+F, INT = FLOAT32, INT32
 N, M = Var("n"), Var("m")
 ONE = const(1)
 ZERO = const(0, F)
@@ -36,7 +36,7 @@ def func(body: Stmt, *params: Buffer) -> PrimFunc:
 
 def whole(value: Callable[[Buffer, Expr], Expr], extent: int = 8) -> PrimFunc:
     """out[i] = value(x, i), in whole numbers."""
-    x, out = Buffer("x", (16,), I), Buffer("out", (extent,), I)
+    x, out = Buffer("x", (16,), INT), Buffer("out", (extent,), INT)
     return func(loops("i", (extent,), lambda i: store(out, i, value(x, i))), x, out)
 
 
@@ -58,7 +58,7 @@ def bent(x: Buffer, i: Expr) -> Expr:
 
 def compared(x: Buffer, i: Expr) -> Expr:
     """A remainder of either sign beside a multiple of 4."""
-    return choice(i // 4 * 4 + (i % 4 * 2 - 3) < 4, x[i], const(0, I))
+    return choice(i // 4 * 4 + (i % 4 * 2 - 3) < 4, x[i], const(0, INT))
 
 
 # --- storage ---------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def sums(inside: bool = False) -> PrimFunc:
 
 def taken(row: Callable[[Expr], Expr]) -> PrimFunc:
     """out[i] = x[at[i]] where the index is one."""
-    x, at, out = Buffer("x", (4,), F), Buffer("at", (3,), I), Buffer("out", (3,), F)
+    x, at, out = Buffer("x", (4,), F), Buffer("at", (3,), INT), Buffer("out", (3,), F)
 
     def element(i: Expr) -> Stmt:
         inside = apply("and", at[i] >= 0, at[i] < 4)
@@ -139,7 +139,7 @@ def taken(row: Callable[[Expr], Expr]) -> PrimFunc:
 
 def counted(nested: bool = True) -> PrimFunc:
     """A condition on what the body stores to: what held before need not hold after."""
-    x, out = Buffer("x", (2,), I), Buffer("out", (2,), I)
+    x, out = Buffer("x", (2,), INT), Buffer("out", (2,), INT)
 
     def element(i: Expr) -> Stmt:
         up = store(out, i, out[i] + 1)
@@ -189,7 +189,7 @@ def stretched(row: Callable[[Expr], Expr] = lambda i: i) -> PrimFunc:
 FAULTS: Mapping[str, Fault] = {
     "a quotient is rounded to zero": Fault(
         "#18694 (its rewrite)", "equivalence", lambda: whole(lambda x, i: x[i] // 8), same,
-        lambda f: whole(lambda x, i: apply("truncdiv", x[i], const(8, I))),
+        lambda f: whole(lambda x, i: apply("truncdiv", x[i], const(8, INT))),
     ),
     "a remainder of a negative changes sign": Fault(
         "#14571", "equivalence", lambda: whole(remainder), same,
@@ -201,10 +201,10 @@ FAULTS: Mapping[str, Fault] = {
     ),
     "a remainder of either sign is dropped from a comparison": Fault(
         "#18025", "equivalence", lambda: whole(compared), same,
-        lambda f: whole(lambda x, i: choice(i // 4 < 1, x[i], const(0, I))),
+        lambda f: whole(lambda x, i: choice(i // 4 < 1, x[i], const(0, INT))),
     ),
     "a condition stays true behind a store": Fault("#20393, #16296", "equivalence", counted, same, lambda f: counted(False)),
-    "an index is lost": Fault("#20421", "equivalence", lambda: taken(lambda r: r), same, lambda f: taken(lambda r: const(0, I))),
+    "an index is lost": Fault("#20421", "equivalence", lambda: taken(lambda r: r), same, lambda f: taken(lambda r: const(0, INT))),
     "the buffer of a sum is allocated in its loop": Fault("#17799", "equivalence", sums, same, lambda f: sums(True)),
     "small buffers that are merged overlap": Fault("P#1012", "equivalence", separate, merged(), merged(second=4)),
     "rows of a merged buffer overlap": Fault("P#10787", "equivalence", separate, merged(), merged(row=3)),

@@ -40,6 +40,7 @@ from tests.lower.liveness_programs import (
     rows,
     within,
 )
+from tests.museum.exhibits import size
 from tests.museum.liveness_faults import named, one_call
 from tests.verify.memory_plans import WORK, N, problem
 
@@ -57,8 +58,13 @@ class Fault:
     said: str
 
 
+def sized(found: Evidence, of: Module | Problem) -> Evidence:
+    """What is found, and of how large a program."""
+    return replace(found, data={**found.data, "size": size(of)})
+
+
 def verdict(made: Module) -> Evidence:
-    return check_pool(made)[0]
+    return sized(check_pool(made)[0], made)
 
 
 def bound(*pairs: Expr) -> Module:
@@ -258,7 +264,7 @@ def beside(*sizes: Dim, **bounds: tuple[int, int | None]) -> Problem:
 
 
 def proof(of: Problem, made: Plan) -> Evidence:
-    return prove_plan(of, made).evidence
+    return sized(prove_plan(of, made).evidence, of)
 
 
 def good(of: Problem) -> Evidence:
@@ -331,7 +337,7 @@ FAULTS: dict[str, Fault] = {
     "storage of a function is shared by its calls": Fault(
         "P#16318",
         lambda: check_program(called_twice(), planned(called_twice())),
-        lambda p: check_program(called_twice(), one_storage(called_twice())),
+        lambda p: sized(check_program(called_twice(), one_storage(called_twice())), called_twice()),
         "does not get its value",
     ),
     "killed after the last use under its first name": Fault(

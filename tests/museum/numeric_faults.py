@@ -18,7 +18,6 @@ from assay.lower.constants.table import Table
 from assay.lower.legalize import legalize
 from assay.lower.simplify.fold import Folding
 from assay.semantics.builder import Builder, tensor
-from assay.semantics.graph import Expr
 from assay.semantics.module import ConstantInfo, Module
 from assay.verify.constants import check_constants
 from assay.verify.constants.link import check_link

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Callable
 from typing import IO, Any
 
 import onnx
 
-from assay.semantics.errors import Invalid, Unsupported
-from assay.verify.backends import backend, subject_of_model
+from assay.semantics.errors import AssayError, Invalid, Unsupported
+from assay.verify.backends import BACKENDS, backend, subject_of_model
 from assay.verify.backends.isolated import LENGTH
-from assay.verify.backends.protocol import Prepared
+from assay.verify.backends.protocol import Prepared, called, cannot
 
 KEPT = 16
 """How many programs stay prepared."""
@@ -29,7 +30,7 @@ def main() -> None:
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer one request after another until there are no more."""
-    prepared: dict[int, Prepared] = {}
+    prepared: dict[int, tuple[str, Prepared]] = {}
     while size := requests.read(LENGTH):
         request = pickle.loads(requests.read(int.from_bytes(size, "big")))
         try:
@@ -43,17 +44,31 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         answers.flush()
 
 
-def handle(request: tuple[Any, ...], prepared: dict[int, Prepared]) -> Any:
+def handle(request: tuple[Any, ...], prepared: dict[int, tuple[str, Prepared]]) -> Any:
     match request:
         case ("prepare", number, name, data, dims, wanted):
             subject = subject_of_model(onnx.load_model_from_string(data), dims)
             while len(prepared) >= KEPT:
                 del prepared[next(iter(prepared))]
-            prepared[number] = backend(name).prepare(subject, wanted)
+            prepared[number] = name, _guarded(name, lambda: backend(name).prepare(subject, wanted))
             return None
         case ("run", number, inputs):
-            run = prepared.get(number)
-            return None if run is None else run(inputs)
+            if number not in prepared:
+                return None
+            name, run = prepared[number]
+            return _guarded(name, lambda: called(name, run, inputs))
+
+
+def _guarded(name: str, work: Callable[[], Any]) -> Any:
+    """What comes of work by a backend. Another package's says by whatever it raises that it cannot."""
+    try:
+        return work()
+    except AssayError:
+        raise
+    except Exception as wrong:
+        if name in BACKENDS:
+            raise
+        raise cannot(name, wrong) from wrong
 
 
 if __name__ == "__main__":

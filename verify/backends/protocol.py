@@ -109,7 +109,7 @@ def called(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, A
         if own[n].shape != np.shape(v) or own[n].tobytes() != np.ascontiguousarray(v).tobytes():
             raise Invalid(f"the backend {name} changes its input {n}", label="backend.C8")
     try:
-        return {n: np.array(v) for n, v in outputs.items()}
+        return {n: np.array(v) for n, v in outputs.items() if v is not None}
     except ValueError as wrong:
         raise Invalid(f"the backend {name} gives what is no array: {wrong}", label="backend.C7") from None
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.errors import AssayError, Trap, Unpredictable
+from assay.semantics.errors import Invalid, Trap, Unpredictable, Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
-from assay.verify.backends.protocol import Backend, Subject
+from assay.verify.backends.protocol import Backend, Subject, called
 from assay.verify.evidence import plural
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.data import Kind, make_inputs
@@ -171,12 +171,17 @@ def judge_backend(subject: Subject, backend: Backend, inputs: Mapping[str, Array
     operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it has one.
     Raises what the backend raises for the outputs."""
     given = inputs.inputs if isinstance(inputs, Expected) else inputs
-    outputs = backend.prepare(subject, subject.outputs)(given)
     made = [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
     try:
-        theirs = backend.prepare(subject, made)(given)
-    except AssayError:  # not every backend can show its intermediate tensors
-        theirs = {}
+        outputs = called(backend.name, backend.prepare(subject, subject.outputs), given)
+        try:
+            theirs = called(backend.name, backend.prepare(subject, made), given)
+        except Unsupported:  # not every backend can show its intermediate tensors
+            theirs = {}
+    except Invalid as wrong:
+        if wrong.label != "backend.C8":
+            raise
+        return Verdict("wrong", BITWISE, wrong.message)
     oracle = oracle_of(subject, getattr(backend, "accepts", EVERYTHING_KEPT))
     return oracle.judge(inputs, outputs, theirs)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.interp.binding import bind_dims, bind_scalars, shape_at
-from assay.interp.memory import Memory, check_bounds
+from assay.interp.binding import bind_dims, bind_scalars, hidden_symbols, shape_at
+from assay.interp.memory import Memory
 from assay.interp.tensor import Unfinished, _Run
 from assay.semantics.bounds import SLACK, Bounded, elementary, erf, gamma
 from assay.semantics.dtypes import FLOAT64, DType, dtype
@@ -23,8 +23,8 @@ from assay.semantics.graph import CallTIR
 from assay.semantics.module import Module
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, convert, operation, same
 from assay.semantics.scalar.derived import DEFINITIONS
-from assay.semantics.scalar.expression import Var as Symbol
-from assay.semantics.tensor import Assert, Buffer, Evaluate, PrimFunc, Store
+from assay.semantics.tensor import Assert, Buffer, Evaluate, PrimFunc, Store, program_order
+from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.calls import called
 from assay.semantics.tensor.recast import is_bytewise
 from assay.semantics.types import TupleType
@@ -248,8 +248,10 @@ class Walk(_Run):
             case Apply() if node.op in RULES:
                 return _plain(RULES[node.op](*args))
             case Apply() if node.op in DEFINITIONS:
-                x = Symbol("x", args[0].of)
+                x = Var("x", args[0].of)
                 return self.evaluated(DEFINITIONS[node.op][0](x), {x: args[0]})
+            case Apply() if all(a.is_exact for a in args if isinstance(a, Bounded)):  # its bits are known
+                return _element(operation(node.op).meaning(*(a.raw[()] if isinstance(a, Bounded) else a for a in args)))
         raise Unsupported(f"{node} on intervals", label="tvm.C24")
 
 

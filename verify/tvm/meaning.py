@@ -6,9 +6,8 @@ is claimed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from assay.interp.graph.filling import flat
 from assay.interp.values import Shape
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Invalid, Trap, Unpredictable, Unsupported
-from assay.semantics.graph import Expr, ExternFunc, Function
+from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.graph import ExternFunc, Function
 from assay.semantics.module import Module
 from assay.semantics.scalar import const
 from assay.semantics.tensor import Block, PrimFunc, Stmt
