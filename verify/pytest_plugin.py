@@ -146,8 +146,7 @@ class AssayBackend:
             return
         oracle = Oracle(subject.module, seed=self.seed)
         for kind in self.kinds:
-            made: Any = oracle.inputs(kind)  # type: ignore[arg-type]  # a name that is none is refused there
-            yield kind, {**made, **given}
+            yield kind, oracle.inputs(kind, given=given)  # type: ignore[arg-type]  # a kind that is none is refused there
 
     def _text(self, kind: str, said: str, program: Any, subject: Subject, inputs: Mapping[str, Array]) -> str:
         """The verdict for people, with the command that makes the case smaller."""

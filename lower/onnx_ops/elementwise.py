@@ -6,6 +6,8 @@ run of the first one's sizes, or 1 in place of some of them. Since then NumPy's 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from assay.lower.onnx_ops.contents import is_small
@@ -143,8 +145,8 @@ def is_infinite(node: Node) -> Expr:
 def power(node: Node) -> Expr:
     """Since version 12 the exponent may have a dtype of its own; the result has that of the base.
 
-    What the documentation leaves open: integer powers wrap where the exponent is a small constant, and otherwise go by
-    float64, as ONNX Runtime does; a float base with another exponent is computed in the wider of the two.
+    What the documentation leaves open: integer powers wrap; an integer to a float goes by float64, as in ONNX Runtime; a
+    float base with another exponent is computed in the wider of the two.
     """
     base, exponent = node[0], second(node)
     of, to = tensor(base).dtype, tensor(exponent).dtype
@@ -157,6 +159,8 @@ def power(node: Node) -> Expr:
             return node.call("power", base, node.constant(exact, of))
     if of.is_integer and to.is_integer and known is not None and known.size == 1 and 0 <= int(known.reshape(())) <= 64:
         return _whole_power(node, base, int(known.reshape(())), tensor(exponent).shape)
+    if of.is_integer and to.is_integer:
+        return _integer_power(node, base, exponent)
     wide: DType = FLOAT64
     if of.is_float and to.is_float and max(of.bits, to.bits) > 16:
         wide = of if of.bits >= to.bits else to
@@ -174,6 +178,29 @@ def _whole_power(node: Node, base: Expr, exponent: int, shape: tuple[Dim, ...]) 
         if exponent:
             base = node.call("multiply", base, base)
     return result
+
+
+def _integer_power(node: Node, base: Expr, exponent: Expr) -> Expr:
+    """By the bits of the exponent. From 64 on only 0, 1 and -1 have a power that is not too large, and of those the
+    exponent's last bit is all that counts; below 0 it is the reciprocal, rounded to zero."""
+    of, to = tensor(base).dtype, tensor(exponent).dtype
+    number = partial(node.constant, of=to)
+    last = node.call("bitwise_and", exponent, number(1))
+    odd = node.call("equal", last, number(1))
+    bits = node.call("where", node.call("greater", exponent, number(63)), node.call("add", last, number(62)), exponent)
+    one = node.constant(1, of)
+    result, factor = one, base
+    for k in range(6):
+        bit = node.call("bitwise_and", node.call("right_shift", bits, number(k)), number(1))
+        result = node.call("multiply", result, node.call("where", node.call("equal", bit, number(1)), factor, one))
+        factor = node.call("multiply", factor, factor)
+    if to.kind == "uint":
+        return result
+    unit = node.call("equal", base, one)
+    if of.kind == "int":
+        unit = node.call("logical_or", unit, node.call("equal", base, node.constant(-1, of)))
+    small = node.call("where", unit, node.call("where", odd, base, one), node.constant(0, of))
+    return node.call("where", node.call("less", exponent, number(0)), small, result)
 
 
 def variadic(op: str) -> Rule:

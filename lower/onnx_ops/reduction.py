@@ -31,14 +31,17 @@ def _reduced(op: str, node: Node, x: Expr | None = None, keep: bool | None = Non
 
 
 def mean(node: Node) -> Expr:
-    """Of integers, the quotient of sum and count, rounded to zero as in ONNX Runtime; the documentation is silent."""
+    """Of integers, the quotient of sum and count, rounded to zero as in ONNX Runtime; the documentation is silent. The sum
+    has 64 bits, so only one of such numbers may wrap."""
     x = tensor(node[0])
     if x.dtype.is_float:
         return _reduced("mean", node)
     count = product([x.shape[a] for a in axes_of(node)])
     if not isinstance(count, int):
         raise node.unsupported(f"the number of elements that are averaged is {count}; give the symbolic dims values")
-    return node.call("truncate_divide", _reduced("sum", node), node.constant(count, x.dtype))
+    wide = x.dtype if x.dtype.bits == 64 else INT64
+    total = _reduced("sum", node, node.cast(node[0], wide))
+    return node.cast(node.call("truncate_divide", total, node.constant(count, wide)), x.dtype)
 
 
 def _extreme(op: str) -> Rule:

@@ -158,6 +158,9 @@ class Reader:
         for var, value, dataflow in reversed(self.lets):
             expr = graph.let(var, value, expr, dataflow=dataflow)
         self.lets = outer
+        for block in o.blocks:  # a variable of one branch is none of the other
+            for b in block.bindings:
+                self.env.pop(handle(b.var), None)
         return held(expr, [result])
 
     def binding(self, o: Object) -> Steps:
@@ -165,7 +168,7 @@ class Reader:
         self.at = str(o.var.name)
         if type_key(o) == "relax.expr.MatchCast":
             found = yield self.value(o.value)
-            cast = graph.match_cast(self.use(found), self.types.read(o.ty), self.span())
+            cast = graph.match_cast(self.use(found, view=True), self.types.read(o.ty), self.span())  # only its sizes are read
             self.env[handle(o.var)] = held(self.bind(str(o.var.name), cast), [found])
             return
         if type_key(o.value) == "relax.expr.Function":

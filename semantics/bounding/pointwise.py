@@ -47,9 +47,10 @@ def add(a: Any, b: Any) -> Bounded:
     a, b = coerce(a, b)
     value = a.value + b.value
     out = rounded(a.of, value, _spread(a) + _spread(b), (a, b), lambda: _pairs(np.add, a, b), underflows=False)
-    if (out.radius > out.value).any():
+    wide = out.radius > out.value  # of each element by itself: what an interval is must not depend on its neighbours
+    if wide.any():
         low_a, low_b = a.interval()[0], b.interval()[0]
-        return not_below(out, np.maximum(low_a, low_b), (low_a >= 0) & (low_b >= 0))
+        return not_below(out, np.maximum(low_a, low_b), (low_a >= 0) & (low_b >= 0) & wide)
     return out
 
 

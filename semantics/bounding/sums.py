@@ -99,9 +99,12 @@ def total(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = Fal
 @implements(np.mean)
 @method("mean")
 def mean(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The sum over the count, or the sum times a rounded 1 / count."""
+    """The sum over the count, or the sum times a rounded 1 / count. Of the mean of nothing ONNX says that it is undefined."""
     axes = _axes(x, axis)
     count = prod(x.shape[a] for a in axes)
+    if count == 0:
+        nothing = np.full(np.sum(x.value, axis=axes, keepdims=bool(keepdims)).shape, np.nan)
+        return Bounded(nothing, np.full(nothing.shape, np.inf), x.of)
     return divide(_sum(x, axes, bool(keepdims), 4), literal(x, count))
 
 

@@ -58,7 +58,9 @@ def _inverted(attrs: Attrs, x: Any) -> Any:
 def _reinterpret(attrs: Attrs, x: Any) -> Any:
     to = dtype(attrs["dtype"])
     if isinstance(x, Bounded):
-        known = np.asarray(x.radius == 0)
+        known = np.asarray(x.radius == 0) & ~np.isnan(x.value)  # any NaN is as good as another
+        if not x.is_exact and x.of.is_float:
+            known &= x.value != 0  # and a zero of either sign
         bits = np.asarray(_reinterpret(attrs, np.asarray(x.raw).astype(x.dtype)))
         return bits if known.all() and not to.is_float else Bounded(bits, np.where(known, 0.0, np.inf), to)
     x = np.asarray(x)
@@ -84,7 +86,7 @@ REINTERPRET = unary(
     "The bits of x as another dtype of the same width",
     ("int",),
     _reinterpret,
-    EXACT + "; anything where an operand is off",
+    EXACT + "; anything where an operand is off, or NaN",
     "ONNX BitCast, docs/Operators.md; TVM tir.reinterpret",
     ({"dtype": "uint32"}, {"dtype": "float32"}),
     plain=True,

@@ -35,6 +35,17 @@ def mean(x: Any, axes: tuple[int, ...]) -> Any:
     return np.asarray(result / wide.type(prod(x.shape[a] for a in axes))).astype(x.dtype, copy=False)
 
 
+def _infinite(x: Any) -> Any:
+    return np.isinf(x.value if isinstance(x, Bounded) else x)
+
+
+def _in_any_width(y: Bounded, infinite: Any) -> Bounded:
+    """What is computed on the way. It need not overflow in a wider register: only what comes of an infinity is infinite for
+    certain."""
+    known = ~np.isinf(y.value) | infinite
+    return y if known.all() else Bounded(np.where(known, y.value, 0.0), np.where(known, y.radius, np.inf), y.of)
+
+
 # --- softmax -----------------------------------------------------------------------------------------------------
 
 
@@ -86,7 +97,10 @@ def _batch_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any, average: Any, var: 
     shape[attrs["axis"]] = -1
     gamma, beta, average, var = (v.reshape(shape) for v in (gamma, beta, average, var))
     deviation = np.sqrt(var + literal(x, attrs["epsilon"]))
-    y = gamma * (x - average) / deviation + beta
+    scaled = gamma * (x - average)
+    if isinstance(scaled, Bounded):
+        scaled = _in_any_width(scaled, _infinite(x) | _infinite(average) | _infinite(gamma))
+    y = scaled / deviation + beta
 
     def folded() -> tuple[Any, ...]:
         scale = gamma / deviation
@@ -151,6 +165,9 @@ def _layer_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any = None) -> Any:
         return x
     average = mean(x, axes)
     centred = x - average
+    if isinstance(centred, Bounded):
+        infinite = _infinite(x).any(axis=axes, keepdims=True)
+        centred = _in_any_width(centred, infinite)
     # the mean of squares minus the squared mean is in use too; neither is below zero
     var = never_negative(
         widen(
@@ -159,6 +176,8 @@ def _layer_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any = None) -> Any:
             roundings=prod(x.shape[a] for a in axes),
         )
     )
+    if isinstance(var, Bounded):
+        var = _in_any_width(var, infinite)
     deviation = np.sqrt(var + literal(x, attrs["epsilon"]))
     y = centred / deviation * gamma
     if beta is not None:
@@ -233,6 +252,9 @@ def _lrn(attrs: Attrs, x: Any) -> Any:
     base = number(attrs["bias"]) + literal(x, attrs["alpha"] / size) * near
     # a running base, to which each channel adds one square and from which it subtracts another, is in use too
     base = widen(base, lambda: (number(0.5) * total(base, (1,), True),))
+    if isinstance(base, Bounded):
+        infinite = np.pad(_infinite(x), widths)
+        base = _in_any_width(base, np.any([infinite[:, k : k + channels] for k in range(size)], axis=0))
     return x / np.power(base, number(attrs["beta"]))
 
 

@@ -174,7 +174,7 @@ TABLE: tuple[Operator, ...] = (
         "The sum of the elements along the reduced axes, divided by their number; NaN if there are none",
         ("float",),
         _mean,
-        "the bound of the sum, divided by the number of elements, and half an ulp",
+        "the bound of the sum, divided by the number of elements, and half an ulp; anything if there are none",
         "ReduceMean",
         EXAMPLES,
     ),

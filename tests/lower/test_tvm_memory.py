@@ -208,3 +208,17 @@ def test_a_kernel_used_in_two_ways_is_two() -> None:
     rules.check(module)
     assert {"inc", "inc_1", "add", "half", "main"} == set(module.definitions)
     assert len(module.kernel("inc").inputs) == 1 and len(module.kernel("inc_1").inputs) == 2
+
+
+@pytest.mark.parametrize("used", ["m", "x"])
+def test_a_cast_is_a_view_and_only_its_uses_need_its_memory(used: str) -> None:
+    """As apache/tvm issue 20190: the memory under a cast is given away; that is wrong only where the cast is used after it."""
+    mod = planned(
+        tensor("a", "s"), "Module.inc(x, a)", "m = R.match_cast(a, R.Tensor((4,), 'float32'))", tensor("b", "s"),
+        "Module.inc(x, b)", "late = R.match_cast(a, R.Tensor((4,), 'float32'))", f"Module.add({used}, b, out)",
+    )  # fmt: skip
+    if used == "m":
+        with pytest.raises(Invalid, match="live tensors overlap"):
+            from_tvm(mod)
+    else:
+        from_tvm(mod)

@@ -18,7 +18,6 @@ from assay.verify.constants.made import check_made
 from assay.verify.devices import broken_plans
 from assay.verify.devices.scopes_check import check_scopes
 from assay.verify.equivalence import BIT_EXACT, UNKNOWN, equivalent
-from assay.verify.fuse import check_fuse
 from assay.verify.lives_check import check_lives
 from assay.verify.loops_check import check_schedule
 from assay.verify.memory import check_plan, prove_plan
@@ -26,6 +25,7 @@ from assay.verify.program_check import check_program
 from assay.verify.program_devices import check_devices
 from assay.verify.shapes import check_shapes
 from assay.verify.simplify_check import check_simplified
+from assay.verify.stages import STAGES, Context
 from assay.verify.symbolic import prove_accesses
 from tests.lower import test_loops_constants as laid_out, test_made_constants as made_constants
 from tests.lower.fusing import legalized
@@ -53,9 +53,10 @@ from tests.museum import (
 )
 from tests.museum.exhibits import NOTHING, Exhibit, Fault, Found, Patch, caught, size
 
-SLOW = ("flatten", "fused", "row_view")
-"""Makers of `symbolic_faults` over products of sizes, which only the slow tests prove."""
+LONG = ("conv", "flatten", "fused", "matmul_blocks", "row_view", "softmax", "tiled_matmul")
+"""Makers of `symbolic_faults` whose proofs take long: `tests/verify/test_symbolic.py` alone has them."""
 Runs = Callable[[Patch], Found]
+(FUSE,) = (s for s in STAGES if s.name == "fuse")
 
 
 def words(table: Mapping[str, str], otherwise: str) -> Callable[[str], str]:
@@ -125,7 +126,7 @@ def _devices(f: device_faults.Fault) -> Runs:
 def _fused(f: fuse_faults.Fault) -> Runs:
     def run(patch: Patch) -> Found:
         source = legalized(*f.program())
-        return Found(caught(check_fuse(source, f.transform(source)), "fuse", f.said), size(source))
+        return Found(caught(FUSE.check(source, f.transform(source), Context()), "fuse", f.said), size(source))
 
     return run
 
@@ -314,7 +315,7 @@ def exhibits() -> tuple[Exhibit, ...]:
         *_shared("kernel_faults", kernel_faults.FAULTS),
         *(
             Exhibit("symbolic_faults", f"{name}: {fault}", "", f"accesses, z3: {kind}", _symbolic(e, given, kind))
-            for name, e in symbolic_faults.EXHIBITS.items() if name not in SLOW
+            for name, e in symbolic_faults.EXHIBITS.items() if name not in LONG
             for fault, (given, kind) in e.faults.items()
         ),
         *(Exhibit("fuse_faults", f.name, "", "fuse", _fused(f)) for f in fuse_faults.FAULTS),

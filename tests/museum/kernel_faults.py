@@ -187,8 +187,12 @@ def stretched(row: Callable[[Expr], Expr] = lambda i: i) -> PrimFunc:
 
 
 FAULTS: Mapping[str, Fault] = {
+    "a quotient is moved out of the negative numbers, and overflows": Fault(
+        "#18694", "equivalence", lambda: whole(lambda x, i: x[i] // 8), same,
+        lambda f: whole(lambda x, i: apply("truncdiv", x[i] + const(2**31 - 8, INT), const(8, INT)) - const(2**28 - 1, INT)),
+    ),
     "a quotient is rounded to zero": Fault(
-        "#18694 (its rewrite)", "equivalence", lambda: whole(lambda x, i: x[i] // 8), same,
+        "", "equivalence", lambda: whole(lambda x, i: x[i] // 8), same,
         lambda f: whole(lambda x, i: apply("truncdiv", x[i], const(8, INT))),
     ),
     "a remainder of a negative changes sign": Fault(

@@ -294,9 +294,16 @@ def without_empty(of: Problem) -> Plan:
     return replace(made, places={b.name: made.places[b.name] for b in of.buffers if b.nbytes})
 
 
+def turned(of: Problem) -> Plan:
+    """Sizes are counted in the order of one list of pools, and named in that of another."""
+    made = place(of)
+    return replace(made, sizes=dict(zip(made.sizes, reversed(made.sizes.values()), strict=True)))
+
+
 TOGETHER: tuple[Interval, ...] = ((0, 1),)
 WIDE = problem(BufferInfo("a", 128, TOGETHER, 128))
 FLASH = problem(BufferInfo("a", 8, TOGETHER), pools=(WORK, Pool("flash", "constant", read_only=True)))
+TWO_POOLS = problem(BufferInfo("a", 100, TOGETHER), BufferInfo("b", 8, TOGETHER), pools=(Pool("fast", limit=64), Pool("slow")))
 TWO_GB, FOUR_GB, MOST = beside(1 << 31, 64), beside(1 << 32, 64), beside(1 << 64, 64)
 GROWS = beside(4 * N, 64, n=(4, None))
 
@@ -385,6 +392,7 @@ FAULTS: dict[str, Fault] = {
     "memory of one device is used on another": Fault(
         "P#13253", lambda: verdict(plan(on_devices(), EACH_ITS_OWN)), one_pool_for_all, "the pool host is on"
     ),
+    "pools in two orders": Fault("read", lambda: good(TWO_POOLS), lambda p: proof(TWO_POOLS, turned(TWO_POOLS)), "its limit is 64"),
     "workspace in a pool of constants": Fault(
         "P#13807 (I#13777)", lambda: good(FLASH), lambda p: proof(FLASH, Plan({"a": Place("flash", 0)}, {"flash": 8})), "flash"
     ),

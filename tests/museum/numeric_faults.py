@@ -4,6 +4,7 @@ may give them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,6 +20,8 @@ from assay.lower.legalize import legalize
 from assay.lower.simplify.fold import Folding
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.module import ConstantInfo, Module
+from assay.semantics.tensor import Alias
+from assay.semantics.walk import rewrite
 from assay.verify.constants import check_constants
 from assay.verify.constants.link import check_link
 from assay.verify.oracle import Oracle
@@ -27,6 +30,7 @@ from tests.museum.constant_faults import A, B
 from tests.museum.dynamic_faults import one
 from tests.museum.exhibits import Fault, Judged, Patch, of_evidence
 from tests.verify import numeric_faults as product
+from tests.verify.test_constants_check import source
 
 Array = np.ndarray[Any, Any]
 
@@ -102,6 +106,27 @@ def two_kinds() -> Module:
     return legalize(to_anf(one(body, x=tensor(2), n=tensor(2, of="int32"))))
 
 
+def through_a_view() -> Module:
+    return two_calls(A, A.copy(), "view")
+
+
+def views_unbound(source: Module) -> Module:
+    """Linking finds a parameter where it is loaded, and not where something is a view of it."""
+    made, w = link_params(source), replace(source.kernel("f").params[1])
+    body = rewrite(made.kernel("f").body, lambda s: replace(s, view=replace(s.view, source=w)) if isinstance(s, Alias) else s)
+    return made.with_(f=replace(made.kernel("f"), body=body))
+
+
+def stored() -> Module:
+    """A constant that asks for an alignment and a section."""
+    return replace(source(), infos={"w": ConstantInfo(128, ".flash")})
+
+
+def plainly(of: Module) -> Module:
+    """What is rebuilt forgets how constants are to be stored."""
+    return lift(replace(of, infos={}))
+
+
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 
@@ -157,6 +182,10 @@ FAULTS: Mapping[str, Fault] = {
         "#19801", "constants: link", lambda: two_calls(A, B), link_params, contents_skipped, judge=linked
     ),
     "constants of two dtypes with the same bytes are one": Fault("read", "constants", two_kinds, lift, bytes_alone, judge=lifted),
+    "a view of a linked parameter is not bound": Fault(
+        "read", "constants: link", through_a_view, link_params, views_unbound, "is not allocated here", linked
+    ),
+    "a rebuild forgets how a constant is stored": Fault("read", "constants", stored, lift, plainly, judge=lifted),
     "sinh by exp": Fault(
         "#19559", "oracle: elementwise", sinh, lambda m: m, by_exp, judge=Judged({"x": np.array([89, -89], np.float32)})
     ),

@@ -175,3 +175,24 @@ def test_inputs_of_symbolic_shapes_and_of_unknown_kinds() -> None:
         oracle.inputs("odd")  # type: ignore[arg-type]
     with pytest.raises(Invalid, match="check.C1"):
         oracle.inputs("random", dims={"k": 4})
+
+
+def test_a_variance_of_which_nothing_is_left_is_undecided() -> None:
+    """Such is the mean of squares minus the squared mean, which implementations may take, of numbers far from zero."""
+    module = one(lambda b, x, g, h: b.nn.layer_norm(x, g, h, axes=(1,)), x=tensor(2, 40), g=tensor(40), h=tensor(40))
+    x = np.random.default_rng(0).standard_normal((2, 40)).astype(F)
+    g, h = np.ones(40, F), np.zeros(40, F)
+
+    def outcome(x: Any, off: float) -> str:
+        wide = x.astype(np.float64)
+        y = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
+        return judged(module, (y + off).astype(F), x=x, g=g, h=h).outcome
+
+    assert outcome(x, 0.0) == "right" and outcome(x, 1e-2) == "wrong"
+    assert outcome(x + F(1e6), 0.0) == outcome(x + F(1e6), 1e-2) == "undecided"
+
+
+def test_the_mean_of_nothing_may_be_anything() -> None:
+    module = one(lambda b, x: b.mean(x, axis=(1,)), x=tensor(2, 0))
+    for y in (np.nan, 0.0):
+        assert judged(module, np.full(2, y, F), x=np.zeros((2, 0), F)).outcome == "undecided"

@@ -38,7 +38,9 @@ def campaign(name: str, judged: int) -> Report:
     found = Report(())
     for number in count():
         for report in work(Task(name, recipe(name), SEED, (number,), seconds=5.0)):
-            found.add(report)
+            # the generator calls sum and others besides what it is asked for, such as for a condition
+            if not (name == "onnxruntime" and WRONG_IN_ONNXRUNTIME & set(report.operators)):
+                found.add(report)
         if sum(found.kinds[k] for k in ("right", "undecided", "unpredictable", *FAILURES)) >= judged:
             return found
     raise AssertionError

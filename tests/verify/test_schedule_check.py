@@ -15,7 +15,7 @@ from assay.lower.liveness import find_lives
 from assay.lower.pipeline import passes
 from assay.semantics.alias import bindings, result
 from assay.semantics.dtypes import FLOAT32, INT64
-from assay.semantics.graph import CallTIR, Expr, Let, Var, call, function, get, let, tuple_of, var
+from assay.semantics.graph import Call, CallTIR, Expr, Let, Var, call, function, get, let, tuple_of, var
 from assay.semantics.memory import lower_bound
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
@@ -108,6 +108,20 @@ def test_swapped_dependent_pair() -> None:
         return [*chain[:i], chain[i + 1], chain[i], *chain[i + 2 :]]
 
     assert "not bound yet" in refusal(swapped)
+
+
+def test_a_closure_reads_what_is_free_in_it() -> None:
+    """Its own parameter is none of it; what it takes from around it is, and has to be bound before."""
+    of = TensorType((4,), FLOAT32)
+    x, k, e = var("x", of), var("k", of), var("e", of)
+    own, outer = function([k], k), function([k], call("add", k, e))
+    for inner, other in ((own, "before"), (outer, "after")):
+        g = var("g", inner.type)
+        chain: Chain = [(e, call("exp", x)), (g, inner), (var("r", of), Call(of, g, (x,)))]
+        source = with_chain(Module({"main": function([x], x)}), chain)
+        assert check_schedule(source, source).holds
+        moved = with_chain(Module({"main": function([x], x)}), [chain[1], chain[0], chain[2]])
+        assert ("e, which is not bound yet" in check_schedule(source, moved).detail) == (other == "after")
 
 
 @pytest.mark.row("A25")

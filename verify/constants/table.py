@@ -68,7 +68,16 @@ def wrong_table(source: Module, target: Module) -> str | None:
     unused = [n for n in target.constants if n not in used]
     if unused:
         return f"constant {unused[0]} is in the table, and nothing names it"
-    return _wrong_names(before, target) or _wrong_infos(target)
+    return _wrong_names(before, target) or _wrong_infos(target) or _stored_otherwise(before, target)
+
+
+def _stored_otherwise(before: Module, target: Module) -> str | None:
+    """A constant that was in the table already, and is to be stored in another way; its device is the planner's."""
+    for name in target.constants:
+        was, now = before.info(name), target.info(name)
+        if name in before.constants and (was.alignment, was.section) != (now.alignment, now.section):
+            return f"constant {name} was to be aligned to {was.alignment} in {was.section!r}, and is to {now.alignment} in {now.section!r}"
+    return None
 
 
 def _places(module: Module) -> dict[str, set[VirtualDevice]]:

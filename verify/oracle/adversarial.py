@@ -18,7 +18,7 @@ import numpy as np
 from assay.interp import graph
 from assay.interp.values import Value
 from assay.semantics.bounds import Bounded, contains
-from assay.semantics.dtypes import dtype
+from assay.semantics.dtypes import FLOAT64, dtype
 from assay.semantics.errors import Trap, Unsupported
 from assay.semantics.graph import Call, CallTIR, Constant
 from assay.semantics.module import Module
@@ -63,6 +63,9 @@ class Adversary:
                 raise Unsupported(f"the backend {self.name} cannot run this model: {trap}", label="backend.C2") from None
             known = {n: e.data if isinstance(e, Constant) else inputs[e.name] for n, e in given.items()}
             known |= attempt.seen | results
+            for name in wanted:
+                if name not in known:
+                    raise cannot(self.name, f"the tensor {name} is in a branch that was not taken")
             return {n: known[n] for n in wanted}
 
         return run
@@ -174,6 +177,8 @@ class Attempt:
         shape = allowed.shape
         place = self.rng.uniform(-1, 1, shape) if how else self.rng.choice([-1.0, 1.0], shape)
         place = np.full(shape, self.rng.choice([-1.0, 1.0])) if how == 2 else place
+        if allowed.of is FLOAT64:
+            place = place / 2  # there about half of a radius is for the roundings of the bound itself
         picked = np.asarray(allowed.value + place * np.where(np.isfinite(allowed.radius), allowed.radius, 0.0))
         picked = picked.astype(plain.dtype)
         return np.where(contains(allowed, picked), picked, plain)

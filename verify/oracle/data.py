@@ -23,8 +23,10 @@ PRIMES = (5, 7, 3, 11, 13, 2, 17, 19, 23, 29, 31, 37)
 TRIES = 8
 
 
-def make_inputs(module: Module, kind: Kind, seed: int, dims: Mapping[str, int]) -> dict[str, Array]:
-    """Inputs for main by name.
+def make_inputs(
+    module: Module, kind: Kind, seed: int, dims: Mapping[str, int], given: Mapping[str, Array] | None = None
+) -> dict[str, Array]:
+    """Inputs for main by name: those that are given, and others of sizes that agree with them.
 
     - integers: whole numbers so small that sums of products are exact as far through the program as can be.
     - random: reals of both signs, of magnitude about 1, all different.
@@ -37,7 +39,8 @@ def make_inputs(module: Module, kind: Kind, seed: int, dims: Mapping[str, int]) 
     """
     if kind not in KINDS:
         raise Invalid(f"no kind of data {kind!r}; there are {', '.join(KINDS)}", label="oracle.C1")
-    sizes = _sizes(module, dims)
+    given = given or {}
+    sizes = _sizes(module, dims, given)
     made: dict[str, Array] = {}
     for attempt in range(TRIES):
         rng = np.random.default_rng([seed, attempt])
@@ -45,6 +48,7 @@ def make_inputs(module: Module, kind: Kind, seed: int, dims: Mapping[str, int]) 
             made = _whole(module, sizes, rng, attempt)
         else:
             made = {p.name: _value(p.type, sizes, rng, _FLOATS[kind], attempt, p.name) for p in module.main.params}
+        made.update(given)
         try:
             graph.run(module, made)
         except Trap:
@@ -53,15 +57,19 @@ def make_inputs(module: Module, kind: Kind, seed: int, dims: Mapping[str, int]) 
     return made
 
 
-def _sizes(module: Module, dims: Mapping[str, int]) -> dict[Symbol, int]:
-    """A number for each symbol in the types of main's parameters: pairwise different, so that axes cannot be mixed up."""
+def _sizes(module: Module, dims: Mapping[str, int], given: Mapping[str, Array]) -> dict[Symbol, int]:
+    """A number for each symbol in the types of main's parameters, as the given inputs have it; the others pairwise
+    different, so that axes cannot be mixed up."""
     known = {s.name: s for p in module.main.params for s in symbols(p.type)}
     for name in dims:
         if name not in known:
             raise Invalid(f"main has no symbolic dim {name}; it has {', '.join(known) or 'none'}", label="check.C1")
     found: dict[Symbol, int] = {}
+    for p in module.main.params:
+        if p.name in given and isinstance(p.type, TensorType):
+            found.update((d, n) for d, n in zip(p.type.shape, np.shape(given[p.name]), strict=False) if isinstance(d, Symbol))
     for i, s in enumerate(dict.fromkeys(s for p in module.main.params for s in symbols(p.type))):
-        found[s] = dims.get(s.name, PRIMES[i % len(PRIMES)])
+        found.setdefault(s, dims.get(s.name, PRIMES[i % len(PRIMES)]))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.interp import graph
 from assay.semantics.errors import Invalid, Trap, Unpredictable, Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
@@ -55,9 +56,13 @@ class Oracle:
             inputs = inputs.inputs
         return Expected(self.module, inputs, self.accepts, flushing)
 
-    def inputs(self, kind: Kind = "random", seed: int | None = None, dims: Mapping[str, int] | None = None) -> dict[str, Array]:
-        """Inputs for main by name (see `assay.verify.oracle.data`); symbolic dims that are not given get primes."""
-        return make_inputs(self.module, kind, self.seed if seed is None else seed, dims or {})
+    def inputs(
+        self, kind: Kind = "random", seed: int | None = None, dims: Mapping[str, int] | None = None,
+        given: Mapping[str, Array] | None = None,
+    ) -> dict[str, Array]:  # fmt: skip
+        """Inputs for main by name (see `assay.verify.oracle.data`), those that are given among them; symbolic dims that
+        neither `dims` nor they say get primes."""
+        return make_inputs(self.module, kind, self.seed if seed is None else seed, dims or {}, given)
 
     def judge(
         self,
@@ -169,8 +174,10 @@ def _is_chained(name: str, rebased: Mapping[str, Finding], outputs: Mapping[str,
 def judge_backend(subject: Subject, backend: Backend, inputs: Mapping[str, Array] | Expected) -> Verdict:
     """Run a backend, and judge what it gives: its outputs; and, where it can be asked for every tensor of the model, each
     operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it has one.
-    Raises what the backend raises for the outputs."""
+    A backend that changes its inputs is wrong. Raises what the backend raises for the outputs, and Invalid where the inputs
+    are not what main takes."""
     given = inputs.inputs if isinstance(inputs, Expected) else inputs
+    graph.check_inputs(subject.module.main, given)
     made = [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
     try:
         outputs = called(backend.name, backend.prepare(subject, subject.outputs), given)

@@ -84,8 +84,10 @@ def judge_result(
     if flushing and op.family not in MOVES and bool(np.any(is_subnormal(got))):
         return Finding(tensor, layer, f"{tensor}: subnormal numbers are kept here and flushed elsewhere", by=by)
     found = _found(tensor, layer, worst_outside(tensor, allowed, got), by, allowed)
-    # operands are known: what is wide here is as wide as the roundings make it, and only an infinite radius says nothing
-    found = replace(found, open=int(np.count_nonzero(np.isinf(allowed.radius))) if not found.wrong else 0)
+    # operands are known: what is wide here is as wide as the roundings of sums make it, and only an infinite radius says
+    # nothing; but a variance may be computed in a way that leaves nothing of it
+    nothing = allowed.vacuous if op.family == "normalization" else np.isinf(allowed.radius)
+    found = replace(found, open=int(np.count_nonzero(nothing)) if not found.wrong else 0)
     if layer == DOT and not found.wrong and not accepts.splits:
         together = wrong_together(op, by.attrs, operands, got, tensor, allowed)
         if together:

@@ -29,7 +29,8 @@ Places = dict[int, list[tuple[str, int | None]]]
 
 
 def places(module: Module, tensors: Mapping[str, Expr]) -> Places:
-    """Which call of main makes which of the named tensors. Inputs, constants and results of choices have none."""
+    """Which call of main makes which of the named tensors. Inputs, constants, results of choices and
+    of calls of functions have none."""
     if not tensors:
         return {}
     bound = {id(e.var): e.value for e in post_order(module.main) if isinstance(e, Let)}
@@ -42,7 +43,7 @@ def places(module: Module, tensors: Mapping[str, Expr]) -> Places:
             index, node = node.index, node.value
             while isinstance(node, Var) and id(node) in bound:
                 node = bound[id(node)]
-        if isinstance(node, (Call, CallTIR)):
+        if isinstance(node, CallTIR) or (isinstance(node, Call) and isinstance(node.op, Operator)):
             found.setdefault(id(node), []).append((name, index))
     return found
 

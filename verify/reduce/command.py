@@ -15,6 +15,7 @@ from assay.semantics.errors import Invalid
 from assay.verify.backends import Backend, subject_of_model
 from assay.verify.evidence import plural
 from assay.verify.oracle import Oracle
+from assay.verify.oracle.data import KINDS
 from assay.verify.reduce import Case, reduce
 from assay.verify.reduce.finding import Finding, first_finding, shows
 from assay.verify.reduce.standalone import make_directory, write
@@ -31,7 +32,7 @@ def reduce_model(
     make_directory(output)  # before the work begins
     subject = subject_of_model(model, dims)
     oracle = Oracle(subject.module, subject.tensors, seed)
-    others = {kind: {**oracle.inputs(kind, seed, dims), **given} for kind in ("random", "integers", "cancelling", "large", "specials")}
+    others: dict[str, dict[str, Array]] = {kind: oracle.inputs(kind, given=given) for kind in KINDS}
     first = first_finding(Case(model, others.pop("random")), backend, others)
     if first is None:
         console.print(f"{backend.name} is not wrong on these inputs: nothing to reduce", markup=False, highlight=False)

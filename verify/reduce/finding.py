@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from assay.semantics.errors import AssayError
+from assay.semantics.errors import AssayError, Unsupported
 from assay.verify.backends import Backend, subject_of_model
 from assay.verify.backends.protocol import FATAL
 from assay.verify.oracle import judge_backend
@@ -30,10 +30,19 @@ class Finding:
 def find(case: Case, backend: Backend) -> Finding | None:
     """What is to be found in a case, if anything. What cannot be imported, or is refused, shows nothing."""
     try:
-        subject = subject_of_model(case.model)
-        verdict = judge_backend(subject, backend, case.inputs)
-    except AssayError as wrong:
-        return Finding("died", wrong.message) if wrong.label in FATAL else None
+        return look(case, backend)
+    except AssayError:
+        return None
+
+
+def look(case: Case, backend: Backend) -> Finding | None:
+    """What is to be found in a case, if anything. Raises what says that it cannot be judged."""
+    try:
+        verdict = judge_backend(subject_of_model(case.model), backend, case.inputs)
+    except Unsupported as wrong:
+        if wrong.label not in FATAL:
+            raise
+        return Finding("died", wrong.message)
     if verdict.outcome != "wrong":
         return None
     return Finding("wrong", str(verdict), (verdict.culprit or "").split(",")[0].split(" ")[0])
@@ -50,10 +59,20 @@ def shows(backend: Backend, found: Finding) -> Callable[[Case], bool]:
 
 
 def first_finding(case: Case, backend: Backend, others: Mapping[str, Mapping[str, Array]]) -> tuple[Case, Finding] | None:
-    """The case with its own inputs or the first of others, by what they are called, on which there is something to find."""
+    """The case with its own inputs or the first of others, by what they are called, on which there is something to find.
+    Raises why it cannot be judged where that is so on all of them; and at once where that is no refusal by the backend."""
+    refused: Unsupported | None = None
+    judged = False
     for inputs in (case.inputs, *others.values()):
         given = Case(case.model, inputs)
-        found = find(given, backend)
+        try:
+            found = look(given, backend)
+        except Unsupported as wrong:
+            refused = wrong
+            continue
+        judged = True
         if found is not None:
             return given, found
+    if refused is not None and not judged:
+        raise refused
     return None

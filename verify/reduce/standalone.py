@@ -28,7 +28,7 @@ TEXT = '''"""{title}
 Run it with pytest, or as a program.
 """
 
-{imports}from assay.verify.backends import backend, subject_of_model
+{imports}from assay.verify.backends import {maker}, subject_of_model
 {load}from assay.verify.oracle import judge_backend
 
 MODEL = {model}
@@ -36,7 +36,7 @@ INPUTS = {inputs}
 
 
 def verdict():
-    return judge_backend(subject_of_model(MODEL), backend({backend!r}), INPUTS)
+    return judge_backend(subject_of_model(MODEL), {maker}({backend!r}), INPUTS)
 
 
 def test_{name}() -> None:
@@ -80,7 +80,7 @@ def write(directory: Path, name: str, case: Case, backend: str, found: Finding) 
     title = f"{backend}: {operators} {'is wrong' if found.kind == 'wrong' else 'ends the process'}"
     content = TEXT.format(
         title=title, said=found.said.replace("\\", "\\\\").replace('"""', "'''"), model=model, inputs=inputs, backend=backend,
-        name=name, imports=imports + "\n" * bool(imports),
+        name=name, maker="Isolated" if found.kind == "died" else "backend", imports=imports + "\n" * bool(imports),
         load="from assay.verify.inputs import load\n" if "load(Path" in inputs else "",
     )  # fmt: skip
     path = directory / f"test_{name}.py"

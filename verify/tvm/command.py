@@ -1,7 +1,7 @@
 """`assay check MODEL --backend tvm --per-pass`, `--per-kernel`: inside apache-tvm (specs/verify.md, "Inside a backend").
 
-MODEL is an ONNX model, which TVM's frontend imports, or a module as TVMScript, which TVM reads itself. Exit codes: 0, every
-pass and call that is judged keeps the meaning; 1, one does not.
+MODEL is an ONNX model, which TVM's frontend imports, or a module as TVMScript, which TVM reads itself. Exit codes: 0, no
+pass and call that is judged changes the meaning, and what is undecided or not read is told; 1, one does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from assay.verify.text_run import make_inputs
 from assay.verify.tvm.kernels import judge_calls
 from assay.verify.tvm.passes import Judge, verdicts
 from assay.verify.tvm.peer import PIPELINES, Array, from_onnx, from_script, frozen, relax, target
-from assay.verify.tvm.watch import FINAL, watch
+from assay.verify.tvm.watch import FINAL, NESTED, watch
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,11 @@ def inside(request: Request, backends: Sequence[str], out: Console, as_json: boo
             lines = [str(v) for v in report.verdicts if v.how != "right"] + ([report.flow] if report.flow else [])
             say(out, as_json, f"{pipeline}, {len(report.verdicts)} calls of kernels: {counted(v.how for v in report.verdicts)}", lines, str(first) if first else None)
             holds = holds and first is None
-    ends = f"from {FINAL} on a tensor function takes handles: those passes are judged by what the compiled code gives"
+    ends = (
+        f"not judged one by one: passes inside of {', '.join(NESTED)}, which compile functions of their own, and those from {FINAL} on,"
+        " where a tensor function takes handles; what they do shows in the stage around them and in what the compiled code"
+        " gives. A stage that calls an extern is not read"
+    )
     if as_json:
         json.dump({"model": str(request.model), "seed": request.seed, "holds": holds, "judged": data, "note": ends}, sys.stdout, indent=1)
         sys.stdout.write("\n")

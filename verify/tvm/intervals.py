@@ -2,7 +2,8 @@
 
 The definition of the tensor IR, walked with an interval for each float. What rule M9 allows an operator is allowed here: an
 operation rounds faithfully, a product may be contracted with a sum, a sum into one element may be taken in any order,
-and an elementary function errs by a few units in the last place. So compiled code outside of the intervals is wrong; where there are none nothing is known.
+and an elementary function errs by a few units in the last place. So compiled code outside of the intervals is wrong;
+where there are none nothing is known.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ RULES: Mapping[str, Callable[..., Any]] = {
     "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "select": np.where,
     "fma": lambda a, b, c: a * b + c,
     "exp": np.exp, "log": np.log, "tanh": np.tanh, "erf": erf, "pow": np.power, "sin": np.sin, "cos": np.cos,
-    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "isnan": np.isnan,
 }  # fmt: skip
 """What a scalar operation does to intervals. Operations on bits are not here: nothing is known of them."""
 
@@ -51,8 +52,8 @@ def bounds_of_kernel(
 ) -> tuple[Any, ...]:
     """The results of a tensor function: intervals of floats, and arrays. `inputs` are arrays or intervals.
 
-    Unpredictable where intervals do not decide a branch or an index; Unsupported where an operation has no rule, memory is seen in
-    elements of several sizes, or the run is long; Trap as the function traps.
+    Unpredictable where intervals do not decide a branch or an index; Unsupported (tvm.C24) where an operation has no rule,
+    memory is seen in elements of several sizes, or the run is long; Trap as the function traps.
     """
     func = unclaimed(func)
     if is_bytewise(func, functions or {}):
@@ -187,14 +188,15 @@ class Walk(_Run):
     memory: Intervals
 
     def perform(self, node: Store | Assert | Evaluate) -> None:
-        term = _term(node) if isinstance(node, Store) else None
+        if not isinstance(node, Store) or node.buffer in self.views:  # through a view each step of a sum is widened
+            super().perform(node)
+            return
+        at = tuple(int(self.value(i)) for i in node.indices)
+        term = _term(node)
         if term is None:
             super().perform(node)
-            if isinstance(node, Store) and node.buffer not in self.views:
-                self.memory.sums.pop((node.buffer, tuple(int(self.value(i)) for i in node.indices)), None)
+            self.memory.sums.pop((node.buffer, at), None)
             return
-        assert isinstance(node, Store)
-        at = tuple(int(self.value(i)) for i in node.indices)
         before = self.memory.sums.get((node.buffer, at))
         if before is None:
             first = self.memory.load(node.buffer, at)

@@ -34,6 +34,8 @@ bounds or never written. *overwritten*: an operand is not what its producer left
 on these numbers (a shift by the width, a division by zero, a cast out of range), so nothing is compared."""
 
 WRONG: tuple[How, ...] = ("wrong", "overwritten")
+DEADLY = ("tvm.C10", "tvm.P2")
+"""What makes TVM's machine read memory that was never allocated, or was given back: the process dies."""
 UNDEFINED = ("division by zero", "shift", "cast")
 """Kinds of traps where TVM's code is undefined too."""
 
@@ -196,8 +198,8 @@ def judge_calls(trace: Trace, arguments: Sequence[Any], flat: bool = False, pois
     chosen = stages[-1] if flat else graphs[-1]
     functions = {str(g.name_hint): f for g, f in chosen.module.functions.items() if type_key(f) == "tirx.PrimFunc"}
     forms = Forms(functions)
-    recording, result, _ = run_recorded(trace, arguments, poison)
     expected, known_uses, flow = followed(graphs, arguments)
+    recording, result, _ = run_recorded(trace, arguments, poison)
     names = {of for of, _, _ in expected}
     mine = [k for k, c in enumerate(recording.calls) if c.name in names]
     if [recording.calls[k].name for k in mine] != [of for of, _, _ in expected]:
@@ -238,6 +240,8 @@ def followed(graphs: Sequence[Stage], arguments: Sequence[Any]) -> tuple[list[Ex
             reading = read_tvm(stage.module)
             outcome = observed(reading.module, arguments)
         except Invalid as left:
+            if left.label in DEADLY:
+                raise Invalid(f"the compiled code is not run: after {stage.name}, {left}", label="backend.C2") from None
             why = why or f"operands are not followed: {left}"
             continue
         uses: dict[str, list[Use]] = {}

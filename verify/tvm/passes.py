@@ -16,6 +16,7 @@ from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
 from assay.verify.legalize_check import outside
 from assay.verify.tvm.intervals import bounds_of
+from assay.verify.tvm.kernels import DEADLY
 from assay.verify.tvm.meaning import KernelCall, Outcome, beyond, mismatched, observed, run_kernel, same_bits
 from assay.verify.tvm.peer import Array
 from assay.verify.tvm.watch import Stage, Trace, outputs, watch
@@ -260,8 +261,15 @@ def _difference(func: PrimFunc, call: KernelCall, module: Module) -> str | Trap 
 
 def verdicts(trace: Trace, judge: Judge) -> Iterator[Judged]:
     """The verdicts on the stages of a compilation, one after the other, and on the compiled code."""
+    deadly = ""
     for stage in trace.stages():
-        yield judge.stage(stage)
+        judged = judge.stage(stage)
+        if judged.how == "refused" and judged.why in DEADLY:
+            deadly = stage.name
+        yield judged
+    if deadly:
+        yield Judged("the compiled code", "not read", f"it is not run: by {deadly} it uses memory that is not there")
+        return
     try:
         yield judge.compiled(outputs(trace, list(judge.arguments)))
     except Invalid as failed:

@@ -1,0 +1,30 @@
+"""ReduceMean of int64 is computed in double.
+
+ReduceMean: the mean of two equal numbers is that number.
+"""
+
+import numpy as np
+import onnx.parser
+from onnx.reference import ReferenceEvaluator
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 22]>
+g (int64[2] x) => (int64 y) {
+    y = ReduceMean <keepdims = 0> (x)
+}
+"""
+INPUTS = {"x": np.array([9007199254740993, 9007199254740993], np.int64)}
+RIGHT = np.array(9007199254740993, np.int64)
+WITHIN = 0.0
+"""It is exact."""
+
+
+def given():
+    evaluator = ReferenceEvaluator(onnx.parser.parse_model(MODEL))
+    with np.errstate(all="ignore"):
+        return np.asarray(evaluator.run(None, INPUTS)[0])
+
+
+if __name__ == "__main__":
+    print("given", given().tolist())
+    print("right", RIGHT.tolist())

@@ -1,0 +1,89 @@
+"""What the oracle once called wrong and is right, as small as it gets (found by `tests/verify/test_oracle_campaign.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import FLOAT32
+from assay.semantics.graph import Expr, GlobalVar, Var, call, constant, function, var
+from assay.semantics.module import Module
+from assay.semantics.types import TensorType
+from assay.verify.backends import backend, subject_of_module
+from assay.verify.oracle import Oracle, judge_backend
+
+F32 = np.float32
+X = var("x", TensorType((2,), FLOAT32))
+
+
+def whole(params: list[Var], body: Expr) -> Module:
+    return Module({"main": replace(function(params, body), attrs={"outputs": ("y",)})})
+
+
+def outcome(body: Expr, given: Any, got: Any) -> str:
+    """The verdict on the one output `got` of one input."""
+    return Oracle(whole([X], body)).judge({"x": given}, {"y": np.asarray(got)}).outcome
+
+
+UNKNOWN = call("divide", call("subtract", X, X), call("subtract", call("exp", X), call("exp", X)))
+"""Anything at all, as far as intervals can tell."""
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "atan", "asin", "acos", "atanh", "cosh", "sinh"])
+def test_a_function_of_anything_is_anything(name: str) -> None:
+    ones = np.ones(2, F32)
+    assert outcome(call(name, UNKNOWN), ones, np.full(2, np.nan, F32)) == "undecided"
+    assert outcome(call(name, UNKNOWN), ones, np.zeros(2, F32)) == "undecided"
+
+
+@pytest.mark.parametrize("name", ["asin", "acos", "atanh"])
+def test_between_ends_where_it_is_not_defined_a_function_may_be(name: str) -> None:
+    far = call("multiply", call("subtract", call("exp", X), call("exp", X)), constant(F32(1e8)))  # -95 to 95, about
+    assert outcome(call(name, far), np.ones(2, F32), np.zeros(2, F32)) == "undecided"
+
+
+def test_the_bits_of_a_nan_are_free() -> None:
+    bits = call("reinterpret", call("subtract", X, X), dtype="int32")
+    for got in (0x7FC00000, 0xFFC00000):
+        given = np.full(2, got, np.uint32).view(np.int32)
+        assert outcome(bits, np.full(2, np.inf, F32), given) == "undecided"
+    assert outcome(call("reinterpret", X, dtype="int32"), np.ones(2, F32), np.ones(2, np.int32)) == "wrong"
+
+
+def test_what_overflows_on_the_way_need_not() -> None:
+    """The square of 1e30 is infinite in float32 and not in float64."""
+    for name, extra in (("nn.lrn", {"size": 1}), ("nn.layer_norm", {"axes": (-1,)})):
+        x = var("x", TensorType((1, 2), FLOAT32))
+        scale = [constant(np.ones(2, F32))] * 2 if name == "nn.layer_norm" else []
+        module = whole([x], call(name, x, *scale, **extra))
+        inputs = {"x": np.array([[1e30, -1e30]], F32)}
+        for who in ("numpy", "numpy:wide"):
+            assert judge_backend(subject_of_module(module), backend(who), inputs).outcome == "undecided"
+
+
+def test_an_interval_does_not_depend_on_its_neighbours() -> None:
+    alone = Bounded(np.array([0.0]), np.array([0.0]), FLOAT32) + F32(1)
+    beside = Bounded(np.array([0.0, -1.0]), np.array([0.0, 1e-8]), FLOAT32) + F32(1)
+    assert (alone.value[0], alone.radius[0]) == (beside.value[0], beside.radius[0])
+
+
+def test_a_constant_as_the_result() -> None:
+    data = np.ones(2, F32)
+    of = TensorType((2,), FLOAT32)
+    module = replace(whole([], GlobalVar(of, "w")), constants={"w": data})
+    for who in ("numpy", "adversarial"):
+        assert judge_backend(subject_of_module(module), backend(who), {}).outcome == "right"
+
+
+def test_a_bias_leans() -> None:
+    """Adding one number to many leaves the same remainder in all that have one exponent: no sign of a fault."""
+    rng = np.random.default_rng(0)
+    x, w = var("x", TensorType((2, 1, 40, 40), FLOAT32)), constant(np.ones((1, 1, 1, 1), F32))
+    body = call("nn.conv2d", x, w, constant(np.array([0.7398896], F32)))
+    module = whole([x], body)
+    inputs = {"x": (rng.choice([-1, 1], (2, 1, 40, 40)) * rng.uniform(4, 8, (2, 1, 40, 40))).astype(F32)}
+    assert judge_backend(subject_of_module(module), backend("numpy"), inputs).outcome == "right"
