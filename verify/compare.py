@@ -31,12 +31,12 @@ from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
 from assay.verify.backends import Backend, Subject, subject_of_module
-from assay.verify.backends.protocol import FATAL
 from assay.verify.c.compiled import Compiled, Look, compile_c
 from assay.verify.evidence import Evidence, checked, plural, refuted, size, tested
 from assay.verify.legalize_check import outside
 from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend
 from assay.verify.program_check import describe
+from assay.verify.protocol import FATAL
 
 Array = np.ndarray[Any, Any]
 

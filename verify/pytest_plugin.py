@@ -90,8 +90,8 @@ class AssayBackend:
         """
         __tracebackhide__ = True
         from assay.semantics.errors import Invalid, Unsupported
-        from assay.verify.backends.protocol import FATAL
         from assay.verify.oracle import judge_backend
+        from assay.verify.protocol import FATAL
 
         subject = self._subject(program)
         verdicts: dict[str, Verdict] = {}

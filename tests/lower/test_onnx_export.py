@@ -43,7 +43,7 @@ from assay.semantics.operator import Example, Operator
 from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import ShapeType, TensorType
-from assay.verify.backends.protocol import with_outputs
+from assay.verify.protocol import with_outputs
 from assay.verify.strategies.choosing import by_random
 from assay.verify.strategies.features import Features
 from assay.verify.strategies.graphs import a_module

@@ -16,8 +16,8 @@ from rich.console import Console
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.backends import Array, Isolated, Prepared, Subject, backend, subject_of_model
-from assay.verify.backends.protocol import cannot
 from assay.verify.oracle import Oracle, judge_backend
+from assay.verify.protocol import cannot
 from assay.verify.reduce import Case
 from assay.verify.reduce.command import reduce_model
 from assay.verify.reduce.finding import Finding

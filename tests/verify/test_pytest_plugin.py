@@ -33,7 +33,7 @@ class Closed:  # shows its outputs and nothing else
     name = "closed"
     def prepare(self, subject, wanted):
         from assay.verify.backends import backend
-        from assay.verify.backends.protocol import cannot
+        from assay.verify.protocol import cannot
         if list(wanted) != subject.outputs:
             raise cannot("closed", "no intermediate tensors")
         return backend("numpy").prepare(subject, wanted)

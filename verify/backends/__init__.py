@@ -15,7 +15,8 @@ where `Mine` is a class whose instances have `name` and `prepare(subject, wanted
 from __future__ import annotations
 
 from assay.verify.backends.isolated import Isolated
-from assay.verify.backends.protocol import (
+from assay.verify.backends.registry import BACKENDS, backend, names
+from assay.verify.protocol import (
     Array,
     Backend,
     Died,
@@ -28,7 +29,6 @@ from assay.verify.backends.protocol import (
     subject_of_model,
     subject_of_module,
 )
-from assay.verify.backends.registry import BACKENDS, backend, names
 
 __all__ = [
     "BACKENDS",

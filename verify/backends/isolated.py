@@ -23,9 +23,9 @@ from types import TracebackType
 from typing import IO, Any
 
 from assay.semantics.errors import Crash, Invalid, Unsupported
-from assay.verify.backends.protocol import Array, Prepared, Subject
 from assay.verify.backends.registry import backend
 from assay.verify.oracle.accepts import EVERYTHING_KEPT
+from assay.verify.protocol import Array, Prepared, Subject
 
 LENGTH = 8
 """Bytes of a message's length."""

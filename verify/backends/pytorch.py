@@ -34,7 +34,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
 from assay.verify.backends.ours import with_results
-from assay.verify.backends.protocol import Array, Prepared, Subject, cannot
+from assay.verify.protocol import Array, Prepared, Subject, cannot
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Torch:
 
             from assay.verify.backends.torch_table import TABLE
         except ImportError:
-            raise Invalid("the backend torch is not installed; pip install torch", label="backend.C1") from None
+            raise Invalid("the backend torch is not installed; pip install 'assay[torch]'", label="backend.C1") from None
         module = inline(with_results(subject, wanted))
         names = list(wanted)
         for node in post_order(module.main.body):

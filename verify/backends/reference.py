@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, with_outputs
+from assay.verify.protocol import Array, Prepared, Subject, cannot, with_outputs
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.verify.backends import Backend, backend, names as backend_names, subject_of_module
 from assay.verify.backends.ort import OnnxRuntime
-from assay.verify.backends.protocol import FATAL
 from assay.verify.oracle import Oracle, Verdict, judge_backend
+from assay.verify.protocol import FATAL
 from assay.verify.stages import STAGES, Context
 
 GOOD = ("right", "undecided", "unpredictable", "unsaid", "refused")

@@ -12,7 +12,6 @@ from assay.interp import graph
 from assay.semantics.errors import Invalid, Trap, Unpredictable, Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
-from assay.verify.backends.protocol import Backend, Subject, called
 from assay.verify.evidence import plural
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.data import Kind, make_inputs
@@ -20,6 +19,7 @@ from assay.verify.oracle.expected import Expected, Possible
 from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS, LAYERS, REBASED, Finding
 from assay.verify.oracle.verdict import Verdict, differing
 from assay.verify.oracle.walk import Places, Walk, places
+from assay.verify.protocol import Backend, Subject, called
 
 Array = np.ndarray[Any, Any]
 UNDECIDED = ("bounds.C1", "bounds.C2", "bounds.C4")
