@@ -380,6 +380,11 @@ class Node:
         """What to raise for a form of the operator that is not translated."""
         return Unsupported(f"{self}: {message}", label="onnx.C14")
 
+    def require_few(self, count: float, most: int = MOST_ELEMENTS, what: str = "elements") -> None:
+        """Unsupported where a translation would be larger than anybody wants it: a constant, or a list of nodes."""
+        if not count <= most:
+            raise self.unsupported(f"more than {most} {what}")
+
     def with_(self, **changes: Any) -> Node:
         return replace(self, **changes)
 

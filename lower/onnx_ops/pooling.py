@@ -50,13 +50,14 @@ def _places(node: Node) -> Expr:
     if len(sizes) != rank:
         raise node.unsupported(f"the places of the maxima of {x}; give the symbolic dims of its spatial axes values")
     attrs = _geometry(node)
-    tables = [_read(Axis(attrs, rank, k), size) for k, size in enumerate(sizes)]
+    tables = [_read(node, Axis(attrs, rank, k), size) for k, size in enumerate(sizes)]
     windows = Term(node, node[0])
     for k, table in enumerate(tables):
         places = node.constant(table, INT64)
         windows = Term(node, node.call("take", windows.expr, places, axis=2 + 2 * k))
     order = (0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
     counts, taps = [len(t) for t in tables], [t.shape[1] for t in tables]
+    node.require_few(prod(taps))
     elements = windows.moved(order).shaped(*x.shape[:2], *counts, prod(taps))
     first = place_of(node, "max", elements.expr, 2 + rank, keep=False)
     found = Term(node, node.call("arange", size=product(x.shape[:2]), dtype="int64"))
@@ -70,10 +71,11 @@ def _places(node: Node) -> Expr:
     return found.expr
 
 
-def _read(axis: Axis, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _read(node: Node, axis: Axis, size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The place that each tap of each window reads: [windows, taps]."""
     if (fault := axis.fault(size, False)) is not None:
         raise Invalid(fault[1], label="onnx.C12")
+    node.require_few(axis.count(size) * axis.taps)
     places = np.arange(axis.count(size))[:, None] * axis.stride - axis.before + np.arange(axis.taps) * axis.dilation
     inside = (places >= 0) & (places < size)
     low = np.where(inside, places, size).min(axis=1, keepdims=True)
@@ -97,6 +99,7 @@ def lp_pool(node: Node) -> Expr:
             padding[k + rank] = max(0, axis.needed(size, axis.count(size)))
     kernel = attrs.pop("pool_size")
     terms = _powers(node).shaped(product(x.shape[:2]), 1, *x.shape[2:])
+    node.require_few(prod(kernel))
     ones = node.constant(np.ones((1, 1, *kernel)), terms.type.dtype)
     attrs["padding"] = tuple(padding)
     total = Term(node, node.call(f"nn.conv{rank}d", terms.expr, ones, groups=1, **attrs))

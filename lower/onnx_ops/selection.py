@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from assay.lower.onnx_ops.node import MOST_ELEMENTS, Node, Result, Rule, number, tensor
+from assay.lower.onnx_ops.node import Node, Result, Rule, number, tensor
 from assay.lower.onnx_ops.tensors import dtype_of
 from assay.semantics.dtypes import FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
@@ -134,8 +134,7 @@ def _count(node: Node, start: float, limit: float, delta: float) -> int:
     if not delta:
         raise node.wrong("delta is 0; Range wants another step")
     count = np.ceil((limit - start) / delta)
-    if not count <= MOST_ELEMENTS:
-        raise node.unsupported(f"more than {MOST_ELEMENTS} elements")
+    node.require_few(count)
     return max(0, int(count))
 
 

@@ -17,6 +17,8 @@ from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.types import FuncType, TensorType
 
+MOST_PIECES = 10_000
+
 
 def construct(node: Node) -> Expr:
     items = [node.named(i) for i in node.operands()]
@@ -164,6 +166,7 @@ def split(node: Node) -> Expr:
         step = node.ints(1)[0] if node.has(1) else 1
         if step < 1:
             raise node.wrong(f"split is {step}; at least 1 is wanted")
+        node.require_few(-(-size // step), MOST_PIECES, "pieces")
         pieces = [min(step, size - i) for i in range(0, size, step)]
     numbers = [p for p in pieces if isinstance(p, int)]
     wrong = isinstance(size, int) and len(numbers) == len(pieces) and sum(numbers) != size

@@ -171,4 +171,29 @@ CONTROL = [
         9,
         outputs=2,
     ),
+    # with an axis for the batch in front, and the lengths of its sequences, which may be left out
+    next(
+        chains(
+            "Scan",
+            [floats(2, 3), floats(2, 4, 3)],
+            [
+                (
+                    "Scan",
+                    ["", "x0", "x1"],
+                    ["y0", "y1"],
+                    {
+                        "num_scan_inputs": 1,
+                        "directions": [1],
+                        "body": graph_of(
+                            [("Add", ["s", "r"], ["t"], {}), ("Mul", ["s", "r"], ["o"], {})],
+                            {"s": (F, (3,)), "r": (F, (3,))},
+                            {"t": (F, (3,)), "o": (F, (3,))},
+                        ),
+                    },
+                )
+            ],
+            8,
+            outputs=2,
+        )
+    ),
 ]
