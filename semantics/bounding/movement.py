@@ -124,7 +124,23 @@ def astype(x: Bounded, to: DType) -> Any:
     if _holds(to, x.of):
         return Bounded(x.raw, 0 if x.is_exact else x.radius, to)
     value = x.value.copy()
-    return rounded(to, value, 0.0 if x.is_exact else x.radius, (x,), lambda: x.interval())
+    result = rounded(to, value, 0.0 if x.is_exact else x.radius, (x,), lambda: x.interval())
+    whole = has_sign(to) and (x.of.is_float or x.of.bits <= 32)  # else the centre is rounded already
+    return _between_neighbours(result, x) if whole else result
+
+
+def _between_neighbours(result: Bounded, x: Bounded) -> Bounded:
+    """Of a number that is known: itself, or one of the two numbers of the dtype around it. Every rounding gives one of
+    them, two roundings one after another too."""
+    of, value = result.of, x.value
+    known = (x.radius == 0) & (np.abs(value) <= float(of.max))
+    with np.errstate(all="ignore"):
+        near = value.astype(of.numpy)
+        wide = near.astype(np.float64)
+        towards = np.where(wide < value, float(of.max), -float(of.max)).astype(of.numpy)
+        other = np.nextafter(near, towards).astype(np.float64)
+        far = np.where(wide == value, 0.0, np.maximum(np.abs(wide - value), np.abs(other - value)))
+    return Bounded(np.where(known, value, result.value), np.where(known, far, result.radius), of)
 
 
 def _holds(to: DType, of: DType) -> bool:
