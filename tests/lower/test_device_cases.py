@@ -1,4 +1,4 @@
-"""Every case of the planner's table in the facts, as a program under specs/devices (rows V3 to V16)."""
+"""Every case of the test table of TVM's planner, as a program under specs/devices (rows V3 to V16)."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def multiplied(kind: str) -> Callable[[Module, product.Product], str | None]:
 
 
 def wrong_product(way: product.Product, kind: str, layer: str) -> Fault:
-    """Known from the experiment in the facts on comparing numbers, its section 6."""
+    """Known from comparisons of tolerances on a matrix product."""
     known = "comparison experiment"
     return Fault(known, f"oracle: {layer}", matmul, lambda m: product.RIGHT["BLAS"], lambda m: way, judge=multiplied(kind))
 

@@ -37,11 +37,11 @@ def _simpler(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
             else:
                 fewer.input[k] = ""
             yield fewer
-    while_empty = _copied(node)
-    while while_empty.input and not while_empty.input[-1]:
-        del while_empty.input[-1]
-    if len(while_empty.input) < len(node.input):
-        yield while_empty
+    trimmed = _copied(node)
+    while trimmed.input and not trimmed.input[-1]:
+        del trimmed.input[-1]
+    if len(trimmed.input) < len(node.input):
+        yield trimmed
 
 
 def _numbers(value: Any) -> Iterator[Any]:
