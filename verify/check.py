@@ -23,14 +23,12 @@ from assay.lower.pipeline import Pass, passes
 from assay.lower.pool import Memory
 from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.compilation import CompilationConfig
-from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
-from assay.semantics.types import symbols
 from assay.verify.backends import Backend, backend
 from assay.verify.compare import Comparison, check_c
 from assay.verify.evidence import Evidence
-from assay.verify.inputs import complete
+from assay.verify.inputs import complete, dims_of
 from assay.verify.stages import STAGES, Context
 
 Array = np.ndarray[Any, Any]
@@ -110,13 +108,7 @@ class Lowering:
 
 def sized(module: Module, dims: Mapping[str, int]) -> Module:
     """The module with numbers for symbols of its main. Invalid (check.C1): there is no symbol of that name."""
-    if not dims:
-        return module
-    known = {s.name: s for p in module.main.params for s in symbols(p.type)}
-    for name in dims:
-        if name not in known:
-            raise Invalid(f"main has no symbolic dim {name}; it has {', '.join(known) or 'none'}", label="check.C1")
-    return module.with_(main=with_sizes(module.main, {known[name]: n for name, n in dims.items()}))
+    return module.with_(main=with_sizes(module.main, dict(dims_of(module.main, dims).items()))) if dims else module
 
 
 @dataclass

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import onnx
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -46,7 +45,7 @@ from assay.verify.reduce.command import reduce_model
 from assay.verify.report.collect import collect
 from assay.verify.report.write import require_place, write as write_report
 from assay.verify.symbolic.command import prove_module
-from assay.verify.text_run import TextRun, is_text, lines, load_externs, load_text, run_text
+from assay.verify.text_run import TextRun, is_text, lines, load_either, load_externs, load_text, run_text
 from assay.verify.tvm import command as tvm_command
 
 PATIENCE = 600.0
@@ -284,11 +283,6 @@ def parse_dims(given: Iterable[str]) -> dict[str, int]:
             raise Invalid(f"--dim takes NAME=N, such as N=4, not {text!r}", label="cli.C1")
         dims[name] = int(number)
     return dims
-
-
-def load_either(path: Path) -> onnx.ModelProto | Module:
-    """An ONNX model, or a module as text."""
-    return load_text(path) if is_text(path) else load_model(path)
 
 
 def memory_of(pools: str, planner: str, io: bool, constants: str = "") -> Memory:

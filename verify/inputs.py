@@ -18,7 +18,8 @@ from assay.interp.graph.room import require_room
 from assay.semantics.dtypes import DTYPES, dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
-from assay.semantics.types import TensorType
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.types import TensorType, symbols
 
 Array = np.ndarray[Any, Any]
 
@@ -88,6 +89,15 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def dims_of(main: Function, dims: Mapping[str, int]) -> dict[Symbol, int]:
+    """Numbers for symbols of main's parameters, by their names. Invalid (check.C1): there is no symbol of that name."""
+    known = {s.name: s for p in main.params for s in symbols(p.type)}
+    for name in dims:
+        if name not in known:
+            raise Invalid(f"main has no symbolic dim {name}; it has {', '.join(known) or 'none'}", label="check.C1")
+    return {known[name]: n for name, n in dims.items()}
 
 
 def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str, Array]:

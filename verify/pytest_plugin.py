@@ -121,15 +121,13 @@ class AssayBackend:
         return verdicts
 
     def _subject(self, program: Any) -> Subject:
-        from assay.lower.onnx_import import load_model
         from assay.semantics.module import Module
         from assay.verify.backends import Subject, subject_of_model, subject_of_module
         from assay.verify.check import sized
-        from assay.verify.text_run import is_text, load_text
+        from assay.verify.text_run import load_either
 
         if isinstance(program, (str, Path)):
-            path = Path(program)
-            program = load_text(path) if is_text(path) else load_model(path)
+            program = load_either(Path(program))
         match program:
             case Subject():
                 return program

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 from assay.interp import vector
 from assay.interp.graph import run
 from assay.interp.graph.boundary import bind, given as as_value
 from assay.interp.graph.room import memory, require_room
 from assay.interp.values import Cell, Closure, Data, Event, External, Externs, Maker, Shape, Value, described, render
+from assay.lower.onnx_import import load_model
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import AssayError, Invalid, Trap
 from assay.semantics.graph import Function
@@ -79,6 +81,11 @@ def load_text(path: Path, name: str | None = None) -> Module:
     module = parse(source.text, source.file, name)
     check(module)
     return module
+
+
+def load_either(path: Path) -> onnx.ModelProto | Module:
+    """An ONNX model, or a module as text."""
+    return load_text(path) if is_text(path) else load_model(path)
 
 
 def load_externs(named: Iterable[str]) -> dict[str, Callable[..., Value]]:

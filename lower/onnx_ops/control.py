@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from onnx import GraphProto
+from onnx import GraphProto, NodeProto
 
 from assay.lower.onnx_ops.node import Node, tensor
 from assay.semantics import graph
@@ -86,16 +86,20 @@ def _around(node: Node, results: Sequence[Expr], mark: int) -> list[Expr]:
 
 
 def captured(body: GraphProto) -> list[str]:
-    """The names that a subgraph, or one inside it, uses but does not give; perhaps some that it does."""
-    used: dict[str, None] = {}
-    work = [body]
-    while work:
-        at = work.pop()
-        own = {*(i.name for i in at.input), *(t.name for t in at.initializer), *(o for n in at.node for o in n.output)}
-        names = [*(i for n in at.node for i in n.input), *(o.name for o in at.output)]
-        used.update(dict.fromkeys(n for n in names if n not in own))
-        work += [a.g for n in at.node for a in n.attribute if a.HasField("g")]
-    return list(used)
+    """The names that a subgraph, or one inside it, uses and none of them gives."""
+    found: dict[str, None] = {}
+    made = {*(i.name for i in body.input), *(t.name for t in body.initializer)}
+    for node in body.node:
+        found.update(dict.fromkeys(n for n in reads(node) if n not in made))
+        made.update(node.output)
+    found.update(dict.fromkeys(o.name for o in body.output if o.name not in made))
+    return list(found)
+
+
+def reads(node: NodeProto) -> list[str]:
+    """The tensors that a node reads, those that its subgraphs take from outside too."""
+    inner = [g for a in node.attribute for g in (*([a.g] if a.HasField("g") else []), *a.graphs)]
+    return [*(i for i in node.input if i), *(n for g in inner for n in captured(g))]
 
 
 # --- loops ---------------------------------------------------------------------------------------------------------

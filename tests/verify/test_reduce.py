@@ -17,30 +17,27 @@ from onnx import helper as h, numpy_helper
 from rich.console import Console
 
 from assay.interp import graph
+from assay.lower.onnx_ops.control import reads
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
 from assay.verify.backends import Prepared, Subject, backend
 from assay.verify.reduce import Case, reduce, tidy
-from assay.verify.reduce.case import reads
 from assay.verify.reduce.command import reduce_model
 from assay.verify.reduce.finding import Finding, find, shows
 from assay.verify.reduce.standalone import literal, write
+from tests.models import model
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
 
 
-def model(nodes: Sequence[onnx.NodeProto], inputs: Mapping[str, Sequence[int]], arrays: Mapping[str, Array], opset: int = 13) -> onnx.ModelProto:
-    made = h.make_graph(
-        list(nodes), "g", [h.make_tensor_value_info(n, onnx.TensorProto.FLOAT, s) for n, s in inputs.items()],
-        [h.make_tensor_value_info(nodes[-1].output[0], onnx.TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(a, n) for n, a in arrays.items()],
-    )  # fmt: skip
-    return h.make_model(made, opset_imports=[h.make_opsetid("", opset)], ir_version=8)
+def network(nodes: Sequence[onnx.NodeProto], arrays: Mapping[str, Array], shape: Sequence[int] = (1, 3, 6, 10), opset: int = 13) -> onnx.ModelProto:
+    """A model of one input x, whose result is that of the last node."""
+    return model(nodes, {"x": (np.float32, tuple(shape))}, {nodes[-1].output[0]: (np.float32, None)}, arrays, opset, ir_version=8)
 
 
-NETWORK = model(
+NETWORK = network(
     [
         h.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
         h.make_node("Relu", ["c"], ["r"]),
@@ -48,7 +45,6 @@ NETWORK = model(
         h.make_node("Add", ["m", "b"], ["a"]),
         h.make_node("MaxPool", ["a"], ["o"], kernel_shape=[2, 2], strides=[2, 2]),
     ],
-    {"x": (1, 3, 6, 10)},
     {"w": RNG.normal(size=(8, 3, 3, 3)).astype(np.float32), "b": RNG.normal(size=(10,)).astype(np.float32)},
 )
 X = {"x": RNG.normal(size=(1, 3, 6, 10)).astype(np.float32)}
@@ -128,12 +124,9 @@ def test_the_faults_of_the_reference_evaluator_are_found_in_a_network(
 ) -> None:
     """Both are known of it: Softmax before 13 takes one axis instead of all behind it; LRN walks along the wrong one."""
     w = RNG.normal(size=(8, 3, 3, 3)).astype(np.float32)
-    network = model(
-        [h.make_node("Conv", ["x", "w"], ["c"]), node, h.make_node("Add", ["s", "s"], ["o"])],
-        {"x": (1, 3, 6, 8)}, {"w": w}, opset,
-    )  # fmt: skip
+    nodes = [h.make_node("Conv", ["x", "w"], ["c"]), node, h.make_node("Add", ["s", "s"], ["o"])]
     out = io.StringIO()
-    code = reduce_model(network, backend("reference"), {}, {}, 0, 5_000, tmp_path, Console(file=out, width=1_000))
+    code = reduce_model(network(nodes, {"w": w}, (1, 3, 6, 8), opset), backend("reference"), {}, {}, 0, 5_000, tmp_path, Console(file=out, width=1_000))
     assert code == 1 and "-> 1 operator" in out.getvalue()
     (test,) = tmp_path.glob("test_*.py")
     assert [p.suffix for p in tmp_path.iterdir()] == [".py"]  # small enough to be all text

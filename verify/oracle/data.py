@@ -8,12 +8,14 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from assay.interp import graph
-from assay.interp.values import Shape, Value
+from assay.interp.graph.filling import flat
+from assay.interp.values import Shape
 from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol, evaluate_dim
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
+from assay.verify.inputs import dims_of
 from assay.verify.oracle.whole import Whole, run_whole
 
 Array = np.ndarray[Any, Any]
@@ -60,16 +62,13 @@ def make_inputs(
 def _sizes(module: Module, dims: Mapping[str, int], given: Mapping[str, Array]) -> dict[Symbol, int]:
     """A number for each symbol in the types of main's parameters, as the given inputs have it; the others pairwise
     different, so that axes cannot be mixed up."""
-    known = {s.name: s for p in module.main.params for s in symbols(p.type)}
-    for name in dims:
-        if name not in known:
-            raise Invalid(f"main has no symbolic dim {name}; it has {', '.join(known) or 'none'}", label="check.C1")
+    named = dims_of(module.main, dims)
     found: dict[Symbol, int] = {}
     for p in module.main.params:
         if p.name in given and isinstance(p.type, TensorType):
             found.update((d, n) for d, n in zip(p.type.shape, np.shape(given[p.name]), strict=False) if isinstance(d, Symbol))
     for i, s in enumerate(dict.fromkeys(s for p in module.main.params for s in symbols(p.type))):
-        found.setdefault(s, dims.get(s.name, PRIMES[i % len(PRIMES)]))
+        found.setdefault(s, named.get(s, PRIMES[i % len(PRIMES)]))
     return found
 
 
@@ -152,7 +151,7 @@ def _whole(module: Module, sizes: Mapping[Symbol, int], rng: np.random.Generator
         maker = _integers(most, zeros)
         made = {p.name: _value(p.type, sizes, rng, maker, attempt, p.name) for p in module.main.params}
         result = run_whole(module, made)
-        lost = [v.lost for v in _flat(result) if isinstance(v, Whole) and v.lost] if not isinstance(result, str) else [result]
+        lost = [v.lost for v in flat([*result.values()]) if isinstance(v, Whole) and v.lost] if not isinstance(result, str) else [result]
         exact = -len(lost)
         if best is None or exact > best[0]:
             best = exact, made
@@ -161,16 +160,3 @@ def _whole(module: Module, sizes: Mapping[Symbol, int], rng: np.random.Generator
             break
     assert best is not None
     return best[1]
-
-
-def _flat(values: Mapping[str, Value]) -> list[Value]:
-    found, work = [], list(values.values())
-    while work:
-        value = work.pop()
-        if isinstance(value, tuple):
-            work += value
-        else:
-            found.append(value)
-    return found
-
-

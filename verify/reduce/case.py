@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import onnx
 from onnx import numpy_helper
 
 from assay.interp import graph
+from assay.lower.onnx_ops.control import reads
 from assay.semantics.errors import AssayError
 from assay.semantics.graph import Expr
 from assay.verify.backends import subject_of_model
@@ -59,25 +60,6 @@ class Case:
         return len(self.nodes), sum(len(n.attribute) for n in self.nodes), sum(a.size for a in arrays)
 
 
-def reads(node: onnx.NodeProto) -> list[str]:
-    """The tensors that a node reads, those that its inner graphs read from outside too."""
-    found = [i for i in node.input if i]
-    for inner in _graphs(node):
-        made = {i.name for i in inner.input} | {t.name for t in inner.initializer}
-        for n in inner.node:
-            found += [r for r in reads(n) if r not in made]
-            made.update(n.output)
-        found += [o.name for o in inner.output if o.name not in made]
-    return found
-
-
-def _graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for a in node.attribute:
-        if a.type == onnx.AttributeProto.GRAPH:
-            yield a.g
-        yield from a.graphs
-
-
 def rebuilt(
     case: Case,
     nodes: Iterable[onnx.NodeProto],
@@ -116,7 +98,7 @@ def outputs_of(case: Case) -> list[str]:
 def tidy(case: Case) -> Case:
     """The case with short names, x0, x1 ... for what goes in, t0, t1 ... for what is made, and its outputs' types. A model with inner graphs or
     functions keeps its names."""
-    if case.model.functions or any(True for n in case.nodes for _ in _graphs(n)):
+    if case.model.functions or any(a.HasField("g") or a.graphs for n in case.nodes for a in n.attribute):
         return case
     names: dict[str, str] = {"": ""}
     for name in (*(i.name for i in case.model.graph.input), *case.initializers):

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import onnx
 
-from assay.verify.reduce.case import Case, outputs_of, reads, rebuilt
+from assay.lower.onnx_ops.control import reads
+from assay.verify.reduce.case import Case, outputs_of, rebuilt
 
 
 def fewer_operators(case: Case) -> Iterator[Case]:

@@ -62,6 +62,13 @@ def _result(function: Object) -> Object:
     return function.body.body if type_key(function.body) == "relax.expr.SeqExpr" else function.body
 
 
+ACTING = ("relax.call_packed", "relax.print", "relax.assert_op", "relax.call_builtin_with_ctx")
+"""Operators of Relax whose call is an effect."""
+
+
 def acts(value: Object) -> bool:
     """Whether a binding matters though nobody uses it: a kernel called on memory, an effect, a function of the module."""
-    return type_key(value) == "ir.Call" and not (op_name(value.op).startswith("relax.") and "call_pure" not in op_name(value.op) and op_name(value.op) not in ("relax.call_packed", "relax.print", "relax.assert_op", "relax.call_builtin_with_ctx"))
+    if type_key(value) != "ir.Call":
+        return False
+    name = op_name(value.op)
+    return not name.startswith("relax.") or "call_pure" in name or name in ACTING

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from assay.interp.graph.filling import flat
 from assay.lower.tvm_import.objects import Object, handle, type_key
 from assay.verify.tvm.peer import Array, as_numpy, call, compile_module, pipeline_of, structural_hash, tvm
 
@@ -110,12 +113,4 @@ def watch(mod: Object, pipeline: Any = "default", mutations: bool = False) -> Tr
 
 def outputs(trace: Trace, arguments: list[Any]) -> tuple[Array, ...]:
     """What the compiled code computes: the tensors of its result, left to right."""
-    found: list[Array] = []
-    work = [as_numpy(call(trace.machine, arguments))]
-    while work:
-        value = work.pop()
-        if isinstance(value, tuple):
-            work += reversed(value)
-        else:
-            found.append(value)
-    return tuple(found)
+    return tuple(np.asarray(v) for v in flat([as_numpy(call(trace.machine, arguments))]))
