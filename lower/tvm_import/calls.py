@@ -192,7 +192,7 @@ class Calls:
         call = self.kernel_call(kernel, given, dict(zip(outputs, types, strict=True)), scalars, result)
         memory = [self.reader.owners.change(values[i]) if i >= 0 else () for i in in_place]
         if any(i >= 0 and not m for i, m in zip(in_place, memory, strict=True)):
-            raise self.unsupported(f"{name}, which changes a constant in place,")
+            raise self.changes_constant(name)
         if not changed:
             return Held(call)
         whole = self.reader.bind(f"{self.reader.at}_new", call)
@@ -200,6 +200,9 @@ class Calls:
             return Held(whole, memory[0])
         parts = [Held(graph.get(whole, kernel.outputs.index(p)), m) for p, m in zip(outputs, memory, strict=True)]
         return Group(tuple(parts))
+
+    def changes_constant(self, name: str) -> Invalid:
+        return Invalid(f"{name} changes a constant in place: the next run reads other numbers", where=self.reader.place(), label="tvm.P8")
 
     def kernel_call(
         self,
@@ -254,6 +257,8 @@ class Calls:
         cells: dict[int, Cell] = {}
         for i in outputs:
             cell = values[i]
+            if not isinstance(cell, Cell) and self.reader.is_constant(cell):
+                raise self.changes_constant(name)
             if not isinstance(cell, Cell):
                 raise self.unsupported(f"{name}, which stores to {params[i].name}, memory that was not allocated here,")
             cells[i] = cell

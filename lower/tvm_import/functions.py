@@ -58,6 +58,8 @@ class Reader:
     """Variables whose value was dropped. The memory behind one may still have another name."""
     seen: set[Cell] = field(default_factory=set)
     """Tensors that were read."""
+    fixed: set[Expr] = field(default_factory=set)
+    """Variables that are constants of the module."""
     depth: int = 0
     mark: Dataflow | None = None
     at: str = ""
@@ -93,6 +95,10 @@ class Reader:
         if found is None:
             raise Invalid(f"the variable {o.name} is not bound", where=self.place(), label="tvm.C10")
         return found
+
+    def is_constant(self, value: Value) -> bool:
+        """Whether it is a constant of the module, by whatever name."""
+        return isinstance(value, Held) and (isinstance(value.expr, Constant) or value.expr in self.fixed)
 
     def bind(self, name: str, value: Expr, device: VirtualDevice = ANYWHERE) -> Var:
         """A new variable for a value, bound here, on a device or where the value is."""
@@ -181,6 +187,8 @@ class Reader:
             return
         value = self.declared(o.var, found.expr)
         var = self.bind(str(o.var.name), value, device_of(o.var.ty))
+        if self.is_constant(found):
+            self.fixed.add(var)
         own = self.changes and not found.cells and not isinstance(found.expr, (Var, Constant))
         self.env[handle(o.var)] = self.owners.own(var.name, var, self.depth) if own else Held(var, found.cells)
 

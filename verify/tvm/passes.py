@@ -271,10 +271,19 @@ def verdicts(trace: Trace, judge: Judge) -> Iterator[Judged]:
         yield Judged("the compiled code", "not read", f"it is not run: by {deadly} it uses memory that is not there")
         return
     try:
-        yield judge.compiled(outputs(trace, list(judge.arguments)))
+        got = outputs(trace, list(judge.arguments))
+        judged = judge.compiled(got)
+        yield judged if judged.wrong else repeated(judged, got, outputs(trace, list(judge.arguments)))
     except Invalid as failed:
         trapped = judge.last is not None and judge.last.trap is not None
         yield Judged("the compiled code", *(("same", "it fails too") if trapped else ("fails", str(failed))))
+
+
+def repeated(judged: Judged, got: Sequence[Array], again: Sequence[Array]) -> Judged:
+    """The verdict on the compiled code, after it ran once more on the same arguments: nothing is kept from run to run."""
+    if len(got) == len(again) and all(map(same_bits, got, again)):
+        return judged
+    return Judged(judged.name, "changed", f"a second run gives other results: {beyond(got, again) or 'other bits'}")
 
 
 def judge_passes(

@@ -2,9 +2,9 @@
 
     python -m assay.verify.tvm.programs --seconds 60       # random programs through every pipeline
 
-Views by reshape and by match_cast, parts of a split, concat, tuples that are made and taken apart, values that live long,
-branches, tensor functions that change an operand in place, several sizes of memory, symbolic sizes, constants of whole
-numbers that passes fold. Every value has a rank of one or two, and small sizes that differ. What is made in a dataflow
+Views by reshape and by match_cast, copies that may be lowered to views, parts of a split, concat, tuples that are made and
+taken apart, values that live long, branches, tensor functions that change an operand in place, several sizes of memory, symbolic sizes, constants of whole
+numbers that passes fold, and that have names. Every value has a rank of one or two, and small sizes that differ. What is made in a dataflow
 block and not taken out of it is dead after it.
 """
 
@@ -76,7 +76,7 @@ class Writer:
         value = self.pick() or self.values[0]
         x, shape, of = value
         fixed = all(isinstance(n, int) for n in shape)
-        match self.random.randrange(17):
+        match self.random.randrange(20):
             case 0 | 1:
                 self.emit(self.binary(of)(x, self.like(value)), shape, of)
             case 2 if of != "bool":
@@ -120,12 +120,28 @@ class Writer:
                 self.branch(value)
             case 15 | 16 if fixed and of != "bool":
                 self.change(value)
+            case 17 | 18 if fixed:
+                self.emit(self.copy(x, shape, of), shape, of)
+            case 19 if fixed:
+                self.emit(self.constant(shape, of), shape, of)
             case _:
                 pass
 
     def binary(self, of: str) -> Any:
         op = relax().op
         return self.random.choice([op.logical_and, op.logical_or] if of == "bool" else [op.add, op.subtract, op.multiply, op.maximum])
+
+    def copy(self, x: Any, shape: tuple[int, ...], of: str) -> Any:
+        """An operator that gives each element as it is: TVM may lower it to a view."""
+        op = relax().op
+        axes = range(len(shape))
+        copies = [
+            lambda: op.astype(x, of), lambda: op.broadcast_to(x, shape), lambda: op.concat([x], axis=0),
+            lambda: op.strided_slice(x, list(axes), [0] * len(shape), list(shape)), lambda: op.tile(x, 1),
+            lambda: op.repeat(x, 1, 0), lambda: op.squeeze(self.builder.emit(op.expand_dims(x, 0)), 0),
+            lambda: op.squeeze(self.builder.emit(op.stack([x], 0)), 0),
+        ]  # fmt: skip
+        return self.random.choice(copies)()
 
     def branch(self, value: Value) -> None:
         """A value that is one of two, each with steps of its own."""
@@ -249,7 +265,8 @@ def alone(seed: int, name: str) -> tuple[str, list[str]]:
         ended: tuple[str, list[str]] = here.recv()
     except EOFError:
         process.join()
-        return "died", [f"TVM dies (exit code {process.exitcode})"]
+        who = "TVM" if (process.exitcode or 0) < 0 else "Assay"  # a signal, or an exception that was shown
+        return "died", [f"{who} dies (exit code {process.exitcode})"]
     process.join()
     return ended
 
@@ -267,10 +284,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Judge random programs in apache-tvm, pass by pass and call by call.")
     parser.add_argument("--seconds", type=float, default=60, help="of time on the clock")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--pipeline", choices=(*PIPELINES, IN_PLACE), action="append", help="of all three")
     given: Any = parser.parse_args(argv)
     end, seed, counts = time.monotonic() + given.seconds, given.first, Counter[str]()
     while time.monotonic() < end:
-        for name in (*PIPELINES, IN_PLACE):
+        for name in given.pipeline or (*PIPELINES, IN_PLACE):
             how, found = alone(seed, name)
             counts[f"{name}, {how}"] += 1
             for what in found:
