@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import runpy
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx.defs
 import onnx.parser
 import pytest
 
@@ -46,6 +49,23 @@ def test_it_shows(path: Path) -> None:
         pytest.skip(f"{package} {there} is installed, this was found in {wanted}x")
     case = runpy.run_path(str(path))
     assert differ(case["given"](), case["RIGHT"], case["WITHIN"]), f"{package} {there} is right: the finding is out of date"
+
+
+def plain(text: str) -> str:
+    return re.sub(r"[\s`$*\\]+", " ", text).casefold()
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_what_is_quoted_is_in_the_text_of_the_standard(path: Path) -> None:
+    """A quotation, OPERATOR: '...' or OPERATOR-VERSION: '...', is from the operator's documentation in the onnx package."""
+    said = plain(ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "")
+    schemas = {s.name.casefold(): s for s in onnx.defs.get_all_schemas() if s.domain == ""}
+    for name, since, quoted in re.findall(r"(\w+?)(?:-(\d+))?: '([^']+)'", said):
+        if name in schemas:
+            schema = onnx.defs.get_schema(schemas[name].name, int(since)) if since else schemas[name]
+            parts = [schema.doc, *(f"{k}: {a.description}" for k, a in schema.attributes.items())]
+            parts += [p.description for p in (*schema.inputs, *schema.outputs)]
+            assert quoted.rstrip(".") in plain(" ".join(parts)), quoted
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: f"{p.parent.name}-{p.stem}")

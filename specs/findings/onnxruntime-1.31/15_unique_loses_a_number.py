@@ -1,6 +1,6 @@
 """Unique loses a number beside NaN.
 
-Unique: 'finds the unique elements of a tensor'; 1 is one of them, and the only one that is no NaN. Whether
+Unique: 'Find the unique elements of a tensor'; 1 is one of them, and the only one that is no NaN. Whether
 two NaNs are one element, and their order, is not said.
 """
 
