@@ -62,6 +62,37 @@ def test_changed_inputs_are_wrong_and_not_what_the_outputs_are_judged_on() -> No
     assert verdict(scratch) == "wrong (bitwise): the backend odd changes its input w"
 
 
+def test_what_a_backend_keeps_from_run_to_run_shows_in_the_second() -> None:
+    """As apache-tvm's in-place pass does, which adds to a constant of the module (specs/findings/tvm-0.27/19)."""
+    kept = np.zeros((2, 3), F)
+
+    def work(inputs: Mapping[str, Array], right: dict[str, Array]) -> dict[str, Array]:
+        if len(right) > 1:  # the intermediate tensor is asked of another preparation
+            return right
+        given = right["y"] + kept
+        kept[1, 2] += 5
+        return {"y": given}
+
+    assert verdict(work).startswith("wrong (graph): in a second run, output y element (1, 2) is 11.0, allowed is [5.99")
+
+
+def test_runs_that_differ_inside_the_bounds_are_right() -> None:
+    """Sums in another order each time."""
+    way = [1]
+    x = np.random.default_rng(0).standard_normal((40, 4)).astype(F)
+
+    def work(inputs: Mapping[str, Array], right: dict[str, Array]) -> dict[str, Array]:
+        way[0] = -way[0]
+        total = np.zeros((40, 3), F)
+        for k in range(4)[:: way[0]]:
+            total += inputs["x"][:, k, None] * inputs["w"][None, k]
+        return {"m": total, "y": np.maximum(total, 0)}
+
+    run = Odd(work)
+    one, other = (run.prepare(subject_of_model(MODEL), ["y"])({**INPUTS, "x": x})["y"] for _ in range(2))
+    assert not np.array_equal(one, other) and str(judge_backend(subject_of_model(MODEL), run, {**INPUTS, "x": x})).startswith("right")
+
+
 def test_outputs_in_a_buffer_that_the_next_run_overwrites() -> None:
     buffer = np.empty((2, 3), F)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -174,13 +175,14 @@ def _is_chained(name: str, rebased: Mapping[str, Finding], outputs: Mapping[str,
 def judge_backend(subject: Subject, backend: Backend, inputs: Mapping[str, Array] | Expected) -> Verdict:
     """Run a backend, and judge what it gives: its outputs; and, where it can be asked for every tensor of the model, each
     operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it has one.
-    A backend that changes its inputs is wrong. Raises what the backend raises for the outputs, and Invalid where the inputs
+    A backend that changes its inputs is wrong, and one whose second run on the same inputs is. Raises what the backend raises for the outputs, and Invalid where the inputs
     are not what main takes."""
     given = inputs.inputs if isinstance(inputs, Expected) else inputs
     graph.check_inputs(subject.module.main, given)
     made = [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
     try:
-        outputs = called(backend.name, backend.prepare(subject, subject.outputs), given)
+        run = backend.prepare(subject, subject.outputs)
+        outputs, again = called(backend.name, run, given), called(backend.name, run, given)
         try:
             theirs = called(backend.name, backend.prepare(subject, made), given)
         except Unsupported:  # not every backend can show its intermediate tensors
@@ -190,7 +192,18 @@ def judge_backend(subject: Subject, backend: Backend, inputs: Mapping[str, Array
             raise
         return Verdict("wrong", BITWISE, wrong.message)
     oracle = oracle_of(subject, getattr(backend, "accepts", EVERYTHING_KEPT))
-    return oracle.judge(inputs, outputs, theirs)
+    verdict = oracle.judge(inputs, outputs, theirs)
+    if verdict.outcome == "wrong" or _same(outputs, again):
+        return verdict
+    second = oracle.judge(inputs, again)
+    return replace(second, detail=f"in a second run, {second.detail}") if second.outcome == "wrong" else verdict
+
+
+def _same(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
+    """Whether two runs gave the same bits."""
+    if one.keys() != other.keys():
+        return False
+    return all((a.shape, a.dtype, a.tobytes()) == (other[n].shape, other[n].dtype, other[n].tobytes()) for n, a in one.items())
 
 
 def oracle_of(subject: Subject, accepts: Accepts = EVERYTHING_KEPT) -> Oracle:
