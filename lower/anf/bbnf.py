@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from assay.lower.anf import Converted, convert
 from assay.lower.anf.placement import Placement
-from assay.semantics.graph import Expr, Function, If, Let, Match, Var, free_variables
+from assay.semantics.graph import Expr, Function, If, Let, Match, Var
 from assay.semantics.graph.effects import acts, can_fail, is_whole
 from assay.semantics.module import Module
 
@@ -111,8 +111,6 @@ class _Folding:
         self.kept = {v for v in homes if v not in self.source.made}
         for key, chain in self.chains.items():
             for let in chain.lets:
-                used = free_variables(let.value) if is_whole(let.value) else []
-                self.kept.update(used)
                 self.kept.update(o for o in _operands(let.value) if isinstance(o, Var) and homes.get(o) != key)
             if isinstance(chain.result, Var) and homes.get(chain.result) != key:
                 self.kept.add(chain.result)

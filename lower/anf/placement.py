@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from assay.semantics.graph import (
-    Dataflow,
     Expr,
     Function,
     If,
@@ -60,8 +59,6 @@ class Placement:
         """Whether a node other than an atom is used in several blocks."""
         self.kept: set[int] = set()
         """The nodes inside functions that are not entered, and the variables that they bind."""
-        self.marks: set[Dataflow] = set()
-        """The dataflow blocks inside functions that are not entered."""
         self.binds: dict[int, Collection[Var]] = {self.top: root.params}
         """The variables that each region binds."""
         start: Expr = root.body
@@ -129,8 +126,6 @@ class Placement:
                     self.kept.update(map(id, bound_by(part)))
                     if not isinstance(part, Var):
                         self.kept.add(id(part))
-                    if isinstance(part, Let) and part.dataflow is not None:
-                        self.marks.add(part.dataflow)
                 return []
             case Function():
                 body = self._open(here, True, node.params)
@@ -178,9 +173,6 @@ class Placement:
         outer: dict[int, int] = {}
         depth = self.forest.depth
         for node in order:
-            if isinstance(node, Var):
-                self._ask(node)
-                continue
             if isinstance(node, ATOMS):
                 continue
             free: list[int] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import count, product
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class Ranges:
         self.variables: dict[Var, Interval] = {}
         self.facts: list[Fact] = []
         self._atoms: dict[Expr, int] = {}
-        self._count = 0
+        self._numbers = count()
 
     def bind(self, var: Var, known: Known) -> Callable[[], None]:
         """Open the scope of a variable with those bounds; call the result to close it."""
@@ -115,8 +115,7 @@ class Ranges:
 
     def _atom(self, node: Expr) -> Terms:
         if node not in self._atoms:
-            self._atoms[node] = self._count
-            self._count += 1
+            self._atoms[node] = next(self._numbers)
         return ((self._atoms[node], 1),)
 
     def _node(self, node: Expr, known: Mapping[int, Known]) -> Known:
@@ -128,7 +127,7 @@ class Ranges:
                 return Known(0, 0)  # never a value; any bounds are right
             case Var():
                 low, high = self.variables.get(node, dtype_interval(node.dtype))
-                return Known(low, high, None if node.dtype is BOOL else self._atom(node))
+                return Known(low, high, self._atom(node))
             case Cast() if not node.arg.dtype.is_float:
                 k = known[id(node.arg)]
                 if node.dtype is BOOL:
@@ -145,7 +144,7 @@ class Ranges:
             values = [e.dtype.numpy.type(a.low) for e, a in zip(node.args, args, strict=True)]
             with np.errstate(all="ignore"):
                 value = int(operation(node.op).meaning(*values))
-            return Known(value, value, () if node.dtype.is_integer else None, value)
+            return Known(value, value, (), value)
         if node.dtype is BOOL:
             return self._contradiction(node, known) or _truth(node, args)
         low, high = _reach(node, args)
@@ -274,7 +273,7 @@ def _reach(node: Apply, args: list[Known]) -> Interval:
         case "shl" if b.low >= 0 and b.high < 64:
             corners = [x << y for x, y in product((a.low, a.high), (b.low, b.high))]
             return min(corners), max(corners)
-        case "shr" if b.low >= 0 and b.high < 64:
+        case "shr" if b.low >= 0:
             corners = [x >> y for x, y in product((a.low, a.high), (b.low, b.high))]
             return min(corners), max(corners)
         case _:

@@ -67,7 +67,7 @@ def _sites(function: Function, module: Module, only: Container[str] | None) -> l
     for n in nodes:
         if isinstance(n, Let):
             value: Expr = n.value
-            if isinstance(value, Constant) or (isinstance(value, GlobalVar) and value.name in module.constants):
+            if isinstance(value, (Constant, GlobalVar)):
                 leaves[n.var] = value
     found = []
     for n in nodes:
@@ -76,9 +76,9 @@ def _sites(function: Function, module: Module, only: Container[str] | None) -> l
         constants: dict[int, Constant | GlobalVar] = {}
         for i, a in enumerate(n.args):
             leaf = leaves.get(a) if isinstance(a, Var) else a
-            if isinstance(leaf, Constant) or (isinstance(leaf, GlobalVar) and leaf.name in module.constants):
+            if isinstance(leaf, (Constant, GlobalVar)):
                 constants[i] = leaf
-        flat = all(isinstance(a.type, TensorType) for a in n.args)
+        flat = all(isinstance(a.type, TensorType) for a in n.args)  # so no argument names a function
         if constants and flat:
             found.append(_Site(n, constants))
     return found

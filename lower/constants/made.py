@@ -202,7 +202,7 @@ class _Packing:
             func, args = node.func, list(node.args)
             for i, arg in enumerate(node.args):
                 layout = None
-                if is_constant(arg) and isinstance(arg.type, TensorType):
+                if is_constant(arg):
                     layout = self.choose(node, self.module.kernel(node.func), i)
                 if layout is not None:
                     if func != node.func:

@@ -208,7 +208,7 @@ class _Scoped(Mapper):
         new: dict[int, Stmt] = {}
         for stmt in post_order(body):
             made = self.own(stmt.with_children([new[id(c)] for c in stmt.children]))
-            if isinstance(made, Call) and made.function != self.calls.get(id(stmt), made.function):
+            if isinstance(made, Call) and id(stmt) in self.calls:
                 made = replace(made, function=self.calls[id(stmt)])
             new[id(stmt)] = made
         return new[id(body)]

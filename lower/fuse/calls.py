@@ -31,7 +31,7 @@ from assay.semantics.graph.sizes import sizes_in
 from assay.semantics.module import Definition, Module
 from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, substitute
-from assay.semantics.types import TensorType, Type, dims, flatten, symbols, with_dims
+from assay.semantics.types import Type, dims, flatten, symbols, with_dims
 
 LONGEST = 48
 """Characters of the calls' names in the name of a group."""
@@ -91,8 +91,6 @@ def _dims(of: Type) -> Iterator[Dim]:
 
 def renamed(of: Type, by: Mapping[Symbol, Dim]) -> Type:
     """A type with its symbols replaced."""
-    if isinstance(of, TensorType) and of.is_static:
-        return of
     return with_dims(of, lambda d: _renamed_dim(d, by))
 
 

@@ -216,8 +216,8 @@ def flat(statements: Sequence[Stmt]) -> Iterator[Stmt]:
 def join_around(statements: list[Stmt], buffer: Buffer) -> list[Stmt]:
     """The nests that make and that use `buffer` as one, where that is possible."""
     made = [i for i, s in enumerate(statements) if buffer in touched(s)[1]]
-    used = [i for i, s in enumerate(statements) if buffer in touched(s)[0] and i > (made or [0])[-1]]
-    if not made or not used:
+    used = [i for i, s in enumerate(statements) if made and buffer in touched(s)[0] and i > made[-1]]
+    if not used:
         return statements
     a, b = made[-1], used[0]
     between = statements[a + 1 : b]
@@ -300,17 +300,15 @@ def _forwarded(node: Seq, buffer: Buffer, place: Mapping[int, int], readers: Seq
     given = body[at]
     assert isinstance(given, Store)
     users = [k for k in range(at + 1, len(body)) if buffer in touched(body[k])[0]]
-    last = place[id(body[users[-1]])] if users else -1
-    late = [r for r in readers if r > place[id(given)]]
-    if not users or any(r > last for r in late) or not all(isinstance(s, Store) for s in body[at + 1 :]):
+    if not users or not all(isinstance(s, Store) for s in body[at + 1 :]) or max(readers) > place[id(body[users[-1]])]:
         return node
     exact = all(
         same_place(buffer, a.indices, given.indices) for k in users for a in accesses(body[k]) if a.buffer is buffer
     )
     taken = touched(given)[0]
     written = {s.buffer for s in body[at + 1 : users[-1]] if isinstance(s, Store)}
-    own = {s.buffer for k in users for s in [body[k]] if isinstance(s, Store)}
-    if not exact or (taken - {buffer}) & (written | own) or not _closed(given.indices):
+    places = [i for s in (given, *(body[k] for k in users)) if isinstance(s, Store) for i in s.indices]
+    if not exact or (taken - {buffer}) & written or not _closed(places):
         return node
     name = Var(f"{buffer.name}_value", buffer.dtype)
     value: Expr = given.value if len(users) == 1 else name
@@ -351,10 +349,9 @@ def in_place(statements: list[Stmt], buffer: Buffer, candidates: set[Buffer]) ->
         return statements
     target = store.buffer
     here = [a for a in mine if a.place is store]
-    loops = next(a.loops for a in found if a.place is store and a.write)
+    loops = next(a.loops for a in found if a.place is store)
     if not (
-        target is not buffer
-        and target.dtype is buffer.dtype
+        target.dtype is buffer.dtype
         and target.scope == buffer.scope
         and len(target.shape) == len(buffer.shape)
         and all(map(same, target.shape, buffer.shape))

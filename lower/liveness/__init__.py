@@ -50,7 +50,7 @@ def find_lives(module: Module, *, whole: bool = False, host: VirtualDevice = ANY
             row.place,
             live[name],
             module.info(name).alignment if row.place == "constant" else ALIGNMENT,
-            module.offsets.get(name) if row.place == "constant" else None,
+            module.offsets.get(name),
             row.producer,
             device=row.device,
         )

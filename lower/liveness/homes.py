@@ -70,22 +70,23 @@ class Homes:
             self.outputs.append(name)
             self.settle(origin, name, None, 0)
         used = self.used()
-        open_: list[tuple[Choose, int]] = []
+        open_: list[int] = []
         for item in self.text.items:
             match item:
                 case Run():
                     self.call(item)
                 case Choose():
                     self.choose(item, used)
-                    open_.append((item, len(self.steps)))
-                    self.steps.append(Branch(self.slot(item.condition), 0, 0, item.span))
+                    at = len(self.steps)
+                    open_.append(at)
+                    self.steps.append(Branch(self.slot(item.condition), at, at, item.span))
                 case Otherwise(of=choice):
                     self.copy_all(self.late[choice][0])
-                    at = open_[-1][1]
-                    self.steps[at] = Branch(self.slot(choice.condition), len(self.steps), 0, choice.span)
+                    at = open_[-1]
+                    self.steps[at] = Branch(self.slot(choice.condition), len(self.steps), at, choice.span)
                 case End(of=choice):
                     self.copy_all(self.late[choice][1])
-                    _, at = open_.pop()
+                    at = open_.pop()
                     branch = self.steps[at]
                     assert isinstance(branch, Branch)
                     self.steps[at] = replace(branch, end=len(self.steps))
@@ -118,11 +119,9 @@ class Homes:
     def choose(self, item: Choose, used: set[Origin]) -> None:
         """Homes for the results of a choice, and for what its branches give for them."""
         self.late[item] = [], []
-        settled: set[Origin] = set()
         for result, then, otherwise in zip(item.results, *item.arms, strict=True):
-            if result.kind != "choice" or then == otherwise or result not in used or result in settled:
+            if result.kind != "choice" or then == otherwise or result not in used:
                 continue
-            settled.add(result)
             producer = f"a choice at {item.span}" if item.span else f"a choice by {item.condition.name}"
             name = self.made(result, result.name if len(item.results) == 1 else f"{result.name}.{result.index}", producer)
             self.settle(then, name, item, 0)

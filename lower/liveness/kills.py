@@ -65,12 +65,9 @@ def kills(program: Program) -> dict[Edge, tuple[str, ...]]:
     exit_ = program.positions[-1]
     live: set[int] = set()
     found: dict[Edge, tuple[str, ...]] = {}
-    at = -1
     for p, q in edges(program):
-        if p != at:
-            live.difference_update(ending.get(p, ()))
-            live.update(starting.get(p, ()))
-            at = p
+        live.difference_update(ending.get(p, ()))
+        live.update(starting.get(p, ()))
         candidates = ending.get(q, ()) if q == p + 1 else live
         dead = sorted(k for k in candidates if not _stays(dying[k], q, exit_))
         if dead:

@@ -7,16 +7,14 @@ from collections.abc import Collection
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Bounds, BufferInfo, Problem
 from assay.semantics.module import Program
-from assay.semantics.scalar import Dim, Expr, apply
+from assay.semantics.scalar import Dim
 from assay.semantics.tensor.calls import size_of
 from assay.semantics.types import TensorType
 
 
 def bytes_of(of: TensorType) -> Dim:
     """The bytes of a tensor: a number, or an expression over the symbols in its shape."""
-    elements = size_of(of.shape)
-    size = of.dtype.itemsize
-    return apply("mul", elements, size) if isinstance(elements, Expr) else elements * size
+    return size_of(of.shape) * of.dtype.itemsize
 
 
 def problem(program: Program, placed: Collection[str] = (), bounds: Bounds | None = None) -> Problem:
@@ -40,7 +38,7 @@ def problem(program: Program, placed: Collection[str] = (), bounds: Bounds | Non
             s.live,
             s.alignment,
             pools=(s.pool,) if s.pool else (),
-            offset=s.offset if s.place != "workspace" and s.pool else None,
+            offset=None if s.place == "workspace" else s.offset,
             producer=s.producer,
         )
         for s in wanted

@@ -101,6 +101,8 @@ class _Activation:
     functions: dict[Expr, str] = field(default_factory=dict)
 
     def look(self, expr: Expr) -> tuple[Origin, ...]:
+        if isinstance(expr.type, FuncType):
+            _refuse(expr, "as a value")
         if isinstance(expr, GlobalVar):
             return from_outside(expr)
         if expr not in self.of:
@@ -166,7 +168,7 @@ class _Reader:
             case _:
                 found = passed(value, at.look)
                 if found is None:
-                    self.refuse(value, var.name)
+                    _refuse(value, f"in {var.name}")
                 at.of[var] = found
 
     def run(self, var: Var, value: CallTIR, at: _Activation, arm: Arm) -> tuple[Origin, ...]:
@@ -185,7 +187,7 @@ class _Reader:
         """A function's own names, its parameters being what it is called with; and its body."""
         function = self.module.definitions.get(name)
         if not isinstance(function, Function):
-            self.refuse(call, var.name)
+            _refuse(call, f"in {var.name}")
         if name in self.active:
             raise Unsupported(
                 f"{name} calls itself: a plan has all calls written out, so only functions that do not come back to"
@@ -205,7 +207,7 @@ class _Reader:
         for p, a in zip(function.params, call.args, strict=True):
             if isinstance(p.type, FuncType):
                 if not (isinstance(a, GlobalVar) or a in at.functions):
-                    self.refuse(a, p.name)
+                    _refuse(a, f"in {p.name}")
                 functions[p] = a.name if isinstance(a, GlobalVar) else at.functions[a]
                 continue
             of[p] = at.look(a)
@@ -225,13 +227,12 @@ class _Reader:
             )
         self.text.items.append(item)
 
-    def refuse(self, value: Expr, where: str) -> NoReturn:
-        raise Unsupported(
-            f"{show_head(value)} in {where}: a plan has calls of tensor functions, choices and calls of functions of the"
-            " module, on tensors and tuples of them; closures, references, matches, prints and assertions are run by the"
-            " interpreter only",
-            where=value.span,
-            label="liveness.C2",
-        )
 
-
+def _refuse(value: Expr, where: str) -> NoReturn:
+    raise Unsupported(
+        f"{show_head(value)} {where}: a plan has calls of tensor functions, choices and calls of functions of the"
+        " module, on tensors and tuples of them; closures, references, matches, prints and assertions are run by the"
+        " interpreter only",
+        where=value.span,
+        label="liveness.C2",
+    )

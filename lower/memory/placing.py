@@ -42,8 +42,8 @@ class Placement:
         """What fits nowhere, after everything has been tried."""
         return [int(i) for i in np.flatnonzero(self.pool < 0)]
 
-    def put(self, index: int) -> bool:
-        """Place a buffer in the first of its pools where it fits; whether there is one."""
+    def put(self, index: int) -> None:
+        """Place a buffer in the first of its pools where it fits, if there is one."""
         conflicts = self.layout.conflicts.of(index)
         there = self.pool[conflicts]
         for pool in self.layout.choices[index]:
@@ -52,8 +52,7 @@ class Placement:
             if limit is None or offset + self.layout.nbytes[index] <= limit:
                 self.offset[index] = offset
                 self.pool[index] = pool
-                return True
-        return False
+                return
 
     def lowest(self, index: int, placed: Array) -> int:
         """The lowest aligned offset that the rule allows beside buffers that have been placed in the same pool."""
@@ -64,7 +63,7 @@ class Placement:
             base = int((self.offset[free] + sizes[free]).max()) if len(free) else 0
             placed = placed[~self.free[placed]]
         base = -(-base // step) * step
-        if not len(placed) or not size:
+        if not len(placed):
             return base
         low = self.offset[placed]
         order = np.argsort(low, kind="stable")

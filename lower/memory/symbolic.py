@@ -167,11 +167,12 @@ def largest(size: Dim, problem: Problem, sums: Sums) -> int | None:
         return size
     found = sums.range(sums.of(size))[1]
     ends = {v: range_of(problem.bounds, v) for v in variables(size)}
-    box = [range(low, high + 1) for low, high in ends.values() if high is not None]
-    if len(box) < len(ends) or found == evaluate_dim(size, {v: high or 0 for v, (_, high) in ends.items()}):
+    corner = {v: high for v, (_, high) in ends.items() if high is not None}
+    if len(corner) < len(ends) or found == evaluate_dim(size, corner):
         return found
+    box = [range(ends[v][0], high + 1) for v, high in corner.items()]
     if 0 < prod(map(len, box)) <= TRIED:
-        return max(evaluate_dim(size, dict(zip(ends, point, strict=True))) for point in product(*box))
+        return max(evaluate_dim(size, dict(zip(corner, point, strict=True))) for point in product(*box))
     return found
 
 

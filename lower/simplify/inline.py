@@ -167,7 +167,7 @@ def _callees_first(calls: Mapping[str, Sequence[str]]) -> list[str]:
             elif name not in seen:
                 seen.add(name)
                 work.append((name, True))
-                work += ((c, False) for c in reversed(calls[name]) if c not in seen)
+                work += ((c, False) for c in reversed(calls[name]))
     return list(found)
 
 

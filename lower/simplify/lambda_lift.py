@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 
 from assay.semantics import graph
 from assay.semantics.analyses.variables import symbols_used
-from assay.semantics.graph import Call, Constant, Expr, Function, GlobalVar, Let, Match, Var, free_variables
+from assay.semantics.graph import Call, Expr, Function, GlobalVar, Let, Match, Var, free_variables
 from assay.semantics.graph.effects import is_whole
 from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import Definition, Module
 from assay.semantics.names import unused
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import FuncType, Type, TypeVar, dims, symbols
+from assay.semantics.types import Type, TypeVar, dims, free_type_vars, symbols
 from assay.semantics.walk import post_order, rewrite
 
 
@@ -49,14 +49,10 @@ class Lifter:
         top: Expr = self.root
         order = list(post_order(top, lambda n: () if is_whole(n) else n.children))
         owner = function_scopes(self.root).owner
-        called: set[Var] = set()
         values: set[Var] = set()
         for node in order:
-            operator = node.op if isinstance(node, Call) else None
-            called.update([operator] if isinstance(operator, Var) else [])
-            values.update(c for c in node.children if isinstance(c, Var) and c is not operator)
-            if isinstance(node, Call):
-                values.update(a for a in node.args if isinstance(a, Var))
+            parts = node.args if isinstance(node, Call) else node.children
+            values.update(c for c in parts if isinstance(c, Var))
         bound_to = {id(n.value): n.var for n in order if isinstance(n, Let)}
         stays = self.sharing(order, owner)
         outer = {s for n in order for v in _bound(n, self.root) for s in symbols(v.type)}
@@ -98,7 +94,7 @@ class Lifter:
         stands_for = dict(zip(captured, fresh, strict=True))
 
         def change(node: Expr) -> Expr:
-            if isinstance(node, Call) and node.op is var and (captured and alone):
+            if isinstance(node, Call) and node.op is var:
                 return replace(node, op=target, args=(*fresh, *node.args))
             if node is var and (not captured):
                 return target
@@ -136,7 +132,7 @@ def sharing(order: Sequence[Expr], owner: dict[int, Function]) -> set[int]:
     found: set[int] = set()
     for f in order:
         for c in f.children:
-            if isinstance(c, (Var, Constant)) or not c.children:
+            if not c.children:
                 continue
             home: Function | None = f if isinstance(f, Function) else owner.get(id(f))
             while home is not None and home is not owner.get(id(c)):
@@ -160,17 +156,10 @@ def _bound(node: Expr, root: Function) -> Sequence[Var]:
 
 def _foreign(function: Function, captured: Sequence[Var]) -> bool:
     """Whether the types of a function speak of a type parameter that is not its own."""
-    own = set(function.func_type.type_params)
+    own: set[TypeVar] = set()
     types: list[Type] = [v.type for v in captured]
     for node in post_order(function):
         types.append(node.type)
+        types += node.type_args if isinstance(node, Call) else ()
         own.update(node.func_type.type_params if isinstance(node, Function) else ())
-    seen: set[int] = set()
-    for t in types:
-        for part in post_order(t, lambda n: () if id(n) in seen else n.children):
-            if id(part) not in seen and isinstance(part, FuncType):
-                own.update(part.type_params)
-            if id(part) not in seen and isinstance(part, TypeVar) and part not in own:
-                return True
-            seen.add(id(part))
-    return False
+    return any(t not in own for of in types for t in free_type_vars(of))

@@ -44,8 +44,6 @@ class _Dump:
 
     def parts(self, node: Node) -> list[tuple[str, Node]]:
         """What is shown below a node: not types and dims, which are text."""
-        if isinstance(node, (NAMES, Scalar)):
-            return []
         return [(p, n) for p, n in labelled(node) if not _is_type(n) and not isinstance(n, (Scalar, VirtualDevice))]
 
     def lines(self, depth: int) -> list[str]:
@@ -55,7 +53,7 @@ class _Dump:
             node = work.pop()
             uses[id(node)] = uses.get(id(node), 0) + 1
             if uses[id(node)] == 1:
-                work += [n for _, n in reversed(self.parts(node))]
+                work += [n for _, n in self.parts(node)]
         out: list[str] = []
         number: dict[int, int] = {}
         rest: list[tuple[str, Node, int]] = [("", self.root, depth)]
@@ -128,8 +126,10 @@ class _Dump:
 def _plain(value: Any) -> str | None:
     """A field as text, or None where it is shown below, or empty."""
     match value:
-        case None | "" | () | VirtualDevice():
+        case None | "" | ():
             return None
+        case VirtualDevice():
+            return _device(value) or None
         case Scalar() | TensorType() | TypeVar():
             return _text(value)
         case str():

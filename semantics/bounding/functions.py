@@ -60,17 +60,13 @@ for _name, _f in (
 
 @implements(np.cosh)
 def cosh(x: Bounded) -> Bounded:
-    """Even, and least at 0."""
+    """Even, and least at 0. It is convex: an end is further from the middle's value than what is between the ends."""
     value = np.cosh(x.value)
-    spread = _spread(np.cosh, x, value)
-    low, high = x.interval()
-    inside = (low < 0) & (high > 0)
-    if not x.is_exact:
-        spread = np.where(inside, np.maximum(spread, value - 1), spread)
 
     def corners() -> list[Floats]:
-        return [*_ends(np.cosh, x), np.where(inside, 1.0, np.cosh(low))]
+        return [*_ends(np.cosh, x), np.cosh(np.clip(0.0, *x.interval()))]
 
+    spread = _spread(np.cosh, x, value)
     return not_below(rounded(x.of, value, spread, (x,), corners, relative=elementary("cosh", x.of)), 1.0)
 
 

@@ -111,7 +111,7 @@ def hull(a: Bounded, b: Bounded, where: Array) -> Bounded:
     middle = low / 2 + high / 2
     half = np.maximum(high - middle, middle - low) * (1 + 2.0**-50)
     same = ((a.value == b.value) & (a.radius == b.radius)) | (np.isnan(a.value) & np.isnan(b.value))
-    known = np.isfinite(half) & np.isfinite(middle)
+    known = np.isfinite(half)
     value = np.where(same | ~where, a.value, np.where(known, middle, 0.0))
     radius = np.where(same | ~where, a.radius, np.where(known, half, np.inf))
     return Bounded(value, radius, a.of)

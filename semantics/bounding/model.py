@@ -84,6 +84,4 @@ def overflow_at(of: DType) -> tuple[float, float]:
         return top, top + 1
     u = of.unit_roundoff
     # halfway between the largest number and the next power of two is top * (1 + u / 2), nearly
-    if u <= U64:
-        return top * (1 - 8 * U64), float("inf")
     return top * (1 + u / 2 - 8 * U64), top * (1 + 4 * u)

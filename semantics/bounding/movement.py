@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.bounding.core import Bounded, coerce, implements, method, moved, settled
-from assay.semantics.bounding.model import has_sign
+from assay.semantics.bounding.model import has_infinity, has_sign
 from assay.semantics.bounding.rounding import rounded
 from assay.semantics.dtypes import BOOL, FLOAT64, DType
 from assay.semantics.errors import Unpredictable
@@ -155,6 +155,7 @@ def _holds(to: DType, of: DType) -> bool:
         to.unit_roundoff <= of.unit_roundoff
         and to.smallest_subnormal <= of.smallest_subnormal
         and float(to.max) >= float(of.max)
+        and (has_infinity(to) or not has_infinity(of))
     )
 
 

@@ -226,8 +226,12 @@ def positive(x: Bounded) -> Bounded:
 @implements(np.absolute)
 def absolute(x: Bounded) -> Bounded:
     if x.is_exact:
-        return Bounded(np.abs(x.raw), 0, x.of) if x.of.is_float else Bounded(np.abs(x.value), 0, x.of)
-    return not_below_zero(Bounded(np.abs(x.value), x.radius, x.of))
+        return Bounded(np.abs(x.raw if x.of.is_float else x.raw.astype(x.of.numpy)), 0, x.of)
+    out = not_below_zero(Bounded(np.abs(x.value), x.radius, x.of))
+    if x.of.kind != "int":
+        return out
+    wraps = x.value - x.radius <= float(x.of.min)  # the least number stays itself
+    return Bounded(out.value, np.where(wraps, np.inf, out.radius), x.of)
 
 
 def _larger(a: Bounded, b: Bounded) -> Bounded:

@@ -51,7 +51,7 @@ from assay.semantics.graph.nodes import (
 )
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
-from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, evaluate_dim, show
+from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim
 from assay.semantics.types import (
     UNIT,
     DataDef,
@@ -449,4 +449,4 @@ def show_head(node: Expr) -> str:
 def _show_attr(value: Any) -> str:
     if isinstance(value, tuple):
         return "(" + ", ".join(map(_show_attr, value)) + ")"
-    return show(value) if isinstance(value, Scalar) else str(value)
+    return str(value)

@@ -56,7 +56,7 @@ class _Bindings:
         self.given: dict[Symbol, dict[int, str]] = {}
         """For each size the functions whose activations give it a value, and by what."""
         self.taken: dict[Symbol, dict[int, Var]] = {}
-        """For each size the inner functions that have it in a parameter."""
+        """For each size the functions that have it in a parameter."""
         for node in reversed(order):
             self.enter(node)
         for node in order:
@@ -79,8 +79,7 @@ class _Bindings:
                     self.bind(p, inside)
                     for s in open_symbols(p.type):
                         self.give(s, inside, f"the parameter {p.name}")
-                        if node is not self.function:
-                            self.taken.setdefault(s, {}).setdefault(inside, p)
+                        self.taken.setdefault(s, {}).setdefault(inside, p)
                 self.use(node.body, inside)
             case Let():
                 inside = self.add(scope)
@@ -160,8 +159,6 @@ class _Bindings:
         """A size of an inner function's parameter that a function around it gives a value too has one before the inner
         function is made. Else it would depend on who is demanded first whether the two must agree."""
         for s, functions in self.taken.items():
-            if len(self.given[s]) == 1:
-                continue
             known, outer = _Around(self.known.get(s, []), self.interval), _Around(self.given[s], self.interval)
             for f, parameter in functions.items():
                 before = self.forest.parent[f]

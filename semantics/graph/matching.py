@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import Dim, Expr, Var, apply, const, provably_equal, simplify, substitute, variables
+from assay.semantics.scalar import Dim, Expr, Var, apply, provably_equal, simplify, substitute, variables
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import (
     DataType,
@@ -54,6 +54,9 @@ class _Served:
     answers: dict[tuple[int, int], tuple[FuncType, Type, bool]] = field(default_factory=dict)
 
 
+Place: TypeAlias = Literal["open", "closed", "function"]
+"""Where a part of a type stands: a run looks there; inside a reference or a data type; or inside a function type, whose
+dims are its own."""
 Path: TypeAlias = "tuple[Path | None, int]"
 """Which part of an argument: the way to the whole it is in, and its number there."""
 
@@ -81,17 +84,17 @@ def _match(
     """The first part that does not match, if there is one."""
     later: list[tuple[Dim, Dim, Type, Type, Path]] = []
     closed: list[tuple[Type, Type, Path]] = []
-    seen: set[tuple[int, int, bool]] = set()
-    rest: list[tuple[Type, Type, Path, bool]] = [
-        (w, g, (None, i), True) for i, (w, g) in enumerate(zip(want, got, strict=True))
+    seen: set[tuple[int, int, Place]] = set()
+    rest: list[tuple[Type, Type, Path, Place]] = [
+        (w, g, (None, i), "open") for i, (w, g) in enumerate(zip(want, got, strict=True))
     ]
     rest.reverse()
     while rest:
-        w, g, what, is_open = rest.pop()
-        if (id(w), id(g), is_open) in seen or (w is g and not symbols(w) and not free_type_vars(w)):
+        w, g, what, place = rest.pop()
+        if (id(w), id(g), place) in seen or (w is g and not symbols(w) and not free_type_vars(w)):
             continue
-        seen.add((id(w), id(g), is_open))
-        inside = is_open
+        seen.add((id(w), id(g), place))
+        inside = place
         match w, g:
             case TypeVar(), _ if w in type_params:
                 found = bound.setdefault(w, g)
@@ -104,33 +107,31 @@ def _match(
                 same = not isinstance(w, TensorType) or not isinstance(g, TensorType) or w.dtype is g.dtype
                 if not same or len(wanted) != len(given):
                     return _Mismatch(what, g, instantiate(w, bound))
-                for a, b in zip(wanted, given, strict=True):
+                for a, b in zip(wanted, given, strict=True) if place != "function" else ():
                     if isinstance(a, Var) and a not in bound:
                         bound[a] = b
-                    elif is_open:
+                    else:
                         later.append((a, b, w, g, what))
                 continue
-            case TupleType(), TupleType():
+            case (TupleType(), TupleType()) | (ObjectType(), ObjectType()):
                 pass
             case FuncType(), FuncType():
-                if is_open:
+                if place == "open":
                     closed.append((w, g, what))
-                if not (type_params and set(type_params) & set(free_type_vars(w))):
-                    continue  # its dims are its own
-                inside = False
+                if not set(type_params) & set(free_type_vars(w)):
+                    continue
+                inside = "function"
             case (RefType(), RefType()) | (DataType(), DataType()):
-                if is_open:
+                if place == "open":
                     closed.append((w, g, what))
-                inside = False
-            case (ObjectType(), ObjectType()):
-                continue
+                    inside = "closed"
             case _:
                 if w is g:
                     continue
                 return _Mismatch(what, g, instantiate(w, bound))
-        if type(w) is not type(g) or len(w.children) != len(g.children):
+        if len(w.children) != len(g.children):
             return _Mismatch(what, g, instantiate(w, bound))
-        parts: list[tuple[Type, Type, Path, bool]] = [
+        parts: list[tuple[Type, Type, Path, Place]] = [
             (a, b, (what, i), inside) for i, (a, b) in enumerate(zip(w.children, g.children, strict=True))
         ]
         rest += reversed(parts)
@@ -194,8 +195,7 @@ def provably_different(a: Dim, b: Dim) -> bool:
     """Whether two dims differ for all values of their symbols, as far as linear arithmetic shows."""
     if isinstance(a, int) and isinstance(b, int):
         return a != b
-    left: Expr = a if isinstance(a, Expr) else const(a)
-    difference = simplify(apply("sub", left, b))
+    difference = simplify(apply("sub", a, b))
     return isinstance(difference, int) and difference != 0
 
 
@@ -255,15 +255,6 @@ def _join(a: Type, b: Type) -> Type:
         return a
     known: dict[tuple[int, int], Dim] = {}
     made: dict[tuple[int, int], Type] = {}
-    work = [(a, b)]
-    order: list[tuple[Type, Type]] = []
-    seen: set[tuple[int, int]] = set()
-    while work:
-        x, y = work.pop()
-        order.append((x, y))
-        if isinstance(x, TupleType) and isinstance(y, TupleType) and len(x.fields) == len(y.fields):
-            work += [pair for pair in zip(x.fields, y.fields, strict=True) if (id(pair[0]), id(pair[1])) not in seen]
-            seen.update((id(p), id(q)) for p, q in zip(x.fields, y.fields, strict=True))
 
     def meet(p: Dim, q: Dim) -> Dim:
         if provably_equal(p, q):
@@ -272,7 +263,11 @@ def _join(a: Type, b: Type) -> Type:
             raise Invalid(f"{a} and {b}")
         return known.setdefault((id(p), id(q)), Var(p.name if isinstance(p, Var) else "d"))
 
-    for x, y in reversed(order):
+    work = [(a, b, False)]
+    while work:
+        x, y, ready = work.pop()
+        if (id(x), id(y)) in made:
+            continue
         match x, y:
             case TensorType(), TensorType() if x.dtype is y.dtype and x.ndim == y.ndim:
                 made[id(x), id(y)] = TensorType(tuple(map(meet, x.shape, y.shape)), x.dtype)
@@ -281,8 +276,12 @@ def _join(a: Type, b: Type) -> Type:
             case FuncType(), FuncType() if same_type(replace(x, pure=y.pure), y):
                 made[id(x), id(y)] = replace(x, pure=x.pure and y.pure)
             case TupleType(), TupleType() if len(x.fields) == len(y.fields):
-                parts = [made[id(p), id(q)] for p, q in zip(x.children, y.children, strict=True)]
-                made[id(x), id(y)] = x.with_children(parts)
+                parts = list(zip(x.fields, y.fields, strict=True))
+                if ready:
+                    made[id(x), id(y)] = x.with_children([made[id(p), id(q)] for p, q in parts])
+                else:
+                    work.append((x, y, True))
+                    work += [(p, q, False) for p, q in reversed(parts)]
             case _ if same_type(x, y):
                 made[id(x), id(y)] = x
             case _:

@@ -104,7 +104,7 @@ def _types(order: list[Expr], module: Module) -> Iterator[Invalid]:
                 if not covers([c.pattern for c in node.clauses], module):
                     raise Invalid("the clauses do not cover every value: add one, or make the match partial", label="match.C5")
         except Invalid as wrong:
-            yield wrong if wrong.where else Invalid(wrong.message, where=node.span, label=wrong.label)
+            yield Invalid(wrong.message, where=node.span, label=wrong.label)
 
 
 def _agrees(derived: Type, node: Expr) -> bool:
@@ -113,8 +113,6 @@ def _agrees(derived: Type, node: Expr) -> bool:
         return True
     known = {s for c in node.children for s in symbols(c.type)}
     bound: Bound = {s: s for s in symbols(derived) if s in known}
-    if len(bound) == len(symbols(derived)):
-        return False
     try:
         match_types([derived], [node.type], bound)
     except Invalid:
@@ -177,9 +175,7 @@ def derive(node: Expr, module: Module) -> Type:
             return graph.assert_op(node.condition, *node.values).type
         case Function():
             of = node.func_type
-            return graph.function(
-                node.params, node.body, of.result, type_params=of.type_params, pure=of.pure, span=node.span
-            ).type
+            return graph.function(node.params, node.body, of.result, type_params=of.type_params, pure=of.pure).type
         case _:
             raise Invalid(f"no such expression: {type(node).__name__}", label="graph.C5")
 

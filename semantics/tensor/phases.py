@@ -208,7 +208,7 @@ class _Reading:
         loop = self.loops[depth] if depth < len(self.loops) else None
         if found and (found[-1].loop is loop if loop is not None else found[-1].place == self.place):
             return
-        found.append(_Touch(self.place, loop.arm if loop is not None else self.arm, loop))
+        found.append(_Touch(self.place, self.arm, loop))
 
     def end(self, buffers: tuple[Buffer, ...], place: int) -> None:
         for b in buffers:
@@ -249,7 +249,6 @@ def _cuts(lives: list[Intervals]) -> tuple[int, ...]:
     for place in sorted(starts | ends):
         ended = ended or place in ends
         if place in starts and ended:
-            if place > 0:
-                cuts.append(place)
+            cuts.append(place)
             ended = False
     return tuple(cuts)

@@ -188,6 +188,55 @@ def test_two_bindings_of_one_node_are_two_nodes() -> None:
     assert then.value is q, "the first is the source's own: nothing about it changed"
 
 
+def test_what_needs_an_inner_and_an_outer_name_goes_with_the_outer() -> None:
+    """The inner let is total, but it needs a quotient that each branch binds for itself."""
+    x, y, c, v, w = var("x", INT), var("y", INT), var("c", BIT), var("v", INT), var("w", INT)
+    inner = let(w, add(v, x), add(w, v))
+    pair = let(v, div(x, y), tuple_of(inner, v))
+    runs = [{"x": np.int64(7), "y": np.int64(y), "c": np.array(c)} for y in (0, 2) for c in (False, True)]
+    assert same_text(anf(function([x, y, c], if_(c, get(pair, 0), get(pair, 1))), *runs), """
+        (x, y, c)
+        lv6 = if c
+          then
+            v = floor_divide(x, y)
+            w = add(v, x)
+            lv0 = add(w, v)
+            lv1 = (lv0, v)
+            lv2 = lv1.0
+            -> lv2
+          else
+            v_1 = floor_divide(x, y)
+            w_1 = add(v_1, x)
+            lv3 = add(w_1, v_1)
+            lv4 = (lv3, v_1)
+            lv5 = lv4.1
+            -> lv5
+        -> lv6""")
+
+
+def test_another_name_that_nobody_uses_for_what_can_fail() -> None:
+    x, y, w = var("x", INT), var("y", INT), var("w", INT)
+    q = div(x, y)
+    assert same_text(anf(function([x, y], tuple_of(q, let(w, q, x))), {"x": np.int64(7), "y": np.int64(2)}), """
+        (x, y)
+        lv0 = floor_divide(x, y)
+        w = lv0
+        lv1 = (lv0, x)
+        -> lv1""")
+
+
+def test_a_large_source_may_have_a_large_form() -> None:
+    """12,285 bindings of some fifty expressions: sixty-four for each of them are allowed besides the first 10,000."""
+    x, y, c = var("x", INT), var("y", INT), var("c", BIT)
+
+    def doubled(e: Expr) -> Expr:
+        for _ in range(11):
+            e = if_(c, e, call("negative", e))
+        return e
+
+    assert to_anf(Module({"main": function([x, y, c], tuple_of(doubled(div(x, y)), doubled(div(y, x))))}))
+
+
 def test_too_much_output_is_refused_and_says_what_helps() -> None:
     x, y, c = var("x", INT), var("y", INT), var("c", BIT)
     e: Expr = div(x, y)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,7 @@ from assay.semantics.graph import (
 )
 from assay.semantics.module import Module
 from assay.semantics.types import UNIT, RefType
+from assay.semantics.walk import post_order
 from tests.lower.anf_text import same_text, text
 from tests.lower.test_anf_pass import BIT, INT, UNARY, add, anf, div, number
 
@@ -325,6 +328,7 @@ def test_a_marked_function_is_bound_and_stays_whole(mark: str) -> None:
         -> lv3""")
     (kept,) = [b.value for b in lets(main.body) if isinstance(b.value, Function)]
     assert kept.body is inner
+    assert all(b.value is not shared for b in lets(main.body)), "two places share no node"
     root = function([y], add(y, y), None, **{mark: "yes"})
     assert to_anf(Module({"main": root})).main is root
 
@@ -344,3 +348,58 @@ def test_a_marked_function_that_is_bound_twice_is_copied() -> None:
     )
     assert first is whole and second.params[0] is not p and second.params[0].name == "p"
     assert [u.name for u in g.free_variables(first)] == ["v"] and [u.name for u in g.free_variables(second)] == ["v_1"]
+
+
+@pytest.mark.row("A6")
+def test_a_marked_function_is_copied_where_one_of_its_variables_has_another_name() -> None:
+    """Of two variables from outside the second is bound again; the first is what it was."""
+    x, y, c, v, p, q = (var(n, INT if n != "c" else BIT) for n in "xycvpq")
+    whole = function([p], add(add(p, x), v), None, primitive=True)
+    twice = function([q], add(add(q, x), v), None, primitive=True)
+    shared = let(v, div(x, y), tuple_of(call(whole, x), call(twice, x)))
+    runs = [{"x": np.int64(3), "y": np.int64(y), "c": np.array(c)} for y in (0, 2) for c in (False, True)]
+    main = anf(function([x, y, c], get(if_(c, shared, tuple_of(get(shared, 1), get(shared, 0))), 0)), *runs)
+    found = lets(main.body)
+    assert isinstance(found[0].value, If)
+    outside = [
+        [[u.name for u in g.free_variables(b.value)] for b in lets(body) if isinstance(b.value, Function)]
+        for body in (found[0].value.then, found[0].value.otherwise)
+    ]
+    assert outside == [[["x", "v"], ["x", "v"]], [["x", "v_1"], ["x", "v_1"]]]
+
+
+@pytest.mark.row("A6")
+def test_a_marked_function_sees_the_new_name_of_one_of_its_variables() -> None:
+    x, v, w, p = var("x", INT), var("v", INT), var("v", INT), var("p", INT)
+    whole = function([p], add(add(p, x), w), None, primitive=True)
+    main = anf(function([x], let(v, call("negative", x), let(w, add(v, x), call(whole, v)))), {"x": np.int64(3)})
+    (kept,) = [b.value for b in lets(main.body) if isinstance(b.value, Function)]
+    assert [u.name for u in g.free_variables(kept)] == ["x", "v_1"]
+
+
+@pytest.mark.row("A7")
+def test_a_let_is_where_its_body_is_now_and_not_where_its_old_body_was() -> None:
+    """A let as the value of another: its own body was on the cpu, what follows it now is on the gpu."""
+    cpu, gpu = VirtualDevice(type="cpu"), VirtualDevice(type="cuda", id=1)
+    x, v, w = var("x", INT), var("v", INT), var("w", INT)
+
+    def at(device: VirtualDevice, e: Expr) -> Expr:
+        return replace(e, device=device)
+
+    inner = at(cpu, let(v, at(cpu, add(x, x)), at(cpu, call("negative", v))))
+    main = anf(function([x], at(gpu, let(w, inner, at(gpu, call("negative", w))))))
+    assert [(b.var.name, b.device) for b in lets(main.body)] == [("v", gpu), ("w", gpu), ("lv0", gpu)]
+    # where the body says nothing, a let of the source says it itself, and so does what is made for it
+    silent = anf(function([x], at(cpu, let(v, add(add(x, x), x), v))))
+    assert [b.device for b in lets(silent.body)] == [cpu, cpu]
+
+
+def test_a_dataflow_block_inside_a_marked_function_is_another_one() -> None:
+    """It is bound twice, and copied: three blocks that are alike are three."""
+    x, y, c, v, w, p = (var(n, INT if n != "c" else BIT) for n in "xycvwp")
+    block = Dataflow()
+    whole = function([p], let(w, add(p, v), add(w, w), dataflow=block), None, primitive=True)
+    shared = let(v, div(x, y), call(whole, x))
+    main = anf(function([x, y, c], if_(c, shared, call("negative", shared))))
+    found = [n.dataflow for n in post_order(main) if isinstance(n, Let) and n.dataflow is not None]
+    assert len(found) == 2 and found[0] is not found[1]

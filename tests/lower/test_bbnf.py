@@ -249,6 +249,35 @@ def test_actions_stay_in_order_around_a_let() -> None:
         -> subtract(lv1, add(v, v))""")
 
 
+def test_what_depends_on_what_fails_stays_behind_it_and_before_what_fails_later() -> None:
+    """The sum is total, but what it is made of fails: it has a let too, before that of the second quotient."""
+    x, y, z, c = var("x", INT), var("y", INT), var("z", INT), var("c", BIT)
+    first, q = call("floor_divide", x, y, span=Span("model", "first")), call("floor_divide", x, z, span=Span("model", "q"))
+    main = function([x, y, z, c], tuple_of(add(first, x), q, if_(c, q, x)))
+    runs = [r for y in (0, 2) for z in (0, 2) for r in bits(x=7, y=y, z=z)]
+    assert same_text(bbnf(main, *runs), """
+        (x, y, z, c)
+        lv1 = add(floor_divide(x, y), x)
+        lv2 = floor_divide(x, z)
+        -> (lv1, lv2, if c)""")
+
+
+def test_a_let_of_what_neither_fails_nor_acts_holds_nothing_back() -> None:
+    """The branches of the let's if are total: the quotient before it stays where it is used."""
+    x, y, c, v = var("x", INT), var("y", INT), var("c", BIT), var("v", INT)
+    e = call("negative", x)
+    main = function([x, y, c], tuple_of(div(x, y), let(v, if_(c, e, add(e, x)), add(v, e))))
+    assert same_text(bbnf(main, *bits(x=7, y=0), *bits(x=7, y=2)), """
+        (x, y, c)
+        lv1 = negative(x)
+        v = if c
+          then
+            -> lv1
+          else
+            -> add(lv1, x)
+        -> (floor_divide(x, y), add(v, lv1))""")
+
+
 # --- the checker --------------------------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from assay.interp import vector
 from assay.interp.graph import evaluate, run
 from assay.lower.anf import to_anf
 from assay.lower.constants.made import (
@@ -35,10 +36,10 @@ from assay.semantics.graph import Call, Constant, Expr, GlobalVar, Var
 from assay.semantics.module import ConstantInfo, Module
 from assay.semantics.rules import check
 from assay.semantics.scalar import Load
-from assay.semantics.tensor import For, Stmt, Store, program_order
+from assay.semantics.tensor import Buffer, For, PrimFunc, Stmt, Store, loops, program_order, store
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.constants.made import check_made, laid_places
+from assay.verify.constants.made import check_made, laid_places, unpacked
 from assay.verify.simplify_check import check_simplified
 
 pytestmark = pytest.mark.row("C6")
@@ -168,6 +169,18 @@ def test_a_layout_is_its_operators(layout: Layout) -> None:
     assert same_bits(np.append(np.float32(0), data.reshape(-1))[places], layout.apply(data))
 
 
+@pytest.mark.parametrize("layout", [Layout((1, 0)), Layout((0, 1), ((0, 4),)), Layout((1, 0), ((1, 4), (0, 3)))])
+def test_an_operand_is_laid_out_before_it_is_read(layout: Layout) -> None:
+    """What the check compares with the original reads the operand as the layout has it, with zeros where it is padded."""
+    data = weight(7, 10)
+    places = laid_places(laid(TensorType((7, 10), FLOAT32), layout))
+    w, out = Buffer("w", places.shape, FLOAT32), Buffer("out", places.shape, FLOAT32)
+    names = " ".join(f"i{a}" for a in range(places.ndim))
+    copies = PrimFunc("copies", (w, out), 1, loops(names, places.shape, lambda *i: store(out, i, w[i])))
+    given = unpacked(copies, 0, Buffer("w", (7, 10), FLOAT32), places)
+    assert same_bits(vector.run(given, [data])[0], layout.apply(data))
+
+
 # --- quantised -------------------------------------------------------------------------------------------------------
 
 
@@ -248,22 +261,55 @@ def swapped_blocks(s: Stmt) -> Stmt:
     return replace(s, value=rewrite(s.value, load)) if isinstance(s, Store) else s
 
 
-FAULTS: dict[str, Callable[[Module, dict[str, Made]], tuple[Module, dict[str, Made]]]] = {
-    "a bit of the contents": lambda m, d: (replace(m, constants={n: other_contents(a) for n, a in m.constants.items()}), d),
-    "made of another constant": lambda m, d: (m, {n: replace(h, operands=tuple(map(other_contents, h.operands))) for n, h in d.items()}),
-    "nobody says where it comes from": lambda m, d: (m, {}),
-    "made by another function": lambda m, d: (m, {n: replace(h, definition=laid(TensorType((7, 37), FLOAT32), Layout((1, 0), ((1, 16),)))) for n, h in d.items()}),
-    "read in another order": lambda m, d: (with_kernel(m, swapped_blocks), d),
-    "the kernel stops early": lambda m, d: (with_kernel(m, lambda s: replace(s, extent=s.extent - 1) if isinstance(s, For) and s.var.name == "k" else s), d),
+FAULTS: dict[str, tuple[Callable[[Module, dict[str, Made]], tuple[Module, dict[str, Made]]], str]] = {
+    "a bit of the contents": (
+        lambda m, d: (replace(m, constants={n: other_contents(a) for n, a in m.constants.items()}), d), "is not what makes it",
+    ),
+    "made of another constant": (
+        lambda m, d: (m, {n: replace(h, operands=tuple(map(other_contents, h.operands))) for n, h in d.items()}),
+        "is made of what is not the constant w",
+    ),
+    "made of a constant that is not there": (lambda m, d: (m, {n: replace(h, names=("v",)) for n, h in d.items()}), "not the constant v"),
+    "nobody says where it comes from": (lambda m, d: (m, {}), "comes from nowhere"),
+    "it is not there": (lambda m, d: (m, {**d, "more": next(iter(d.values()))}), "more is said to be made, and is not there"),
+    "made by another function": (
+        lambda m, d: (m, {n: replace(h, definition=laid(TensorType((7, 37), FLOAT32), Layout((1, 0), ((1, 16),)))) for n, h in d.items()}),
+        "is not what makes it",
+    ),
+    "not laid out for its user": (
+        lambda m, d: (m, {n: replace(h, definition=replace(h.definition)) for n, h in d.items()}), "that is not laid out as it wants",
+    ),
+    "read in another order": (lambda m, d: (with_kernel(m, swapped_blocks), d), "on the laid out operand"),
+    "the kernel stops early": (
+        lambda m, d: (with_kernel(m, lambda s: replace(s, extent=s.extent - 1) if isinstance(s, For) and s.var.name == "k" else s), d),
+        "on the laid out operand",
+    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_caught(name: str) -> None:
     source, result, made, packed = packed_product()
-    assert check_made(source, result, made, packed).holds
-    result, made = FAULTS[name](result, made)
-    assert not check_made(source, result, made, packed).holds
+    right = check_made(source, result, made, packed)
+    assert right.holds and "1 constants bit for bit what makes them; 1 packed kernels bit-exact" in right.detail
+    damage, said = FAULTS[name]
+    wrong = check_made(source, *damage(result, made), packed)
+    assert not wrong.holds and said in wrong.detail, wrong.detail
+
+
+def test_an_operand_of_another_shape_is_refused() -> None:
+    source, result, made, packed = packed_product()
+    other = laid(TensorType((7, 37), FLOAT32), Layout((1, 0), ((1, 16),)))
+    wrong = check_made(source, result, made, {n: replace(p, definition=other) for n, p in packed.items()})
+    assert not wrong.holds and "its operand is laid out as (" in wrong.detail
+
+
+def test_a_constant_that_stays_keeps_its_contents() -> None:
+    source = module(lambda x, w: graph.call("matmul", graph.call("add", x, w), graph.call("permute_dims", w)), (7, 7), weight(7, 7))
+    result, made = make_constants(source, evaluate)
+    assert check_made(source, result, made).holds
+    wrong = replace(result, constants={**result.constants, "w": other_contents(result.constants["w"])})
+    assert "constant w has other contents" in check_made(source, wrong, made).detail
 
 
 def test_a_rounded_weight_is_not_the_weight() -> None:

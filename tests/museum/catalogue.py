@@ -280,7 +280,7 @@ def _laid_out(name: str) -> Runs:
 def _made(name: str) -> Runs:
     def run(patch: Patch) -> Found:
         source, result, made, packed = made_constants.packed_product()
-        evidence = check_made(source, *made_constants.FAULTS[name](result, made), packed)
+        evidence = check_made(source, *made_constants.FAULTS[name][0](result, made), packed)
         return Found(caught(evidence, "made constants"), size(source))
 
     return run

@@ -141,7 +141,7 @@ FAULTS: dict[str, Fault] = {
     "handed on without its constants": Fault(
         "P#12061", lambda: verdict(lambda: lift_constants(source(), vector.run)), without_constants, "graph.C2", lambda: (source(),)
     ),
-    "a trap becomes a constant": Fault("", divided, zeros_for_a_trap, "is not a value of the source", lambda: (division(),)),
+    "a trap becomes a constant": Fault("", divided, zeros_for_a_trap, "another of the source's values", lambda: (division(),)),
     "names by a counter": Fault("P#11509, P#13397", lifted, by_counter, "constant_1 is used where", lambda: (source(),)),
     "equal by value": Fault("review of 8509", lambda: checked("bits"), by_value, "one name"),
     "an index of another module": Fault(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from assay.semantics import graph
@@ -22,11 +24,14 @@ from assay.semantics.analyses.variables import (
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.builder.prelude import INT, LIST, cons, list_of, nil, prelude
 from assay.semantics.builder.te import compute
+from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import FLOAT32
+from assay.semantics.errors import Span
 from assay.semantics.graph import Expr, Var
-from assay.semantics.module import Module
+from assay.semantics.module import Module, Program
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import DataDef, DataType, FuncType, RefType, TensorType, TupleType, Type
+from assay.semantics.tensor import AllocateConst, Buffer, Call as TensorCall, PrimFunc, Seq, loops, seq, store
+from assay.semantics.types import DataDef, DataType, FuncType, RefType, TensorType, TupleType, Type, TypeVar
 
 DEEP = 100_000
 
@@ -105,6 +110,33 @@ class TestCalled:
         assert reachable(module, ["Unused", "odd"]) == ["Unused", "List", "odd", "even"]
 
 
+    def test_data_types_are_met_in_types_and_in_patterns(self) -> None:
+        of, xs = DataDef("Of", (), {"of": (DataType("In"),)}), graph.var("xs", TupleType((t(2), list_of(INT))))
+        inside = graph.Made(graph.constructor(DataDef("In", (), {"in": ()}), "in"), ())
+        x, y = graph.var("x", DataType("Of")), graph.var("y", t(2))
+        opened = graph.match(x, (graph.Made(graph.constructor(of, "of"), (inside,)), y), partial=True)
+        assert called(opened).data == ("Of", "In")
+        assert called(xs).data == ("List",)
+        a = TypeVar("A")
+        makes = graph.var("f", FuncType((), t(2), type_params=(a,)))
+        assert called(graph.call(makes, type_args=[DataType("Arg")])).data == ("Arg",)
+        unused = graph.let(graph.var("u", t(2)), y, y)
+        assert names(all_variables(unused)) == "y u"
+
+    def test_what_tensor_functions_need(self) -> None:
+        c, out = Buffer("c", (2,), FLOAT32), Buffer("out", (2,), FLOAT32)
+        calls = seq(TensorCall("inner", (out,)), TensorCall("send", (out,), extern=True), AllocateConst(c, None, Seq(()), "w"))
+        own = AllocateConst(c, np.zeros(2, "float32"), Seq(()), "")
+        empty = PrimFunc("inner", (out,), 1, Seq(()))
+        functions = {"k": PrimFunc("k", (out,), 1, seq(calls, own)), "inner": empty, "send": empty}
+        module = Module(functions, {"w": np.zeros(2, "float32"), "": np.zeros(1)})
+        assert reachable(module, ["k"]) == ["k", "inner", "w"]
+        assert reachable(module, ["nobody", "w"]) == ["w"]
+        group = graph.function([graph.var("x", t(2))], graph.constant(1.0))
+        whole = Module({"k": PrimFunc("k", (out,), 1, Seq(()), attrs={"group": "g"}), "g": group})
+        assert reachable(whole, ["k"]) == ["k", "g"]
+
+
 @pytest.mark.row("R36")
 class TestSymbols:
     def test_every_binder(self) -> None:
@@ -141,6 +173,26 @@ class TestSymbols:
         n = Symbol("n")
         f = graph.GlobalVar(FuncType((t(n),), t(n + 1)), "f")
         assert symbols_bound(f) == [] and symbols_used(f) == []
+
+
+    def test_who_binds_and_who_uses_a_size(self) -> None:
+        """A pattern's variable and a match-cast bind theirs; a computed dim and a declared result use theirs."""
+        n, m, k = (Symbol(s) for s in "nmk")
+        box = DataDef("Box", (), {"box": (t(m),)})
+        b, v = graph.var("b", DataType("Box")), graph.var("v", t(m))
+        opened = graph.match(b, (graph.Made(graph.constructor(box, "box"), (graph.bind_pattern(v),)), v), partial=True)
+        assert names(symbols_bound(opened)) == "m" and symbols_used(opened) == []
+        x = graph.var("x", t(n))
+        assert symbols_bound(x) == [] and symbols_bound(graph.call("nn.relu", x)) == []
+        cast = graph.match_cast(x, t(m + 1))
+        assert names(symbols_used(cast)) == "m" and names(symbols_bound(graph.match_cast(x, t(m)))) == "m"
+        full = graph.call("full", shape=(k,), fill_value=0.0)
+        assert symbols_bound(full) == [] and names(symbols_used(full)) == "k" and names(free_symbols(full)) == "k"
+        pair = graph.var("p", TupleType((t(n + 1), TupleType((t(k * 2), t(m))))))
+        taken = graph.function([pair], pair)
+        assert names(symbols_used(taken)) == "n k" and names(symbols_bound(taken)) == "m"
+        grows = graph.function([x], graph.match_cast(x, t(k)), t(k))
+        assert names(symbols_bound(grows)) == "k n"
 
 
 LINEAR: dict[str, Callable[[Expr], Any]] = {
@@ -228,8 +280,61 @@ class TestDump:
     def test_types(self, of: Type) -> None:
         assert dump(of).splitlines()[0].startswith(str(of).split("(")[0])
 
+    def test_what_a_node_says_of_itself(self) -> None:
+        """Types, devices, places in a source, contents and buffers."""
+        n, a = Symbol("n"), TypeVar("A")
+        x, v = graph.var("x", t(n)), graph.var("v", a)
+        copied = replace(graph.call("nn.relu", x, span=Span("a.py", line=3, column=7)), device=VirtualDevice("cuda", 0))
+        assert dump(graph.on_device(copied, VirtualDevice("cpu", scope="global")), types=False).splitlines() == [
+            "OnDevice wanted=cpu:global constrain_body=True constrain_result=False",
+            "  value: Call op=<operator nn.relu> on cuda:0 at a.py:3:7",
+            "    args[0]: Var x",
+        ]
+        assert "wanted" not in dump(graph.on_device(x))
+        identity = graph.function([v], v, type_params=[a])
+        assert dump(graph.call(identity, x, type_args=[x.type])).splitlines() == [
+            "Call type_args=(Tensor((n), float32)) : Tensor((n), float32)",
+            "  op: Function : Callable((A), A)",
+            "    params[0]: Var v : A",
+            "    body: Var v : A",
+            "  args[0]: Var x : Tensor((n), float32)",
+        ]
+        pair, f = TupleType((t(2), t(n))), graph.GlobalVar(FuncType((), t(2)), "f")
+        assert dump(graph.call(graph.var("g", FuncType((), a, type_params=(a,))), type_args=[pair]), types=False).splitlines() == [
+            "Call type_args=(Tuple(Tensor((2), float32), Tensor((n), float32)))", "  op: Var g",
+        ]  # fmt: skip
+        assert dump(f, types=False) == "GlobalVar name='f'"
+        assert dump(graph.var("", t(2)), types=False) == "Var var" and dump(n + 1) == "(n + 1)"
+        assert dump(graph.constant(np.arange(8)), types=False) == "Constant [0, 1, 2, 3, 4, 5, 6, 7]"
+        assert dump(graph.constant(np.arange(9)), types=False) == "Constant 9 elements"
+        assert dump(Module({}, {"w": np.zeros((2, 3), "float32")})) == "w = constant float32(2, 3)"
+        assert dump(Program({}, (), (), (), pools=())) == "Program of 0 steps over 0 slots"
+
+    def test_tensor_functions_and_their_constants(self) -> None:
+        b, c = Buffer("b", (Symbol("n"), 2), FLOAT32), Buffer("c", (2,), FLOAT32)
+        writes = loops("i", (2,), lambda i: store(b, (0, i), c[i]))
+        assert dump(PrimFunc("k", (b,), 1, AllocateConst(c, None, writes, "w"))).splitlines() == [
+            "PrimFunc k num_outputs=1",
+            "  params[0]: Buffer b (n, 2) float32 global",
+            "  body: AllocateConst constant w",
+            "    buffer: Buffer c (2) float32 global",
+            "    body: For var=i extent=2 kind='serial'",
+            "      body: Store indices=(0, i) value=c[i]",
+            "        buffer: Buffer b (n, 2) float32 global",
+        ]
+        assert dump(AllocateConst(c, np.ones(2, "float32"), Seq(()), "")).startswith("AllocateConst [1.0, 1.0]\n")
+
+    def test_what_is_shared_is_written_once(self) -> None:
+        e: Expr = graph.var("x", t(2))
+        for _ in range(60):
+            e = graph.call("add", e, e)
+        assert len(dump(e).splitlines()) == 1 + 2 * 60
+
     def test_a_long_chain_takes_linear_space(self) -> None:
         e: Expr = graph.var("x", t(2))
         for _ in range(DEEP):
             e = graph.call("nn.relu", e)
-        assert len(dump(e)) < 300 * DEEP
+        text = dump(e, types=False)
+        assert len(text) < 300 * DEEP
+        lines = text.splitlines()
+        assert lines[60].startswith("  " * 60 + "args[0]: Call") and lines[61].startswith("  " * 60 + "[61] args[0]: Call")

@@ -140,6 +140,30 @@ def test_function_types_bind_their_own() -> None:
     assert not same(graph.GlobalVar(FuncType((t(n),), t(n)), "f"), graph.GlobalVar(FuncType((t(n),), t(4)), "f"))
 
 
+def test_dataflow_blocks_are_names() -> None:
+    """Two lets are in one block, or each in its own; which object the block is does not matter."""
+
+    def lets(first: graph.Dataflow, second: graph.Dataflow) -> Function:
+        x, a, b = (graph.var(name, t(2)) for name in "xab")
+        inner = graph.let(b, graph.call("abs", a), b, dataflow=second)
+        return graph.function([x], graph.let(a, graph.call("abs", x), inner, dataflow=first))
+
+    one, two, three = graph.Dataflow(), graph.Dataflow(), graph.Dataflow()
+    for sharing in (True, False):
+        assert same(lets(one, one), lets(two, two), sharing=sharing)
+        assert same(lets(one, two), lets(three, one), sharing=sharing)
+    assert not same(lets(one, one), lets(one, two))
+
+
+def test_sizes_of_what_is_free_are_free() -> None:
+    """A free variable's sizes have their values outside, inside of tuples too; those of a function have them at its calls."""
+    n, m = Symbol("n"), Symbol("m")
+    x = graph.var("x", TupleType((t(n), TupleType((t(4),)))))
+    f = graph.var("f", FuncType((t(n),), t(n)))
+    for v, equal in ((x, False), (f, True)):
+        assert same(graph.tuple_of(graph.print_(v), graph.shape(n)), graph.tuple_of(graph.print_(v), graph.shape(m))) == equal
+
+
 # --- sharing -----------------------------------------------------------------------------------------------------
 
 

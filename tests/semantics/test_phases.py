@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import pytest
 
 from assay.semantics.dtypes import BOOL, FLOAT32
@@ -82,6 +85,39 @@ def test_one_nest_is_one_phase() -> None:
     found = phases(func(copy(b, a), (a,), (b,)))
     assert found.count == 1
     assert found.uses == {a: ((0, 1),), b: ((0, 1),)}
+
+
+def test_a_nest_without_inputs_is_one_phase() -> None:
+    b = buf("b")
+    found = phases(func(loops("i", (N,), lambda i: store(b, i, 1.0)), (), (b,)))
+    assert found.count == 1 and found.uses == {b: ((0, 1),)}
+
+
+def test_a_phase_begins_only_where_something_has_ended() -> None:
+    """`x` ends, then `u`, `v` and `y` begin one after another: nothing ends between them."""
+    last = store(y, (), t[()] + u[()] + v[()])
+    found = phases(func(within(t, u, v, body=seq(move(t, x), store(u, (), 1.0), store(v, (), 1.0), last)), (x,), (y,)))
+    assert found.count == 2 and not sharing(found, u, v)
+
+
+def test_many_uses_in_one_loop_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[Use]()
+
+    def counted(*args: Any) -> Use:
+        made.append(Use(*args))
+        return made[-1]
+
+    monkeypatch.setattr(sys.modules["assay.semantics.tensor.phases"], "Use", counted)
+    many = seq(*(move(y, x) for _ in range(50)))
+    assert phases(func(loop(many), (x,), (y,))).count == 1 and len(made) == 2
+    made.clear()
+    assert phases(func(store(y, (), x[()] + x[()] + x[()]), (x,), (y,))).count == 1 and len(made) == 2
+
+
+def test_phases_are_read_once() -> None:
+    """A function may be called thousands of times."""
+    f = func(move(y, x), (x,), (y,))
+    assert phases(f) is phases(f)
 
 
 @pytest.mark.row("U14", "U15")
@@ -179,6 +215,19 @@ def test_an_arm_inside_a_loop_comes_after_the_other_in_the_next_iteration() -> N
     assert not sharing(found, t, u)
 
 
+def test_a_loop_in_an_arm_keeps_to_it_and_what_is_in_an_arm_of_a_loop_is_all_over_the_loop() -> None:
+    def one(b: Buffer) -> Stmt:
+        return seq(store(b, (), 1.0), move(y, b))
+
+    whole = within(t, u, body=If(HOLDS, loop(one(t)), loop(one(u))))
+    assert sharing(phases(func(whole, (test,), (y,))), t, u)
+    whole = within(t, u, body=loop(If(HOLDS, one(t), one(u))))
+    assert not sharing(phases(func(whole, (test,), (y,))), t, u)
+    whole = within(t, u, v, body=seq(store(v, (), 1.0), If(HOLDS, loop(If(HOLDS, one(t), move(y, v))), one(u))))
+    found = phases(func(whole, (test,), (y,)))
+    assert sharing(found, t, u) and not sharing(found, t, v) and sharing(found, u, v)
+
+
 def test_a_choice_without_a_second_arm() -> None:
     found = phases(func(within(t, body=seq(If(HOLDS, store(t, (), 1.0)), move(y, x), move(y, t))), (test, x), (y,)))
     assert not sharing(found, t, x)
@@ -225,6 +274,8 @@ def test_what_is_not_used_takes_a_phase() -> None:
     found = phases(func(seq(copy(y4, x4), within(t, body=copy(y4, x4))), (x4, x), (y4, v)))
     assert t in found.uses and all(found.uses[b] for b in (t, x, v))
     assert found.before[x] == ((0, 1),) and found.after[v] == ((0, found.count),)
+    chosen = phases(func(If(HOLDS, move(y, x)), (test, x), (y, v)))  # the test is read before all else
+    assert chosen.count == 2 and chosen.uses[v] == ((0, 1),)
 
 
 def test_the_place_of_a_phase() -> None:

@@ -12,9 +12,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from assay.interp.graph.observation import observe
 from assay.lower.anf import to_anf
+from assay.lower.anf.bbnf import to_bbnf
+from assay.semantics.graph import Function
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.verify.anf import check_anf
+from assay.verify.anf.bbnf import is_bbnf
 from assay.verify.strategies.graphs import Maker
 from assay.verify.strategies.values import small_inputs
 from tests.museum.mutations import mutated
@@ -69,6 +72,21 @@ def test_bulk(size: int) -> None:
         module = made(pick, size)
         seen += proved_and_alike(module, [small_inputs(pick, module) for _ in range(3)])
     assert seen["trap"] > 10 and seen["value"] > 10 and seen["trace"] > 5
+
+
+def test_basic_block_form_runs_alike() -> None:
+    """The other form of the same programs: no value in two blocks, and the same values, traps and trace."""
+    changed = 0
+    for seed in range(60):
+        pick = picker(Random(seed))
+        module = made(pick, (12, 20, 30)[seed % 3])
+        target = to_bbnf(module)
+        check(target)
+        assert all(is_bbnf(d) for d in target.definitions.values() if isinstance(d, Function))
+        for values in [small_inputs(pick, module) for _ in range(3)]:
+            assert observe(module, values).difference(observe(target, values)) is None, seed
+        changed += target.main is not module.main
+    assert changed > 20, "some must have values that cross blocks"
 
 
 def damage(seeds: range, tries: int) -> Counter[str]:

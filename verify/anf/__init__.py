@@ -111,8 +111,8 @@ def heights(one: Numbered, two: Numbered) -> dict[int, int]:
         if isinstance(f, Function):
             names = tuple(p.name for p in f.params)
             high = tall.get(names) or tall.get(tuple(re.sub(r"_[0-9]+$", "", n) for n in names), set())
-            if len(high) == 1 and max(high) > two.nest.height[id(f)]:
-                found[id(f)] = max(high)
+            if len(high) == 1 and (height := next(iter(high))) > two.nest.height[id(f)]:
+                found[id(f)] = height
     return found
 
 

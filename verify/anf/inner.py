@@ -107,7 +107,8 @@ class Inner:
                     step, branch = self._does(body.value, numbering)
                     if step is not None:
                         found.steps.setdefault(step, []).append(body.value)
-                    if branch is not None and isinstance(body.value, (If, Match)):
+                    if isinstance(body.value, (If, Match)):
+                        assert branch is not None
                         found.decided.setdefault(branch, []).append(body.value)
                 body = body.body
         return found

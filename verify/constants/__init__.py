@@ -23,7 +23,7 @@ from assay.semantics.walk import post_order
 from assay.verify.constants.table import moved, wrong_table
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.memory import prove_plan
-from assay.verify.numbering import Numbered, Table, failures, number_function
+from assay.verify.numbering import Numbered, Table, number_function
 
 Array = np.ndarray[Any, Any]
 
@@ -44,7 +44,7 @@ def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
         two = number_function(after, target, table, _folder(target))  # a copy out of a special memory stays
         if one.result != two.result:
             return refuted("proved", _difference(one, two)), ""
-        if failures(one, source, table) != failures(two, target, table):
+        if one.events != two.events:
             return refuted("proved", "a call that can trap is dropped, added or moved"), ""
         elsewhere = moved(one, two, source, target)
         if elsewhere is not None:
@@ -56,7 +56,7 @@ def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:
         BufferInfo(n, a.nbytes, ((0, 1),), target.info(n).alignment, "constant", producer="constant")
         for n, a in target.constants.items()
     )
-    table_pool = Pool("constants", "constant", alignment=max([1, *(b.alignment for b in buffers)]), read_only=True)
+    table_pool = Pool("constants", "constant", alignment=max([1, *(b.alignment for b in buffers)]))
     places = {n: Place(table_pool.name, target.offsets[n]) for n in target.constants if n in target.offsets}
     proof = prove_plan(Problem(buffers, (table_pool,)), Plan(places, {table_pool.name: account(target).total}))
     text = proof.queries.get("pool0", "")
@@ -77,14 +77,19 @@ def _missing(target: Module) -> str | None:
 def _difference(source: Numbered, target: Numbered) -> str:
     """The first value of the target, operands first, that the source does not have, and who uses it."""
     known = set(source.of.values())
-    odd = next((n for n in target.order if target.of[id(n)] not in known and not isinstance(n, Let)), None)
+    new = (n for n in target.order if target.of[id(n)] not in known)
+    odd = next((n for n in new if not isinstance(n, Let) and n is not target.function), None)
     if odd is None:
         return "the result is another of the source's values"
     if not isinstance(odd, GlobalVar):
-        return f"{show_head(odd)} at {odd.span} is not a value of the source"
+        return f"{_shown(odd)} is not a value of the source"
     user = next((n for n in target.order if odd in n.children), None)
-    where = f", used by {show_head(user)} at {user.span}" if user is not None else ""
+    where = f", used by {_shown(user)}" if user is not None else ""
     return f"constant {odd.name} has a value that the source does not have{where}"
+
+
+def _shown(node: Expr) -> str:
+    return show_head(node) + (f" at {node.span}" if node.span else "")
 
 
 def _folder(module: Module) -> Callable[[Expr, Sequence[Array]], Sequence[Array] | None]:

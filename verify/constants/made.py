@@ -20,12 +20,12 @@ from assay.lower.constants.made import Made, Packed
 from assay.lower.loops.rewriting import changed
 from assay.semantics.bits import same_bits
 from assay.semantics.dtypes import INT64
-from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, Let, Var, constant, function, var
+from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, constant, function, var
 from assay.semantics.module import Module
 from assay.semantics.scalar import Expr as Scalar, Load, const
 from assay.semantics.tensor import Allocate, AllocateConst, Buffer, If, PrimFunc, Stmt, loops, seq, store
 from assay.semantics.types import TensorType
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import rewrite
 from assay.verify.equivalence import BIT_EXACT, equivalent
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.simplify_check import check_simplified
@@ -81,17 +81,12 @@ def _restored(before: Module, after: Module, made: Mapping[str, Made], packed: M
     wrong: list[str] = []
 
     def function_(of: Function) -> Expr:
-        lets = {n.var: n.value for n in post_order(of) if isinstance(n, Let)}
-
         def change(node: Expr) -> Expr:
             if not isinstance(node, CallTIR) or node.func not in packed:
                 return node
             what = packed[node.func]
             arg = node.args[what.param]
-            leaf = arg
-            while isinstance(leaf, Var) and leaf in lets:
-                leaf = lets[leaf]
-            how = made.get(leaf.name) if isinstance(leaf, GlobalVar) else None
+            how = made.get(arg.name) if isinstance(arg, GlobalVar) else None
             if how is None or how.definition is not what.definition:
                 wrong.append(f"{node.func} reads an operand that is not laid out as it wants")
                 return node
@@ -134,11 +129,8 @@ def laid_places(definition: Function) -> Array:
     def change(node: Expr) -> Expr:
         if node is param:
             return places
-        if isinstance(node, Call):
-            type_ = node.type
-            assert isinstance(type_, TensorType)
-            return replace(node, type=TensorType(type_.shape, INT64))
-        return node
+        assert isinstance(node, Call) and isinstance(node.type, TensorType)
+        return replace(node, type=TensorType(node.type.shape, INT64))
 
     body = rewrite(definition.body, change)
     return _run(function([places], body), np.arange(1, 1 + int(np.prod(shape)), dtype=np.int64).reshape(shape))

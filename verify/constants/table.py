@@ -104,8 +104,8 @@ def _held(function: PrimFunc) -> Iterator[AllocateConst]:
 
 def _bits(array: Array) -> tuple[str, tuple[int, ...], bytes]:
     """All that makes two constants one, with a digest for the bytes."""
-    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return dtype(array.dtype).name, array.shape, hashlib.blake2b(data.data if data.size else b"").digest()
+    data = np.ascontiguousarray(array).ravel().view(np.uint8)
+    return dtype(array.dtype).name, array.shape, hashlib.blake2b(data.data).digest()
 
 
 def _elsewhere(name: str, use: VirtualDevice, home: VirtualDevice) -> str | None:
@@ -155,7 +155,7 @@ def _digits(array: Array, info: ConstantInfo) -> str:
 
 def _sha(array: Array, *words: str) -> str:
     total = hashlib.sha256(repr((dtype(array.dtype).name, tuple(array.shape), *words)).encode())
-    total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"")
+    total.update(np.ascontiguousarray(array).ravel().view(np.uint8).data)
     return total.hexdigest()
 
 

@@ -195,10 +195,7 @@ class _Conditions:
                 self.one(node, a, "tuple", f"it and its field {i}", node)
             return
         found = self.domain(callee)
-        if isinstance(found, int):  # a function that was in a tuple, say
-            for x in (*node.args, node):
-                self.same(found, self.domain(x), "call", "the function and its arguments", node)
-            return
+        assert not isinstance(found, int)
         for i, (p, a) in enumerate(zip(found, node.args, strict=False)):
             self.same(p, self.domain(a), "call", f"parameter and argument {i}", node)
         self.same(found[-1], self.domain(node), "call", "the function's result and the call", node)

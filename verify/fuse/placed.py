@@ -17,8 +17,7 @@ def misplaced(target: Module, fused: Sequence[PrimFunc]) -> Iterator[str]:
     where = {}
     for kernel in fused:
         group = target.group(kernel)
-        if group is None:
-            continue
+        assert group is not None
         calls = [value for _, value in bindings(group) if isinstance(value, CallTIR)]
         devices = {v.device for v in calls}
         if len(devices) > 1:

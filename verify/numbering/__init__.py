@@ -51,7 +51,7 @@ from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, simplify,
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType, TupleType, Type, flatten, symbols, with_dims
 from assay.verify.numbering.events import Budget, Walk, patterns, walk_body
-from assay.verify.numbering.nesting import Nesting, Undecided, is_atom, nesting, plain_symbols
+from assay.verify.numbering.nesting import Nesting, Undecided, nesting, plain_symbols
 from assay.verify.numbering.terms import Key, Table, attrs_key, constant_key, dim_text, type_text
 
 __all__ = [
@@ -65,8 +65,6 @@ __all__ = [
     "attrs_key",
     "can_trap",
     "constant_key",
-    "failures",
-    "first_unmatched",
     "number_function",
     "step_results",
     "tensors",
@@ -466,27 +464,4 @@ def number_function(
     return Numbering(function, module, table, exact, least or {}).run(fold, seal)
 
 
-def failures(program: Numbered, module: Module, table: Table) -> list[int]:
-    """The calls that may trap, in the order of an ANF function, but for those whose value is a constant (rule M3)."""
-    found: list[int] = []
-    body = program.function.body
-    while isinstance(body, Let):
-        value = body.value
-        if isinstance(value, CallTIR) and can_trap(module.kernel(value.func)):
-            numbers = tensors(program.of[id(value)], value.type, table)
-            if not all(n in table.constants for n in numbers):
-                found.append(numbers[0])
-        body = body.body
-    return found
-
-
 can_trap = kernel_can_trap
-
-
-def first_unmatched(source: Numbered, target: Numbered) -> Expr | None:
-    """The first evaluated node of `source`, operands first, whose value `target` never computes."""
-    known = set(target.of.values())
-    for node in source.order:
-        if not isinstance(node, Let) and not is_atom(node) and source.of[id(node)] not in known:
-            return node
-    return None

@@ -14,7 +14,7 @@ from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.module import Module
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.layers import BITWISE, INTEGERS, Finding, judge_result
-from assay.verify.oracle.verdict import fits, worst_exact
+from assay.verify.oracle.verdict import worst_exact
 from assay.verify.oracle.walk import Walk
 from assay.verify.oracle.whole import Whole, run_whole
 
@@ -67,7 +67,7 @@ class Expected:
         if finding.layer in (BITWISE, INTEGERS) or finding.wrong or self.accepts.splits:
             return finding
         only = _at(self.exact, path)
-        if isinstance(only, Whole) and not only.lost and fits(name, allowed, got) is None:
+        if isinstance(only, Whole) and not only.lost:
             worst = worst_exact(name, only.value, got)
             return Finding(name, INTEGERS, str(worst) if worst else "", worst, 0, got.size)
         return finding

@@ -87,7 +87,7 @@ def judge_result(
     # operands are known: what is wide here is as wide as the roundings of sums make it, and only an infinite radius says
     # nothing; but a variance may be computed in a way that leaves nothing of it
     nothing = allowed.vacuous if op.family == "normalization" else np.isinf(allowed.radius)
-    found = replace(found, open=int(np.count_nonzero(nothing)) if not found.wrong else 0)
+    found = replace(found, open=int(np.count_nonzero(nothing)))
     if layer == DOT and not found.wrong and not accepts.splits:
         together = wrong_together(op, by.attrs, operands, got, tensor, allowed)
         if together:

@@ -99,7 +99,7 @@ def _overflow(f: Function, site: Site, leaving: Sequence[Expr]) -> Iterator[Goal
     instance, constraints = against(query, leaving)
     whole = decide([*f.base, *query.terms.known, *constraints], f"{f.func.name}: no overflow: {claim}")
     if whole.holds == "never":
-        yield Goal("no overflow", claim, "proved", site.stmt.span, query=whole.text)
+        yield Goal("no overflow", claim, "unknown" if f.doubt else "proved", site.stmt.span, f.doubt, query=whole.text)
         return
     site.exact.difference_update(map(id, leaving))
     failed = False

@@ -108,7 +108,7 @@ def leaves_dtype(site: Site, node: Expr, values: Mapping[Var, Any]) -> Replayed:
     except Trap as trap:
         return Replayed(False, f"the run ends otherwise, with {trap}")
     exact = args[0] if isinstance(node, Cast) else _exact(node, args)
-    if exact == here or inside_dtype(node, exact):
+    if inside_dtype(node, exact):
         return Replayed(False, f"{show(node)} stays in {node.dtype}")
     return Replayed(True, f"{show(node)} is {exact}, which {node.dtype} takes for {here}")
 
