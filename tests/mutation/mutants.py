@@ -42,6 +42,10 @@ ORDERS = ("sorted", "reversed")
 """Functions that only order: the mutant takes things as they come."""
 
 
+WIDTH = 70
+"""Characters of a text that are shown."""
+
+
 @dataclass(frozen=True)
 class Mutant:
     """The text of a module with one fault."""
@@ -64,10 +68,10 @@ class Mutant:
 def mutants(source: str) -> list[Mutant]:
     """Every mutant of a module's text, in its order."""
     found = []
-    for number, (node, kind, change) in enumerate(_changes(ast.parse(source))):
-        before, kept = _text(node), (change.node.__class__, dict(change.node.__dict__))
+    for number, (place, kind, change) in enumerate(_changes(ast.parse(source))):
+        before, kept = _text(place), (change.node.__class__, dict(change.node.__dict__))
         change()
-        found.append(Mutant(node.lineno, kind, f"{before} -> {_text(node)}", number, source))
+        found.append(Mutant(getattr(change.node, "lineno", 0), kind, _said(before, _text(place)), number, source))
         change.node.__class__ = kept[0]
         change.node.__dict__.clear()
         change.node.__dict__.update(kept[1])
@@ -75,22 +79,30 @@ def mutants(source: str) -> list[Mutant]:
 
 
 def _text(node: ast.AST) -> str:
-    text = " ".join(ast.unparse(node).split())
-    return text if len(text) <= 70 else f"{text[:67]}..."
+    return " ".join(ast.unparse(node).split())
 
 
-def _changes(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, str, _Change]]:
-    """Each place that can change: the node, the kind, and what makes the change."""
-    for node in _places(tree):
+def _said(before: str, after: str) -> str:
+    """Both texts; of long ones what is around the first difference."""
+    same = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), 0)
+    start = max(0, same - WIDTH // 2) if max(len(before), len(after)) > WIDTH else 0
+    shown = [("..." if start else "") + t[start : start + WIDTH] + ("..." if len(t) > start + WIDTH else "") for t in (before, after)]
+    return " -> ".join(shown)
+
+
+def _changes(tree: ast.Module) -> Iterator[tuple[ast.AST, str, _Change]]:
+    """Each place that can change: what shows it, the kind, and what makes the change. A number is shown in what it is
+    part of."""
+    for node, around in _places(tree):
         for kind, change in _ways(node):
-            yield node, kind, change
+            yield around if isinstance(node, ast.Constant) else node, kind, change
 
 
-def _places(tree: ast.Module) -> Iterator[ast.expr | ast.stmt]:
-    """The expressions and statements of a module that compute, in order."""
-    work: list[ast.AST] = [tree]
+def _places(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
+    """The expressions and statements of a module that compute, in order, and what each is part of."""
+    work: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
     while work:
-        node = work.pop()
+        node, around = work.pop()
         match node:
             case ast.Raise() | ast.Assert() | ast.Import() | ast.ImportFrom() | ast.JoinedStr() | ast.Global() | ast.Nonlocal():
                 continue
@@ -99,17 +111,17 @@ def _places(tree: ast.Module) -> Iterator[ast.expr | ast.stmt]:
             case ast.keyword(arg="strict"):
                 continue  # zip(..., strict=True) says what holds, it computes nothing
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                work += reversed(node.body)
+                work += [(c, node) for c in reversed(node.body)]
                 continue
             case ast.AnnAssign():
                 if node.value is not None:
-                    work.append(node.value)
+                    work.append((node.value, node))
                 continue
             case ast.Expr(value=ast.Constant()):
                 continue
             case ast.expr() | ast.stmt():
-                yield node
-        work += reversed([c for c in ast.iter_child_nodes(node) if not isinstance(c, ast.pattern)])
+                yield node, around
+        work += [(c, node) for c in reversed(list(ast.iter_child_nodes(node))) if not isinstance(c, ast.pattern)]
 
 
 def _ways(node: ast.AST) -> Iterator[tuple[str, _Change]]:
