@@ -66,7 +66,7 @@ def test_a_run_notices_what_tests_say_and_tells_what_they_do_not(tmp_path: Path)
     command = [sys.executable, "-m", "tests.mutation", "sets", "--count", "100", "--results", str(results)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     outcomes = {o["said"]: o["end"] for o in map(json.loads, results.read_text().splitlines())}
-    assert outcomes["a == b -> a != b"] != "survived" and outcomes["False -> True"] != "survived"
+    assert outcomes["a == b -> a != b"] != "survived" and outcomes["return False -> return True"] != "survived"
     assert outcomes["size.get(a, 1) > size.get(b, 1) -> size.get(a, 1) >= size.get(b, 1)"] == "survived"
     assert "| sets |" in done.stdout
     before = results.read_text()
