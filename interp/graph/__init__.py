@@ -321,7 +321,7 @@ class _Evaluator:
         """One use of a value is done."""
         left = frame.pending.get(id(child), frame.scopes.uses.get(id(child), 0)) - 1
         frame.pending[id(child)] = left
-        if left == 0 and id(child) in frame.scopes.local and not isinstance(child, Constant):
+        if left == 0 and id(child) in frame.scopes.local:
             frame.values.pop(id(child), None)
 
     def decide(self, node: If, frame: Frame) -> bool:

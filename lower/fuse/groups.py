@@ -49,7 +49,8 @@ class _Node:
 def groups(
     chain: Sequence[Binding], escaping: Callable[[Var], bool], fixed: set[Var], module: Module, limits: Limits
 ) -> list[list[int]]:
-    """The groups of a let chain with more than one call: indices in order, the last one is the result.
+    """The groups of a let chain with more than one call, in the order of their results: indices in order, the last one
+    is the result.
 
     `escaping` says whether something outside the chain's own calls uses a variable. `fixed` are the variables that
     are known to be constant before the chain; what the chain adds to them is entered.

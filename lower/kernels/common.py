@@ -113,13 +113,6 @@ def divided(total: Expr, count: int) -> Expr:
     return total / rest
 
 
-def per_axis(given: int | Sequence[int] | None, rank: int, default: int) -> tuple[int, ...]:
-    """A number for each spatial axis: as given, one for all, or the default for all."""
-    if given is None:
-        return (default,) * rank
-    return (given,) * rank if isinstance(given, int) else tuple(given)
-
-
 def window_extent(count: int, stride: int, size: int, dilation: int) -> int:
     """How far `count` windows of `size` elements reach from the start of the first."""
     return (count - 1) * stride + (size - 1) * dilation + 1 if count > 0 else 0

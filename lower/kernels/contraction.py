@@ -13,7 +13,6 @@ from assay.lower.kernels.common import (
     numbers,
     padded,
     parameters,
-    per_axis,
     strided,
     window_extent,
 )
@@ -52,8 +51,9 @@ def _conv(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Typ
     features, _, *window = w.static_shape
     plane = numbers(out.shape[2:], name)
     rank = len(sizes)
-    strides, dilation = per_axis(attrs["strides"], rank, 1), per_axis(attrs["dilation"], rank, 1)
-    padding = per_axis(attrs["padding"], 2 * rank, 0)
+    strides: tuple[int, ...] = attrs["strides"]
+    dilation: tuple[int, ...] = attrs["dilation"]
+    padding: tuple[int, ...] = attrs["padding"]
     groups: int = attrs["groups"]
     group_channels, group_features = channels // groups, features // groups
 

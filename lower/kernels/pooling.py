@@ -19,7 +19,6 @@ from assay.lower.kernels.common import (
     numbers,
     padded,
     parameters,
-    per_axis,
     strided,
     window_extent,
 )
@@ -63,15 +62,14 @@ def _ceil_divide(a: Expr, by: int) -> Expr:
 
 def _axes(attrs: Attrs, x: Buffer, out: Buffer) -> list[_Axis]:
     rank = len(x.shape) - 2
-    padding = per_axis(attrs["padding"], 2 * rank, 0)
     columns = (
         numbers(x.shape[2:], "pooling"),
         numbers(out.shape[2:], "pooling"),
-        per_axis(attrs["pool_size"], rank, 1),
-        per_axis(attrs["strides"], rank, 1),
-        per_axis(attrs["dilation"], rank, 1),
-        padding[:rank],
-        padding[rank:],
+        attrs["pool_size"],
+        attrs["strides"],
+        attrs["dilation"],
+        attrs["padding"][:rank],
+        attrs["padding"][rank:],
     )
     return [_Axis(*row) for row in zip(*columns, strict=True)]
 

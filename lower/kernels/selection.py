@@ -97,10 +97,7 @@ def _unique(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: T
         """order[0] is -1, 0 or 1: how row i stands to row j, by the first elements that differ."""
 
         def column(k: Expr) -> Stmt:
-            a: Expr = x[i, k]
-            b: Expr = x[j, k]
-            if x.dtype.kind == "bool":
-                a, b = cast(a, "int64"), cast(b, "int64")
+            a, b = x[i, k], x[j, k]
             sign = select(less(a, b), const(-1), select(less(b, a), const(1), const(0)))
             return when(apply("eq", flag[0], 0), store(flag, 0, sign))
 

@@ -67,7 +67,7 @@ def _function(function: Function, module: Module) -> Function:
             return node
         if node.value is made:  # no variable between: the other fields are not evaluated any more
             others = (f for i, f in enumerate(made.fields) if i != node.index)
-            return found if all(silent.get(id(f), False) for f in others) else node
+            return found if all(silent[id(f)] for f in others) else node
         return found if isinstance(found, ATOMS) else node
 
     for node in order:
@@ -90,7 +90,7 @@ def _function(function: Function, module: Module) -> Function:
                 if id(node) in named:
                     taken.add(id(made))
         parts = () if isinstance(made, Function) else made.children
-        clean = not acts(made) and not can_fail(made, module) and all(silent.get(id(c), False) for c in parts)
+        clean = not acts(made) and not can_fail(made, module) and all(silent[id(c)] for c in parts)
         silent[id(made)] = clean
         new[id(node)] = made
     result = new[id(function)]

@@ -231,8 +231,6 @@ def _access(write: _Write, load: Load) -> OpPattern:
     """How a store reads one element."""
     if write.reduces and set(write.reduces) & {v for i in load.indices for v in variables(i)}:
         return OpPattern.OPAQUE
-    if not _distinct(write):
-        return OpPattern.INJECTIVE
     if _is_full(load, write):
         return OpPattern.ELEMENTWISE
     at = 0

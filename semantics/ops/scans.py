@@ -80,7 +80,7 @@ def _running(name: str, doc: str, accumulate: Any, whole: Callable[..., Any], bo
 
 def _order(x: Any, axis: int, largest: bool) -> Any:
     """The places of the elements in the order asked for; of equal ones the first comes first, NaN is the largest."""
-    wide = x.astype(np.float64) if dtype(x.dtype).is_float else x.astype(np.int64) if x.dtype != np.uint64 else x
+    wide = x.astype(np.float64) if dtype(x.dtype).is_float else x
     if not largest:
         return np.argsort(wide, axis=axis, kind="stable")
     backwards = np.flip(np.argsort(np.flip(wide, axis), axis=axis, kind="stable"), axis)

@@ -355,6 +355,17 @@ def test_lanes_that_do_not_run_do_not_trap() -> None:
 Var_i = Var("i")
 
 
+def test_a_loop_without_an_iteration_in_any_lane_does_not_trap() -> None:
+    """What divides by 0 is the same in all lanes, so that it could be asked for once, without any lane."""
+    count, by, out, j = Buffer("count", (4,), INT64), Buffer("by", (1,), INT64), Buffer("out", (4, 3), INT64), Var("j")
+    inner = For(j, count[Var_i], store(out, (Var_i, j), const(7) // by[0]), "parallel")
+    body = seq(loops("a b", (4, 3), lambda a, b: store(out, (a, b), 0)), For(Var_i, const(4), inner, "parallel"))
+    func = PrimFunc("f", (count, by, out), 1, body)
+    (got,) = agree(func, [np.zeros(4, np.int64), np.zeros(1, np.int64)], planned=True)
+    assert not got.any()
+    assert agree(func, [np.array([0, 0, 2, 0]), np.zeros(1, np.int64)], planned=True)[0] == "division by zero"
+
+
 def test_what_is_not_shown_free_of_races_is_left_to_the_definition() -> None:
     scatter = PrimFunc("f", (X, N, OUT), 1, each(lambda i: store(OUT, N[i], X[i])))
     got = agree(scatter, [X_VALUES, NUMBERS], planned=False)

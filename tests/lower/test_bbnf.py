@@ -262,6 +262,23 @@ def test_what_depends_on_what_fails_stays_behind_it_and_before_what_fails_later(
         -> (lv1, lv2, if c)""")
 
 
+def test_a_choice_in_which_something_fails_stays_before_what_fails_later() -> None:
+    """The first if has no let of its own, but the quotient in its branch must be tried before the other one."""
+    x, y, z, c = var("x", INT), var("y", INT), var("z", INT), var("c", BIT)
+    first, q = call("floor_divide", x, y, span=Span("model", "first")), call("floor_divide", x, z, span=Span("model", "q"))
+    main = function([x, y, z, c], tuple_of(if_(c, first, x), q, if_(c, q, x)))
+    runs = [r for y in (0, 2) for z in (0, 2) for r in bits(x=7, y=y, z=z)]
+    assert same_text(bbnf(main, *runs), """
+        (x, y, z, c)
+        lv1 = if c
+          then
+            -> floor_divide(x, y)
+          else
+            -> x
+        lv2 = floor_divide(x, z)
+        -> (lv1, lv2, if c)""")
+
+
 def test_a_let_of_what_neither_fails_nor_acts_holds_nothing_back() -> None:
     """The branches of the let's if are total: the quotient before it stays where it is used."""
     x, y, c, v = var("x", INT), var("y", INT), var("c", BIT), var("v", INT)

@@ -106,6 +106,15 @@ def test_domains_never_contain_themselves() -> None:
     assert domains.find(domains.param(g_, 0)) == domains.find(domains.result(g_)) == domains.find(first)
 
 
+@pytest.mark.row("V5")
+def test_a_new_domain_is_one_with_no_other() -> None:
+    domains, node = Domains(), x("a")
+    a, b = domains.new(), domains.new()
+    domains.tie(a, b, "for a test", node)
+    other = domains.new()
+    assert domains.find(a) == domains.find(b) != domains.find(other)
+
+
 @pytest.mark.row("V19")
 def test_the_map_of_devices_by_node_and_by_number() -> None:
     a, b, c, d = map(x, "abcd")

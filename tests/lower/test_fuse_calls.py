@@ -204,6 +204,22 @@ def test_an_anchor_takes_only_what_follows_at_each_element_on_every_way() -> Non
     assert observe(m, given := random([a, v, b])).difference(observe(after, given)) is None
 
 
+def test_an_anchor_joins_a_group_that_ends_in_what_is_broadcast() -> None:
+    """The sum of a row and a column is in the last sum's group before the product is."""
+    a, v, row, column = x("a", 4, 4), x("v", 4, 4), x("row", 4), x("column", 4, 1)
+    m = legalized([a, v, row, column], call("subtract", call("add", row, column), call("matmul", a, v)))
+    assert groups(after := fuse(m)) == [["add", "matmul", "subtract"]]
+    assert observe(m, given := random([a, v, row, column])).difference(observe(after, given)) is None
+
+
+def test_groups_are_made_in_the_order_of_their_results() -> None:
+    """The outer pair begins before the inner one, and ends behind it."""
+    a = var("a", tensor(3, 4))
+    steps: list[Step] = [("neg", [0], 3, []), ("neg", [0], 3, []), ("times", [2], 3, [2]), ("neg", [1], 3, [])]
+    m = fuse_calls(program([a], steps, [3, 4]))
+    assert [n for n in m.definitions if n.startswith("group")] == ["group_neg_times", "group_neg_neg"]
+
+
 def test_a_map_of_indices_on_one_way_keeps_an_anchor_out() -> None:
     a, v = x("a", 4, 4), x("v", 4, 4)
     s = call("matmul", a, v)

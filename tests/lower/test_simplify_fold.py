@@ -138,6 +138,13 @@ def test_a_variable_that_is_still_used_keeps_its_binding() -> None:
     assert [n.var.name for n in post_order(found) if isinstance(n, Let)] == ["v", "u"]
 
 
+def test_what_is_folded_cannot_fail_any_more() -> None:
+    """Of integers by 2: its binding goes, and what is around it is folded."""
+    six, two = (graph.constant(np.array(k, "int32")) for k in (6, 2))
+    lets = let_of(("t", lambda: graph.call("floor_divide", six, two)), ("u", lambda t: graph.call("add", t, two)))
+    assert data(folded(lambda x: graph.call("negative", lets))) == -5
+
+
 def test_fold_tuple() -> None:
     c = graph.constant(C)
     body = folded(lambda x: graph.call("add", graph.get(graph.tuple_of(c, c), 1), graph.call("add", x, graph.get(graph.tuple_of(x, c), 1))))

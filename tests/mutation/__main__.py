@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.mutation.groups import GROUPS, ROOT
-from tests.mutation.run import Fails, Outcome, append, preload, read, run
+from tests.mutation.run import Fails, Outcome, all_of, append, key_of, preload, read, run
 
 EXPLAINED = Path(__file__).with_name("explained.csv")
 PAGE = ROOT / "specs" / "mutants.md"
@@ -36,17 +36,20 @@ def page(outcomes: list[Outcome], why: dict[tuple[str, str], str]) -> str:
         "| Part | Mutants | Noticed | Explained | Left | Share |", "|---|---|---|---|---|---|",
     ]  # fmt: skip
     total: Counter[str] = Counter()
+    kept: list[Outcome] = []
     for group in GROUPS:
-        mine = [o for o in outcomes if o.group == group.name]
+        there = {key_of(*one) for one in all_of(group)}
+        mine = [o for o in outcomes if o.group == group.name and o.key in there]
         if not mine:
             continue
+        kept += mine
         noticed = sum(o.end != "survived" for o in mine)
         said = sum(o.end == "survived" and (o.file, o.said) in why for o in mine)
         total.update(all=len(mine), noticed=noticed, said=said)
         lines.append(f"| {group.name} | {_numbers(len(mine), noticed, said)} |")
     lines.append(f"| **all** | {_numbers(total['all'], total['noticed'], total['said'])} |")
     for title, wanted in (("Left", False), ("Explained", True)):
-        rows = sorted((o for o in outcomes if o.end == "survived" and ((o.file, o.said) in why) == wanted), key=lambda o: o.key)
+        rows = sorted((o for o in kept if o.end == "survived" and ((o.file, o.said) in why) == wanted), key=lambda o: o.key)
         if rows:
             lines += ["", f"## {title}", ""]
             lines += [f"- `{o.file}`: `{_cell(o.said)}`" + (f": {why[o.file, o.said]}" if wanted else "") for o in rows]
@@ -80,9 +83,9 @@ def main() -> None:
     for group in GROUPS:
         if given.groups and group.name not in given.groups:
             continue
-        known = {o.key for o in read(given.results) if not (given.again and o.end == "survived")}
+        known = {o.key: o for o in read(given.results)}
         try:
-            for o in run(group, given.count, given.seed, given.jobs, known):
+            for o in run(group, given.count, given.seed, given.jobs, known, given.again):
                 append(given.results, o)
                 print(f"{group.name}: {o.end:8} {o.file}:{o.line} {o.kind}: {o.said}", flush=True)
         except Fails as name:

@@ -8,6 +8,7 @@ annotations and what raises are left alone: no test should depend on the words.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -54,6 +55,8 @@ class Mutant:
     kind: str
     said: str
     """What was there, and what is there now."""
+    nth: int
+    """Of those of the module that are of this kind and say the same."""
     number: int
     original: str
 
@@ -67,11 +70,14 @@ class Mutant:
 
 def mutants(source: str) -> list[Mutant]:
     """Every mutant of a module's text, in its order."""
-    found = []
+    found: list[Mutant] = []
+    seen: Counter[tuple[str, str]] = Counter()
     for number, (place, kind, change) in enumerate(_changes(ast.parse(source))):
         before, kept = _text(place), (change.node.__class__, dict(change.node.__dict__))
         change()
-        found.append(Mutant(getattr(change.node, "lineno", 0), kind, _said(before, _text(place)), number, source))
+        said = _said(before, _text(place))
+        found.append(Mutant(getattr(change.node, "lineno", 0), kind, said, seen[kind, said], number, source))
+        seen[kind, said] += 1
         change.node.__class__ = kept[0]
         change.node.__dict__.clear()
         change.node.__dict__.update(kept[1])

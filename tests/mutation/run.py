@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
 import os
-import random
 import resource
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from tests.mutation.groups import ROOT, Group
 from tests.mutation.mutants import Mutant, mutants
+
+Key: TypeAlias = tuple[str, str, str, int]
+"""The file of a mutant, its kind, what it says, and which of those that say the same it is."""
 
 
 class Fails(Exception):
@@ -39,12 +42,13 @@ class Outcome:
     line: int
     kind: str
     said: str
+    nth: int
     end: Literal["killed", "survived", "time"]
     """`time`: it did not end within ten times what the tests take, which counts as noticed."""
 
     @property
-    def key(self) -> tuple[str, int, str, str]:
-        return self.file, self.line, self.kind, self.said
+    def key(self) -> Key:
+        return self.file, self.kind, self.said, self.nth
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -131,19 +135,30 @@ def baseline(group: Group) -> int:
     return 20 + 10 * int(after.ru_utime - before.ru_utime)
 
 
-def chosen(group: Group, count: int, seed: int) -> list[tuple[Path, Mutant]]:
-    """`count` of a group's mutants at random: the same ones for the same seed and text."""
-    found = [(file, m) for file in group.files for m in mutants(file.read_text())]
-    random.Random(f"{seed} {group.name}").shuffle(found)
-    return found[:count]
+def all_of(group: Group) -> list[tuple[Path, Mutant]]:
+    """Every mutant of a group's files."""
+    return [(file, m) for file in group.files for m in mutants(file.read_text())]
 
 
-def run(group: Group, count: int, seed: int, jobs: int, known: set[tuple[str, int, str, str]]) -> Iterator[Outcome]:
-    """The outcomes of mutants that are not known yet, as they come."""
-    waiting = []
-    for file, m in chosen(group, count, seed):
-        if (str(file.relative_to(ROOT)), m.line, m.kind, m.said) not in known:
-            waiting.append((file, m))
+def key_of(file: Path, m: Mutant) -> Key:
+    return str(file.relative_to(ROOT)), m.kind, m.said, m.nth
+
+
+def chosen(found: Sequence[tuple[Path, Mutant]], count: int, seed: int) -> list[tuple[Path, Mutant]]:
+    """`count` mutants at random: the same ones for the same seed, but for those whose own text has changed."""
+
+    def order(one: tuple[Path, Mutant]) -> bytes:
+        return hashlib.sha256(f"{seed} {key_of(*one)}".encode()).digest()
+
+    return sorted(found, key=order)[:count]
+
+
+def run(group: Group, count: int, seed: int, jobs: int, known: Mapping[Key, Outcome], again: bool = False) -> Iterator[Outcome]:
+    """The outcomes of mutants that are not known yet, as they come; with `again` also of those that survived."""
+    found = all_of(group)
+    survived = {key for key, o in known.items() if o.end == "survived"} if again else set()
+    first = [one for one in chosen(found, count, seed) if key_of(*one) not in known]
+    waiting = first + [one for one in found if key_of(*one) in survived]
     if not waiting:
         return
     seconds = baseline(group)
@@ -157,7 +172,7 @@ def run(group: Group, count: int, seed: int, jobs: int, known: set[tuple[str, in
         end: Literal["killed", "survived", "time"] = "survived" if status == 0 else "killed"
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL, signal.SIGALRM):
             end = "time"
-        yield Outcome(group.name, str(file.relative_to(ROOT)), m.line, m.kind, m.said, end)
+        yield Outcome(group.name, str(file.relative_to(ROOT)), m.line, m.kind, m.said, m.nth, end)
 
 
 def read(results: Path) -> list[Outcome]:

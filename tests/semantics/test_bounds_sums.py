@@ -212,6 +212,22 @@ def test_powers_have_a_value_or_are_open(base: Any, exponent: Any, wanted: Any) 
         assert low <= wanted[0] and wanted[1] <= high and found.radius[0] <= reach + 1e-5 * (abs(found.value[0]) + reach)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.25, 0.5), (-0.5, -0.25), (-0.5, 0.5), (-0.5, 0.1)])
+def test_up_to_the_largest_number_an_interval_is_as_wide_as_it_is(low: float, high: float) -> None:
+    y = b([(low + high) / 2 * TOP], (high - low) / 2 * TOP) * F32(2)
+    (least,), (most,) = y.interval()
+    assert least <= 2 * low * TOP and 2 * high * TOP <= most
+    assert y.radius[0] <= (high - low) * TOP * (1 + 1e-6)
+
+
+def test_a_square_that_may_overflow_may_be_zero_too() -> None:
+    """Both ends of the base give infinity, and 0 is between them; where it is not, infinity is certain."""
+    two = b([2.0], 0.0)
+    assert np.isinf((b([0.0], 1e30) ** two).radius).all()
+    far = b([2e30], 1e30) ** two
+    assert np.isposinf(far.value).all() and (far.radius == 0).all()
+
+
 def test_what_underflows_is_open_down_to_zero_and_a_zero_is_not() -> None:
     tiny, zero = b([1e-30]), b([0.0])
     below = (tiny * tiny).radius[0]

@@ -142,6 +142,13 @@ def test_bits_are_counted(of: str) -> None:
         assert clz == len(bits) - len(bits.lstrip("0")) and clz.dtype == np.int32
 
 
+@pytest.mark.parametrize(("name", "want"), [("isnan", [False, False, True]), ("isinf", [False, True, False]), ("isfinite", [True, False, False])])
+def test_kinds_of_numbers(name: str, want: list[bool]) -> None:
+    """A whole number is finite."""
+    assert value(name, np.array([1.0, -np.inf, np.nan], np.float32)).tolist() == want
+    assert bool(value(name, np.array([0, -7, 127], np.int8))) == want[0]
+
+
 def test_a_product_of_fixed_point_numbers() -> None:
     """What apache-tvm 0.27 gives for q_multiply_shift(x, 1395864371, 31, -2)."""
     given = [0, 1, -1, 255, 256, -(2**31), 2**31 - 1, 5, -5, 1000, -1000, 12345678, -12345678]
@@ -153,7 +160,9 @@ def test_a_product_of_fixed_point_numbers() -> None:
 
 def test_operands_are_checked() -> None:
     f, i = Var("f", DTYPES["float32"]), Var("i", DTYPES["int32"])
-    for name, args in (("clz", [f]), ("exp2", [i]), ("log1p", [f, f]), ("q_multiply_shift", [i, i, i, i])):
+    n = const(31, "int32")
+    shifted = [("q_multiply_shift", [i, i, *last]) for last in ((i, i), (n, i), (i, n))]
+    for name, args in (("clz", [f]), ("exp2", [i]), ("log1p", [f, f]), *shifted):
         with pytest.raises(Invalid) as wrong:
             INTRINSICS[name](args)
         assert wrong.value.label in ("scalar.C3", "scalar.C6")

@@ -1,4 +1,4 @@
-"""Trigonometry, bits and scans: values, bounds, labels; and the numbers of the narrowest types."""
+"""Trigonometry, bits, scans and choices: values, bounds, labels; and the numbers of the narrowest types."""
 
 from __future__ import annotations
 
@@ -96,6 +96,21 @@ def test_topk_orders_nan_and_ties() -> None:
     assert run("topk", x, k=5, largest=False)[1].tolist() == [4, 0, 2, 3, 1]
     unsigned = np.array([0, 2**64 - 1, 5], np.uint64)
     assert run("topk", unsigned, k=3)[0].tolist() == [2**64 - 1, 5, 0]
+    narrow = np.array([3, -8, 7, 3]).astype(DTYPES["int4"].numpy)
+    assert run("topk", narrow, k=4)[1].tolist() == [2, 0, 3, 1]
+    assert run("topk", narrow, k=4, largest=False)[1].tolist() == [1, 0, 3, 2]
+
+
+@pytest.mark.parametrize(("most", "want"), [(0, []), (1, [(0, 2), (1, 1)]), (2, [(0, 2), (0, 0), (1, 1)]), (9, [(0, 2), (0, 0), (0, 3), (1, 1)])])
+def test_boxes_are_chosen_up_to_the_most_and_while_there_are_any(most: int, want: list[tuple[int, int]]) -> None:
+    """Of class 0 box 1 is in the way of box 0, which comes first; of class 1 one box is allowed, another is NaN."""
+    scores = np.array([[[5, 5, 9, 1], [np.nan, 2, 8, 8]]], F)
+    allowed = np.array([[[True] * 4, [True, True, False, False]]])
+    overlaps = np.eye(4, dtype=bool)[None]
+    overlaps[0, 0, 1] = overlaps[0, 1, 0] = True
+    rows, count = run("suppress", scores, allowed, overlaps, np.array([most]))
+    assert count.tolist() == [len(want)] and rows.shape == (8, 3)
+    assert rows.tolist() == [[0, *row] for row in want] + [[0, 0, 0]] * (8 - len(want))
 
 
 def test_topk_of_intervals() -> None:

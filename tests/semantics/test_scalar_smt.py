@@ -13,7 +13,7 @@ from assay.semantics.dtypes import BOOL, DTYPES, INT64
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import OPERATIONS, Expr, Load, Var, apply, cast, const, evaluate
 from assay.semantics.scalar.arithmetic import FLOAT_OF
-from assay.semantics.scalar.smt import DIVISIONS, OVERRIDES, Terms
+from assay.semantics.scalar.smt import DIVISIONS, OVERRIDES, VALUE, Terms
 
 INT8 = DTYPES["int8"]
 A, B = Var("a", INT8), Var("b", INT8)
@@ -101,3 +101,14 @@ def test_steps_that_are_known_to_stay_inside_do_not_wrap() -> None:
     assert values(A + B, 100, 100, plain=True)[0] == 200
     assert values(apply("neg", A), -128, 0)[0] == -128
     assert values(apply("floordiv", A, const(-1, INT8)), -128, 0)[0] == -128
+
+
+def test_a_choice_of_floats_is_one_of_them() -> None:
+    """Of what floats are nothing is known, but which of two is meant is."""
+    x, y = Var("x", DTYPES["float32"]), Var("y", DTYPES["float32"])
+    terms = Terms()
+    scope = Everywhere({A: z3.Int("a"), x: z3.Const("x", VALUE), y: z3.Const("y", VALUE)})
+    one, other = (terms.value(e, scope, {}) for e in (apply("select", A < 0, x, y), apply("select", A >= 0, y, x)))
+    solver = z3.Solver()
+    solver.add(*terms.known, one != other)
+    assert solver.check() == z3.unsat

@@ -88,6 +88,19 @@ def test_flushing_must_be_declared_and_is_all_or_none() -> None:
     assert declared.judge(inputs, some).outcome == "wrong", "some are flushed and some are kept"
 
 
+def test_what_is_expected_already_serves_who_accepts_the_same_of_the_same_module() -> None:
+    module = operators.one(lambda b, x: b.multiply(x, 0.5), x=tensor(4))
+    inputs = {"x": np.full(4, 1.5e-38, np.float32)}
+    known = Oracle(module).expected(inputs)
+    assert Oracle(module).expected(known) is known
+    declared = Oracle(module, accepts=Accepts(flushes=True))
+    for other in (declared.expected(known), declared.expected(declared.expected(known), True)):
+        assert other.accepts == declared.accepts and other.inputs is inputs
+    assert declared.expected(known, True).flushing and not declared.expected(known).flushing
+    other_module = operators.one(lambda b, x: b.multiply(x, 0.25), x=tensor(4))
+    assert Oracle(other_module).expected(known).module is other_module
+
+
 def prefix_sums(kind: Any) -> PrimFunc:
     """Each element is the sum of those before it: not independent, whatever the loop says."""
     kernel = next(iter(legalize(operators.one(lambda b, x: b.nn.relu(x), x=tensor(7))).kernels.values()))

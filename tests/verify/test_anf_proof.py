@@ -190,6 +190,17 @@ def test_an_extern_call_keeps_its_place() -> None:
     assert "log" in refusal(source, again)
 
 
+def test_a_refusal_says_whether_the_action_or_its_operands_are_others() -> None:
+    x, a = var("x", F), var("a", F)
+
+    def prints(on: Expr, text: str = "") -> Module:
+        return module(x, body=lets((a, call("exp", x)), (var("said", print_().type), print_(on, format=text)), result=a))
+
+    other, operands = refusal(prints(x), prints(x, "x is {}")), refusal(prints(x), prints(a))
+    assert "is done by the target where the source has" in other, other
+    assert "is given other operands than" in operands, operands
+
+
 def test_a_refusal_says_where() -> None:
     x, i, u = var("x", F), var("i", I2), var("u", F)
     at = Span("model.py", "gather", 7, 5)

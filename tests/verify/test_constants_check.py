@@ -16,7 +16,7 @@ from assay.lower.constants import lift_constants, link_params
 from assay.lower.legalize import legalize
 from assay.semantics.bits import digest
 from assay.semantics.devices import VirtualDevice
-from assay.semantics.dtypes import FLOAT32
+from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.graph import CallTIR, Constant, Expr, Function, GlobalVar, call, call_tir, constant, function, var
 from assay.semantics.linked import LINKED
 from assay.semantics.module import ConstantInfo, Module
@@ -159,6 +159,34 @@ def test_a_fault_is_refuted(name: str) -> None:
     damage, said = FAULTS[name]
     wrong, _ = check_constants(source(), damage())
     assert not wrong.holds and said in wrong.detail, wrong.detail
+
+
+def test_what_could_fail_and_is_a_constant_fails_no_more() -> None:
+    """An index of constants is looked up once; one that is outside stays a step that fails."""
+    index = TensorType((2,), INT64)
+
+    def looked_up(at: list[int]) -> Module:
+        x = var("x", TensorType((2,), FLOAT32))
+        found = call("take", constant(A), constant(np.array(at, index.dtype.numpy)), axis=0)
+        return legalize(to_anf(Module({"main": function([x], call("add", x, found))})))
+
+    inside, outside = looked_up([2, 0]), looked_up([2, 3])
+    folded = lift_constants(inside, vector.run)
+    assert [a.tolist() for a in folded.constants.values()] == [[3.0, 1.0]]
+    right, _ = check_constants(inside, folded)
+    assert right.holds, right.detail
+    wrong, _ = check_constants(outside, folded)
+    assert not wrong.holds
+
+
+def test_a_function_is_no_constant_wherever_it_is() -> None:
+    """It is in no table, so no table says where it has to be."""
+    x, y = replace(var("x", V), device=GPU), replace(var("y", V), device=GPU)
+    f = replace(function([y], replace(call("exp", y), device=GPU)), device=GPU)
+    called = replace(call(replace(GlobalVar(f.type, "f"), device=GPU), x), device=GPU)
+    module = legalize(to_anf(Module({"main": replace(function([x], called), device=GPU), "f": f})))
+    evidence, _ = check_constants(module, lift_constants(module, vector.run))
+    assert evidence.holds, evidence.detail
 
 
 # --- devices -----------------------------------------------------------------------------------------------------

@@ -137,6 +137,65 @@ def constants_of(of: Expr) -> list[Expr]:
     return [n for n in post_order(of) if isinstance(n, Constant)]
 
 
+PASSED_ON = {
+    "named and given": "y = R.exp(a)\n        return y",
+    "taken apart and put together": "t = (R.exp(a), a)\n        return (t[0], t[1])",
+}
+
+
+@pytest.mark.parametrize("how", PASSED_ON)
+def test_a_function_with_two_instances_may_give_a_value_by_another_name(how: str) -> None:
+    """In both instances that is the value itself, as it is in the function of the source."""
+    field = "[0]" if "t[0]" in PASSED_ON[how] else ""
+    text = program(
+        'x: A.on(T, "cpu"), y: A.on(T, "cuda")',
+        f"p = M.f(x){field}",
+        f"q = M.f(y){field}",
+        'return (A.on_device(R.exp(p), "cpu", constrain_result=True), A.on_device(R.exp(q), "cuda", constrain_result=True))',
+        before=f"    @R.function\n    def f(a: {programs.T}):\n        {PASSED_ON[how]}\n",
+    )
+    module = parse(text)
+    planned = plan_devices(module, CONFIG)
+    assert set(planned.definitions) == {"f", "f_cpu", "f_cuda", "main"}
+    assert broken_plans(module, planned, CONFIG, plan_devices) == []
+
+
+def said_of(module: Module, by: Module) -> list[str]:
+    """What is said of a plan of another module, which says more of devices."""
+    return [str(b) for b in broken_plans(module, plan_devices(by, CONFIG), CONFIG)]
+
+
+def test_a_tuple_is_where_what_it_is_made_of_wants_it() -> None:
+    """A constant is wherever it is used, so a tuple with one may be elsewhere than the fields that are copied into it."""
+    pair = '(R.const(1, "float32"), x)'
+    module, other = (
+        parse(program('x: A.on(T, "cuda")', f"return {value}")) for value in (pair, f'A.on_device({pair}, "cpu")')
+    )
+    assert said_of(module, module) == []
+    (wrong,) = said_of(module, other)
+    assert wrong.startswith("default: tuple:") and "is on cpu:0 (c); by what is said of it" in wrong
+
+
+def test_a_copy_is_of_the_value_behind_an_annotation() -> None:
+    """Where only the copy is said to be on a device, it counts unless the value is there."""
+    value = "R.exp(x)"
+
+    def fields(first: str) -> Module:
+        drawn = f'A.on(R.exp(A.on_device({first}, "cpu", constrain_body=False, constrain_result=True)), "cpu")'
+        return parse(program("x: T", f'return (A.on(R.negative(x), "cuda"), A.on(R.tanh(x), "cpu"), {drawn})'))
+
+    assert said_of(fields(value), fields(value)) == []
+    assert said_of(fields(value), fields(f'A.on({value}, "cuda")')) == ["copies: 3 copies between places where 2 are enough"]
+
+
+def test_a_result_may_be_elsewhere_than_what_draws_it() -> None:
+    """The annotation says nothing of the value, and the function says where its result is."""
+    module = parse(program("x: T", 'return A.on_device(R.exp(x), "cpu", constrain_body=False, constrain_result=True)'))
+    for device, count in ((GPU, 0), (CPU, 1)):
+        there = module.with_(main=replace(module.main, device=device))
+        assert said_of(there, there) == [] and copies(plan_devices(there, CONFIG)) == count
+
+
 @pytest.mark.row("V20")
 def test_deep_plans() -> None:
     """A chain of calls with a border in the middle, checked without a deep stack."""

@@ -298,6 +298,21 @@ def test_a_cast_that_may_trap_anew_is_said() -> None:
     assert words.notion is UNKNOWN and words.undecided and "may trap, depending on data" in words.reason
 
 
+@pytest.mark.parametrize("at", [-1, 6])
+def test_an_index_that_a_constant_says_has_to_be_one(at: int) -> None:
+    """An element of the constant that is not there is none, from either end."""
+    x, out, where = Buffer("x", (6,), F), Buffer("out", (6,), F), Buffer("where", (6,), INT64)
+
+    def func(last: int) -> PrimFunc:
+        body = loops("i", (6,), lambda i: store(out, i, x[where[select(i < 5, i, last)]]))
+        return PrimFunc("f", (x, out), 1, AllocateConst(where, np.array([5, 3, 1, 0, 2, 4]), body))
+
+    assert equivalent(func(5), func(5)).notion is BIT_EXACT
+    for source, says in ((at, "f itself traps"), (5, "f traps")):
+        verdict = equivalent(func(source), func(at))
+        assert verdict.notion is UNKNOWN and f"{says}: trap (out of bounds): an index of where is outside [0, 6)" in verdict.reason
+
+
 # --- words of whole functions ---------------------------------------------------------------------------------------
 
 

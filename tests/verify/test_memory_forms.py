@@ -200,6 +200,17 @@ def test_facts_are_found(i: int) -> None:
     assert derive(forms.of(dim - 1), forms, forms.ranges) is None
 
 
+def test_facts_are_found_of_products_of_six() -> None:
+    """What is left on the way there is no larger than what is asked about."""
+    more = tuple(Var(f"f{i}") for i in range(5))
+    rest: Dim = more[0] * more[1] * more[2] * more[3] * more[4]
+    forms = Forms({})
+    forms.of(rest)  # first, so that the maxima are what is outermost
+    goal = forms.of(rest * (apply("max", N, M) - N) + rest * (apply("max", M, K) - K))
+    assert max(len(p) for p, _ in goal.terms) == 6
+    assert derive(goal, forms, forms.ranges) is not None
+
+
 # --- numbers to try --------------------------------------------------------------------------------------------------
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -255,6 +257,40 @@ def test_without_cvc5_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "cvc5", None)
     with pytest.raises(Invalid, match="cvc5 is not installed"):
         recheck("(check-sat)")
+
+
+class Commands:
+    """In place of cvc5: each line of a text is a command, and says what stands behind its `;`."""
+
+    SMT_LIB_2_6 = "smtlib"
+
+    def __init__(self, _: object = None) -> None:
+        self.lines: list[str] = []
+
+    def setOption(self, name: str, value: str) -> None:
+        assert (name, int(value) > 0) == ("rlimit-per", True)
+
+    def setStringInput(self, language: str, text: str, name: str) -> None:
+        assert language == self.SMT_LIB_2_6
+        self.lines = text.splitlines()
+
+    def getSymbolManager(self) -> None:
+        return None
+
+    def nextCommand(self) -> SimpleNamespace:
+        line = self.lines.pop(0) if self.lines else None
+        return SimpleNamespace(isNull=lambda: line is None, invoke=lambda solver, names: (line or "").partition(";")[2])
+
+
+def test_the_second_solver_has_to_give_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all commands of a text print together: one of the three words, once."""
+    here = SimpleNamespace(TermManager=Commands, Solver=Commands, InputParser=Commands, InputLanguage=Commands)
+    monkeypatch.setitem(sys.modules, "cvc5", here)
+    for word in ("unsat", "sat", "unknown"):
+        assert recheck(f"(set-logic QF_LIA)\n(check-sat);{word}") == word
+    for text in ("(set-logic QF_LIA)", "(check-sat);sat\n(check-sat);sat", "(echo);so"):
+        with pytest.raises(Invalid, match="asks cvc5 nothing, or more than once"):
+            recheck(text)
 
 
 @pytest.mark.peer

@@ -181,6 +181,16 @@ def test_numbers_that_are_not_whole_beside_integers() -> None:
     assert not isinstance(run_whole(module, {"x": np.array([1, 2, 3], F), "i": np.array([1, 2, 3], np.int32)}), str)
 
 
+def test_one_input_of_whole_numbers_is_enough_for_what_is_made_of_it() -> None:
+    x, y = var("x", TensorType((3,), FLOAT32)), var("y", TensorType((3,), FLOAT32))
+    main = replace(function([x, y], tuple_of(call("add", x, x), call("add", x, y))), attrs={"outputs": ("of_x", "of_both")})
+    found = run_whole(Module({"main": main}), {"x": np.array([1, 2, 3], F), "y": np.array([0.1, 0.2, 0.3], F)})
+    assert not isinstance(found, str)
+    of_x, of_both = found.values()
+    assert isinstance(of_x, Whole) and not of_x.lost and of_x.value.tolist() == [2, 4, 6]
+    assert isinstance(of_both, Whole) and of_both.lost
+
+
 # --- data -----------------------------------------------------------------------------------------------------------
 
 

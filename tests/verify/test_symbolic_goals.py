@@ -171,6 +171,18 @@ def lanes(start: int = 1, ahead: int = 0) -> PrimFunc:
     return func("lanes", Allocate(line, seq(fill, head, For(i, N, inner, "vectorized"))), x, out)
 
 
+def left_out(everywhere: bool = False) -> PrimFunc:
+    """The same element twice in one statement: where it is written, and everywhere."""
+    x, out, line = Buffer("x", (N,), F), Buffer("out", (N,), F), Buffer("line", (N,), F)
+
+    def step(i: Expr) -> Stmt:
+        wanted = choice(i < K, line[i], ZERO)
+        return store(out, i, wanted + line[i] if everywhere else wanted + choice(i < K, line[i], ZERO))
+
+    fill = loops("j", (N,), lambda j: when(j < K, store(line, j, x[j])))
+    return func("left_out", Allocate(line, seq(fill, loops("i", (N,), step))), x, Buffer("like", (K,), F), out)
+
+
 NEAR: dict[str, tuple[Callable[..., PrimFunc], dict[str, Any], str, dict[str, Any]]] = {
     "a block's iterator above": (block, {"value": 1}, "in domain", {}),
     "a block's iterator below": (block, {"start": 1}, "in domain", {}),
@@ -189,6 +201,7 @@ NEAR: dict[str, tuple[Callable[..., PrimFunc], dict[str, Any], str, dict[str, An
     "lanes read the last one's": (lambda ahead=0: read_beside("vectorized", ahead), {"ahead": 1}, "side by side", {}),
     "without the other side of a flag": (flagged, {"otherwise": False}, "output written", {}),
     "what the iteration before left": (carried, {"first": 0}, "written before", {}),
+    "what a choice leaves out": (left_out, {"everywhere": True}, "written before", {}),
     "rows from the last": (turned, {"last": 0}, "in bounds", {}),
     "rows from the last, one column short": (turned, {"width": 3}, "output written", {}),
     "elements from the last": (minus, {"last": 0}, "in bounds", {}),

@@ -104,7 +104,7 @@ class Demands:
 
     def whole(self, said: VirtualDevice) -> VirtualDevice:
         """What is said of a part, filled in."""
-        return self.of(self.config.canonical(said)) if said != ANYWHERE else self.default
+        return self.of(self.config.canonical(said))
 
     @property
     def host(self) -> VirtualDevice:
@@ -388,8 +388,6 @@ def given(function: Function) -> Expr:
 def is_annotated(node: Expr) -> bool:
     """Whether a node is an annotation of its operand."""
     return isinstance(node, OnDevice) and node.constrain_body
-
-
 
 
 def scopes_inside(kernels: Mapping[str, PrimFunc]) -> dict[str, list[str]]:
