@@ -59,7 +59,7 @@ def tiled(n: int = 13, m: int = 18, k: int = 11) -> Schedule:
 
 def conv(epilogue: bool = False) -> PrimFunc:
     shape = (1, 3, 7, 8), (4, 3, 3, 3)
-    made = kernel("nn.conv2d", *shape, out=(1, 4, 7, 8), strides=1, padding=1, dilation=1, groups=1)
+    made = kernel("nn.conv2d", *shape, out=(1, 4, 7, 8), strides=(1, 1), padding=(1, 1, 1, 1), dilation=(1, 1), groups=1)
     if not epilogue:
         return made
     out = Buffer("relu", (1, 4, 7, 8), F)
