@@ -42,7 +42,7 @@ def partial(n: int) -> Pair:
 
 
 def conv(c: int, h: int, o: int) -> Pair:
-    func = kernel("nn.conv2d", (1, c, h, h), (o, c, 3, 3), out=(1, o, h, h), strides=1, padding=1, dilation=1, groups=1)
+    func = kernel("nn.conv2d", (1, c, h, h), (o, c, 3, 3), out=(1, o, h, h), strides=(1, 1), padding=(1, 1, 1, 1), dilation=(1, 1), groups=1)
     return func, schedule(func).split("o", 4).split("i0#1", 8).reorder("c", "k0", "i0_o", "k1").func
 
 
