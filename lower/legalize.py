@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.kernels import build
+from assay.semantics.advice import about_sizes
 from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call_tir
@@ -47,6 +48,8 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
     definitions: dict[str, Definition] = dict(module.definitions)
     known: dict[tuple[Any, ...], PrimFunc] = {}
     number = Interner()
+    main = module.definitions.get("main")
+    inputs = [p.type for p in main.params] if isinstance(main, Function) else []
 
     def change(node: Expr) -> Expr:
         if not (isinstance(node, Call) and isinstance(node.op, Operator)) or node.op.view:
@@ -56,8 +59,8 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
         unknown = next((t for t in types if not t.is_static), None)
         if unknown is not None and not symbolic:
             raise Unsupported(
-                f"{node.op.name} has an operand or result {unknown}: sizes must be known to lower it;"
-                " give each symbolic dim a value, such as --dim N=4",
+                f"{node.op.name} has an operand or result {unknown}: sizes must be known to lower it; "
+                + about_sizes(unknown.shape, inputs),
                 where=node.span,
                 label="legalize.C1",
             )
@@ -68,7 +71,12 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
         key = (node.op.name, str(sorted(node.attrs.items())), str(operands), str(node.type), dims, scopes)
         if key not in known:
             name = _name(node.op.name, definitions)
-            kernel = strategy(node, name) or _built(node, operands, scalars, name)
+            try:
+                kernel = strategy(node, name) or _built(node, operands, scalars, name)
+            except Unsupported as wrong:
+                if wrong.label == "legalize.C1":
+                    wrong.message += f"; {about_sizes((d for t in types for d in t.shape), inputs)}"
+                raise
             kernel = with_scopes(kernel, name, dict(enumerate(scopes)))
             known[key] = kernel = replace(kernel, attrs={**kernel.attrs, **origin(node)})
             definitions[name] = kernel

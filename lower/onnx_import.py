@@ -23,7 +23,7 @@ from assay.lower.onnx_ops.functions import body_of, bound_attributes, explain_mi
 from assay.lower.onnx_ops.interface import (
     Symbols,
     check_declared,
-    declared_ranks,
+    declared_shapes,
     declared_type,
     input_type,
     is_container,
@@ -173,7 +173,7 @@ class _Importer:
                 raise wrong.at(self.span(name)) from None
             results.append(found)
         if tensors is not None:
-            tensors.update((n, e) for n, e in main.names.items() if isinstance(e, Expr))
+            tensors.update((n, e) for n, e in main.names.items() if isinstance(e, Expr) and isinstance(e.type, TensorType))
         body = results[0] if len(results) == 1 else graph.tuple_of(*results, span=self.span("outputs"))
         body = self.builder.runs.asserted(self.builder.runs.around(body, 0))
         return graph.function(params, body, outputs=tuple(names))
@@ -226,7 +226,7 @@ class _Importer:
                 if is_container(given.type):
                     of = self.builder.containers.need(declared_type(f"input {name!r}", given.type))
                     params.append(Var(of, name, span=where))
-                    self.builder.containers.note(params[-1], declared_ranks(given.type))
+                    self.builder.containers.note(params[-1], declared_shapes(given.type))
                     main.define(name, params[-1])
                     continue
                 declared = given.type if self.builder.strings is None else without_strings(given.type)

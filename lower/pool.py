@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from assay.lower.constants.pools import place_constants
 from assay.lower.in_place import in_place
-from assay.lower.liveness import problem
+from assay.lower.liveness import ALIGNMENT, problem
 from assay.lower.memory import plan as place
 from assay.lower.memory.symbolic import plan_symbolic
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
@@ -45,6 +45,8 @@ class Memory:
     in_place: bool = True
     by_bound: bool = True
     time_limit: float | None = None
+    alignment: int = ALIGNMENT
+    """Bytes to which buffers are aligned; `assay.lower.liveness.BY_ELEMENT`: what the elements of each need."""
 
 
 def plan(module: Module, memory: Memory | None = None) -> Module:
@@ -133,7 +135,8 @@ def pools_of(program: Program, io: bool = False) -> tuple[Pool, ...]:
         words += [m.scope.removeprefix(f"{GLOBAL}.")] if m.scope != GLOBAL else []
         plain = len(memories) == 1 or m == ANYWHERE
         name = "workspace" if plain else re.sub(r"\W+", "_", "_".join(["workspace", *filter(None, words)]))
-        found.append(Pool(unused(name, [p.name for p in found]), device=m))
+        most = max((s.alignment for s in wanted if _memory(s) == m), default=ALIGNMENT)
+        found.append(Pool(unused(name, [p.name for p in found]), device=m, alignment=most))
     return tuple(found)
 
 

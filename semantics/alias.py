@@ -83,8 +83,8 @@ def passed(value: Expr, look: Look) -> tuple[Origin, ...] | None:
         case MatchCast():
             if not same_type(value.type, value.value.type):
                 raise Unsupported(
-                    f"a match-cast from {value.value.type} to {value.type}, which may fail on the run: only one to the type"
-                    " that the value has, with sizes that are known, can be planned",
+                    f"a match-cast from {value.value.type} to {value.type}: only one to the type that the value has,"
+                    " with sizes that are known, can be planned",
                     where=value.span,
                     label="alias.C3",
                 )

@@ -25,11 +25,13 @@ import numpy.typing as npt
 
 from assay.semantics.bounding import functions, logic, movement, pointwise, sums
 from assay.semantics.bounding.core import FUNCTIONS, METHODS, UFUNCS, Bounded
+from assay.semantics.bounding.exactness import where_exact
 from assay.semantics.bounding.logic import hull
 from assay.semantics.bounding.model import SLACK, U64, ULPS, elementary, gamma, unit
-from assay.semantics.bounding.movement import whole_division
+from assay.semantics.bounding.movement import off_place, steps, to_integer, whole_division
 from assay.semantics.bounding.pointwise import literal
 from assay.semantics.bounding.rounding import not_below_zero
+from assay.semantics.bounding.sums import running_sums
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Crash
 
@@ -53,6 +55,11 @@ __all__ = [
     "pointwise",
     "sums",
     "unit",
+    "where_exact",
+    "off_place",
+    "running_sums",
+    "steps",
+    "to_integer",
     "whole_division",
     "widen",
     "windows",

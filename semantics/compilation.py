@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.semantics.devices import GLOBAL, TYPES, VirtualDevice, kind_of
+from assay.semantics.digits import is_size
 from assay.semantics.errors import Invalid
 
 CPU = VirtualDevice("cpu", 0, "c")
@@ -94,7 +95,7 @@ def read_device(text: str) -> VirtualDevice:
             raise Invalid(f"{text!r} is no device, such as {EXAMPLES}", label="device.C2")
         return VirtualDevice(TYPES.get(kind, kind), target=text.strip())
     kind, number, target = named.groups()
-    if number is not None and not number.isdecimal():
+    if number is not None and not is_size(number):
         raise Invalid(f"{text!r}: {number!r} is no id of a device; a number is, as in {kind}:0", label="device.C2")
     of, at = TYPES.get(kind, kind), -1 if number is None else int(number)
     if target is None and kind != of:  # the name of a target, such as llvm

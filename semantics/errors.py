@@ -1,6 +1,7 @@
 """The three failures of rule M1, which never mix, and what nobody can tell (specs/semantics.md, "Observation").
 
-*Invalid* is said before anything runs, *Trap* is a run that fails as the rules say, *Crash* cannot happen.
+*Invalid* is said before anything runs, *Trap* is a run that fails as the rules say, *Crash* cannot happen. Beside them
+stands *EnvironmentFailure*, which is about none of them: the surroundings failed, or a budget is spent.
 """
 
 from __future__ import annotations
@@ -58,6 +59,15 @@ class Unsupported(Invalid):
 class Unpredictable(AssayError):
     """No useful set of results can be given, for the reason that is said (rule M1.3): neither the program nor the run is
     wrong. A comparison is waived, and that is reported."""
+
+
+class EnvironmentFailure(AssayError):
+    """What Assay needs from its surroundings is not there or does not work: the C compiler, the disk, a standard stream.
+    It says nothing about the program."""
+
+
+class BudgetSpent(EnvironmentFailure):
+    """The work wants more memory or time than it may take. It says nothing about the program; a larger budget may."""
 
 
 class Trap(AssayError):

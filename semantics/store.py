@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -23,10 +24,11 @@ from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type
 
 import numpy as np
 
-from assay.semantics import devices, graph, memory, module, scalar, tensor, types
+from assay.semantics import devices, graph, memory, module, scalar, strict_json, tensor, types
 from assay.semantics.bits import raw
 from assay.semantics.dtypes import DTYPES, DType, dtype, size_in_bytes
 from assay.semantics.errors import Invalid, Span
+from assay.semantics.files import open_regular
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
 
@@ -84,10 +86,10 @@ class ArrayWriter:
 class ArrayReader:
     """Reads tensors back from the file, mapped and not copied; a changed byte is Invalid."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, opened: BinaryIO | None = None) -> None:
         self.path = path
-        with path.open("rb") as file:
-            size = path.stat().st_size
+        with opened or open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
             self.data: mmap.mmap | bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         self.checked: set[tuple[int, int, str]] = set()
 
@@ -167,7 +169,9 @@ def encode(root: module.Module, arrays: ArrayWriter) -> str:
 def decode(text: str, arrays: ArrayReader, where: str = "") -> module.Module:
     """The module that `encode` wrote; Invalid where the text is not of that form."""
     try:
-        data = json.loads(text)
+        data = strict_json.loads(text)
+        if data.keys() != {"format", "rows"}:
+            raise ValueError("a stored module is its format and its rows")
         if data["format"] != "assay-module-1":
             raise Invalid(f"unknown format {data['format']!r}", where=where, label="store.C3")
         built: list[Any] = []

@@ -267,3 +267,25 @@ def small_cnn(
     b.nodes[-1].output[0] = "y"
     inputs: dict[str, tuple[Any, Shape]] = {"x": (np.float32, (batch, channels, size, size))}
     return model(b.nodes, inputs, {"y": (np.float32, (batch, classes))}, b.stored, opset, "cnn")
+
+
+def mesh(count: int, size: int = 8) -> ModelProto:
+    """`count` nodes, each of the one before it and of the one above it in a square: most values are read twice."""
+    width = max(2, round(count**0.5))
+    above, left = ["x"] * width, "x"
+    nodes = []
+    for k in range(count):
+        name = "y" if k == count - 1 else f"v{k}"
+        nodes.append(helper.make_node(("Max", "Min", "Mean")[k % 3], [left, above[k % width]], [name]))
+        left = above[k % width] = name
+    shape = (size,)
+    return model(nodes, {"x": (np.float32, shape)}, {"y": (np.float32, shape)}, [], 13, "mesh")
+
+
+def chain(count: int, size: int = 8) -> ModelProto:
+    """`count` nodes one after another, which cannot all be one kernel."""
+    nodes = [
+        helper.make_node("Relu" if k % 2 else "Softmax", ["x" if k == 0 else f"v{k - 1}"], ["y" if k == count - 1 else f"v{k}"])
+        for k in range(count)
+    ]
+    return model(nodes, {"x": (np.float32, (size,))}, {"y": (np.float32, (size,))}, [], 13, "chain")

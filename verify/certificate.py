@@ -2,52 +2,69 @@
 
 `write` leaves a directory: the C text and its weights; under `certificate/` each stage's module, the tensors, the
 inputs and outputs of the run, the queries that z3 answered, and a manifest with the SHA-256 of every file. `Stored`
-gives the artefacts back to `assay.verify.check`, which checks them as if they had just been made. Nothing outside the
-directory is read.
+gives the artefacts back to `assay.verify.check`, which checks them as if they had just been made; `lines` then writes
+all of it once more, and compares. Nothing of it is trusted, and nothing outside the directory is opened.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
+import platform
+import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 
 from assay.lower.c import CSource, Interface, emit
 from assay.lower.c.names import identifier as c_identifier
+from assay.semantics import strict_json
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
+from assay.semantics.files import cannot_write, recording
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
-from assay.verify.check import Check, Line
+from assay.verify import children
+from assay.verify.c.tools import version
+from assay.verify.check import Check, Line, Lowering
 from assay.verify.evidence import Evidence, checked, plural, refuted
-from assay.verify.inputs import load, save
+from assay.verify.inputs import load_opened, save, write_arrays
+from assay.verify.onnx_border import with_tensors_only
+from assay.verify.sealed import Sealed
 from assay.verify.stages import STAGES
+from assay.verify.text_run import load_either
 
-FORMAT = "assay-certificate-2"
+FORMAT = "assay-certificate-3"
 FOLDER = "certificate"
+MANIFEST = f"{FOLDER}/manifest.json"
+TENSORS = f"{FOLDER}/tensors.bin"
+SIGNATURE = "manifest.sig"
+KEYS = ["format", "name", "seed", "interface", "device", "devices", "model", "lines", "about", "files"]
 
 
-def write(directory: Path, check: Check, lines: list[Line], name: str) -> None:
+def write(directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None = None) -> None:
     """Write the artefacts of a check that holds. The directory appears whole or not at all; what was there goes."""
     require_writable(directory)
     try:
         parent = directory.absolute().parent
         parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=parent))
+        temporary = children.new_folder(f".{directory.name}.", parent)
     except OSError as wrong:
-        raise Invalid(f"cannot write: {wrong.strerror}", where=str(directory), label="output.C1") from None
+        raise cannot_write(wrong, directory) from None
     try:
-        _fill(temporary, check, lines, name)
+        _fill(temporary, check, lines, bound, sign)
         temporary.chmod(0o755)
         old = None
         if directory.exists():
@@ -57,9 +74,9 @@ def write(directory: Path, check: Check, lines: list[Line], name: str) -> None:
         if old is not None:
             shutil.rmtree(old)
     except OSError as wrong:
-        raise Invalid(f"cannot write: {wrong.strerror}", where=str(directory), label="output.C1") from None
+        raise cannot_write(wrong, directory) from None
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        children.remove_folder(temporary)
 
 
 def require_writable(directory: Path) -> None:
@@ -76,36 +93,84 @@ def is_ours(directory: Path) -> bool:
     return directory.is_dir() and ((directory / FOLDER / "manifest.json").is_file() or not any(directory.iterdir()))
 
 
-def _fill(directory: Path, check: Check, lines: list[Line], name: str) -> None:
+def _fill(directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None) -> None:
     assert check.source is not None
     check.source.write(directory)
     folder = directory / FOLDER
     folder.mkdir()
     with (folder / "tensors.bin").open("wb") as file:
-        arrays = ArrayWriter(file)
-        for i, stage in enumerate(STAGES):
-            text = encode(check.modules[stage.name], arrays)
-            (folder / f"{i + 1}-{stage.name}.json").write_text(text, "utf-8")
+        for name, text in _modules(check, ArrayWriter(file)):
+            (folder / name).write_text(text, "utf-8")
     for about, query in check.queries.items():
         (folder / f"{about}.smt2").write_text(query, "utf-8")
     save(folder / "inputs.npz", check.inputs)
     save(folder / "outputs.npz", check.outputs)
+    files = {str(p.relative_to(directory)): _digest(p) for p in directory.rglob("*") if p.is_file()}
+    making = {"seconds": [round(line.seconds, 3) for line in lines], "compiler": version(directory), "libm": " ".join(platform.libc_ver())}
+    data = _manifest(check, lines, check.source, bound, dict(sorted(files.items())), making).encode("utf-8")
+    (folder / "manifest.json").write_bytes(data)
+    if sign is not None:
+        (folder / SIGNATURE).write_bytes(sign(data))
+
+
+def _modules(check: Check, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
+    """The name and the text of each stage's module; their tensors go to `arrays`."""
+    for i, stage in enumerate(STAGES):
+        yield f"{i + 1}-{stage.name}.json", encode(check.modules[stage.name], arrays)
+
+
+def _manifest(check: Check, lines: list[Line], source: CSource, bound: Bound, files: Mapping[str, str], about: Mapping[str, Any]) -> str:
+    """The one way to write the manifest. All of it is claimed, but for `about`, which is about the machine that made it."""
     manifest = {
         "format": FORMAT,
-        "name": name,
+        "name": source.name,
         "seed": check.seed,
-        "interface": check.source.interface,
-        "device": check.source.device,
+        "interface": source.interface,
+        "device": source.device,
         "devices": None if check.origin.config is None else _devices_as_data(check.origin.config),
-        "lines": [line.as_data() for line in lines],
-        "files": {str(p.relative_to(directory)): _digest(p) for p in sorted(directory.rglob("*")) if p.is_file()},
+        "model": {"file": bound.file, "beside": dict(bound.beside), "dims": dict(bound.dims), "module": module_digest(check.modules["import"])},
+        "lines": [_claim(line) for line in lines],
+        "about": about,
+        "files": files,
     }
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+    return json.dumps(manifest, indent=1) + "\n"
+
+
+def _claim(line: Line) -> dict[str, Any]:
+    """What a line says, without how long it took."""
+    return {key: value for key, value in line.as_data().items() if key != "seconds"}
 
 
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The model that a certificate is of: SHA-256 of its file and of those that it names, by their place beside it, and the
+    sizes that were given for its symbolic dims."""
+
+    file: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
+
+
+def load_bound(path: Path, dims: Mapping[str, int]) -> tuple[onnx.ModelProto | Module, Bound]:
+    """A model, and what binds a certificate to it."""
+    with recording() as names:
+        model = load_either(path)
+    beside = {os.path.relpath(n, path.parent): _digest(Path(n)) for n in names if Path(n) != path}
+    return model, Bound(_digest(path), dict(sorted(beside.items())), dict(sorted(dims.items())))
+
+
+def module_digest(module: Module) -> str:
+    """SHA-256 of a module, whatever the file was called that it was read from."""
+    arrays = ArrayWriter(_Hashed())  # type: ignore[arg-type]
+    return hashlib.sha256(_PLACE.sub(r'\1""', encode(module, arrays)).encode("utf-8")).hexdigest()
+
+
+_PLACE = re.compile(r'(\["errors\.Span", \{"source": )"(?:[^"\\]|\\.)*"')
 
 
 def _devices_as_data(config: CompilationConfig) -> dict[str, Any]:
@@ -127,56 +192,106 @@ def _devices_of(data: Any) -> CompilationConfig:
 
 
 class Stored:
-    """The artefacts of a certificate; an `Origin` of `assay.verify.check`."""
+    """The artefacts of a certificate; an `Origin` of `assay.verify.check`. Nothing outside of its directory is opened."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        path = directory / FOLDER / "manifest.json"
+        self.sealed = Sealed(directory, FOLDER)
+        path = directory / MANIFEST
+        if MANIFEST not in self.sealed.names:
+            raise Invalid("no certificate here; assay build makes one", where=str(directory), label="certificate.C1")
+        self.text = self.sealed.text(MANIFEST)
         try:
-            self.manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
-            files = self.manifest["files"]
-            if self.manifest["format"] != FORMAT or not isinstance(files, dict):
+            self.manifest: dict[str, Any] = strict_json.loads(self.text, fractions=True)
+            if self.manifest["format"] != FORMAT:
                 raise ValueError("unknown format")
-            self.name, self.seed = str(self.manifest["name"]), int(self.manifest["seed"])
-            self.interface, self.device = Interface(self.manifest["interface"]), str(self.manifest["device"])
+            if list(self.manifest) != KEYS or json.dumps(self.manifest, indent=1) + "\n" != self.text:
+                raise ValueError("it is not written as assay build writes it")
+            self.name, self.seed = _of(str, self.manifest["name"]), _of(int, self.manifest["seed"])
+            self.interface, self.device = Interface(self.manifest["interface"]), _of(str, self.manifest["device"])
             devices = self.manifest["devices"]
             self.config = None if devices is None else _devices_of(devices)
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")
+            self.bound = _bound_of(self.manifest["model"])
+            self.about = _about_of(self.manifest["about"], _of(list, self.manifest["lines"]))
+            files = _digests_of(self.manifest["files"])
             missing = required(self.name) - set(files)
             if missing:
                 raise ValueError(f"no digest of {min(missing)}")
-        except FileNotFoundError:
-            raise Invalid("no certificate here; assay build makes one", where=str(directory), label="certificate.C1") from None
-        except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError, Invalid) as wrong:
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError, Invalid) as wrong:
             raise Invalid(f"not a certificate: {wrong}", where=str(path), label="certificate.C1") from None
+        there = self.sealed.names - {MANIFEST, f"{FOLDER}/{SIGNATURE}"}
+        for name in sorted(set(files) ^ there):
+            if name in files:
+                raise Invalid("a file of the certificate is missing", where=str(directory / name), label="certificate.C2")
+            raise Invalid("is no file of the certificate", where=str(directory / name), label="certificate.C5")
         for name, digest in files.items():
-            file = directory / name
-            if not file.is_file():
-                raise Invalid("a file of the certificate is missing", where=str(file), label="certificate.C2")
-            if _digest(file) != digest:
-                raise Invalid("has changed since the certificate was made", where=str(file), label="certificate.C3")
+            if self.sealed.digest(name) != digest:
+                raise Invalid("has changed since the certificate was made", where=str(directory / name), label="certificate.C3")
         self.tensors: dict[str, Expr] = {}
-        self.arrays = ArrayReader(directory / FOLDER / "tensors.bin")
+        self.modules: dict[str, Module] = {}
+        self.arrays = ArrayReader(directory / TENSORS, self.sealed.open(TENSORS))
 
     def module(self, stage: str, before: Module | None) -> Module:
-        index = next(i for i, s in enumerate(STAGES) if s.name == stage)
-        path = self.directory / FOLDER / f"{index + 1}-{stage}.json"
-        return decode(path.read_text("utf-8"), self.arrays, str(path))
+        if stage not in self.modules:
+            index = next(i for i, s in enumerate(STAGES) if s.name == stage)
+            name = f"{FOLDER}/{index + 1}-{stage}.json"
+            self.modules[stage] = decode(self.sealed.text(name), self.arrays, str(self.directory / name))
+        return self.modules[stage]
 
     def c_source(self, module: Module) -> CSource:
-        """The stored text and weights, as they are; `_claims` compares them with what the stored plan makes."""
-        return CSource.read(self.directory, self.name)
+        """The C text that the stored plan makes: what a stranger has stored is compared with it, and never compiled."""
+        digest = header_digest(module_digest(self.module("import", None)), self.bound)
+        return emit(module, self.name, digest=digest, interface=self.interface, device=self.device)
 
     def inputs(self) -> dict[str, np.ndarray[Any, Any]]:
-        return load(self.directory / FOLDER / "inputs.npz")
+        return self._arrays("inputs")
 
-    def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
-        return load(self.directory / FOLDER / "outputs.npz")
+    def _arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
+        with self.sealed.open(f"{FOLDER}/{name}.npz") as file:
+            return load_opened(file, self.directory / FOLDER / f"{name}.npz")
 
-    def query(self, about: str) -> str:
-        path = self.directory / FOLDER / f"{about}.smt2"
-        return path.read_text("utf-8") if path.is_file() else ""
+    def signature(self, holds: Callable[[bytes, bytes], bool]) -> Evidence:
+        """Whether the manifest, which has the digests of all else, was signed with a key."""
+        name = f"{FOLDER}/{SIGNATURE}"
+        if name not in self.sealed.names:
+            return refuted("checked", "the certificate is not signed")
+        if not holds(self.sealed.read(name), self.text.encode("utf-8")):
+            return refuted("checked", "the signature is not one of this manifest with this key")
+        return checked("the manifest was signed with this key")
+
+
+def _of(kind: type, value: Any) -> Any:
+    if type(value) is not kind:
+        raise ValueError(f"{str(value)[:40]!r} where a {kind.__name__} is wanted")
+    return value
+
+
+def _digests_of(data: Any) -> dict[str, str]:
+    if any(not isinstance(d, str) or re.fullmatch("[0-9a-f]{64}", d) is None for d in _of(dict, data).values()):
+        raise ValueError("a digest that is no SHA-256")
+    return dict(data)
+
+
+def _bound_of(data: Any) -> Bound:
+    if list(_of(dict, data)) != ["file", "beside", "dims", "module"]:
+        raise ValueError("the model is not written as it is")
+    _digests_of({"file": data["file"], "module": data["module"]})
+    return Bound(data["file"], _digests_of(data["beside"]), {_of(str, k): _of(int, v) for k, v in _of(dict, data["dims"]).items()})
+
+
+def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
+    if list(_of(dict, data)) != ["seconds", "compiler", "libm"] or len(_of(list, data["seconds"])) != len(lines):
+        raise ValueError("what is said about its making is not as it is written")
+    if any(len(_of(str, data[key])) > 200 for key in ("compiler", "libm")) or any(_of(float, s) < 0 for s in data["seconds"]):
+        raise ValueError("what is said about its making cannot be")
+    return dict(data)
+
+
+def header_digest(module: str, bound: Bound) -> str:
+    """What the C header says of where it comes from."""
+    return f"SHA-256 {module}, of a model whose file has SHA-256 {bound.file}"
 
 
 def required(name: str) -> set[str]:
@@ -186,30 +301,111 @@ def required(name: str) -> set[str]:
     return {f"{name}.c", f"{name}.h", *(f"{FOLDER}/{n}" for n in inside)}
 
 
-def lines(stored: Stored, check: Check) -> Iterator[Line]:
-    """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found."""
-    holds = True
-    for line in check.lines():
-        holds = holds and line.evidence.holds
-        yield line
-    if holds:
+def lines(stored: Stored, check: Check, key: Callable[[bytes, bytes], bool] | None = None, model: Path | None = None) -> Iterator[Line]:
+    """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found. Before
+    them, with a `key` one about its signature, with a `model` one about what it is bound to."""
+    start = time.perf_counter()
+    if key is not None:
+        signed = stored.signature(key)
+        yield Line("signature", "", signed, time.perf_counter() - start)
+        if not signed.holds:
+            return
+    if model is not None:
         start = time.perf_counter()
-        yield Line("certificate", plural(len(stored.manifest["files"]), "file"), _claims(stored, check), time.perf_counter() - start)
+        of_model = _of_model(stored, model)
+        yield Line("model", "", of_model, time.perf_counter() - start)
+        if not of_model.holds:
+            return
+    found: list[Line] = []
+    for line in check.lines():
+        found.append(line)
+        yield line
+    if all(line.evidence.holds is not False for line in found):
+        start = time.perf_counter()
+        yield Line("certificate", plural(len(stored.manifest["files"]), "file"), _claims(stored, check, found), time.perf_counter() - start)
 
 
-def _claims(stored: Stored, check: Check) -> Evidence:
-    assert check.source is not None
-    made = emit(check.modules["pool"], stored.name, interface=stored.interface, device=stored.device)
-    stored_text = check.source.source, check.source.header, check.source.weights_digest, check.source.loader
-    if (made.source, made.header, made.weights_digest, made.loader) != stored_text:
-        return refuted("checked", "the C text is not the one that the stored plan makes")
-    for about, text in check.queries.items():
-        if stored.query(about) != text:
-            return refuted("checked", f"{about}.smt2 is not the query that the stored plan makes")
-    outputs = stored.outputs()
-    if outputs.keys() != check.outputs.keys():
-        return refuted("checked", "outputs.npz has other outputs than the program")
-    for name, array in check.outputs.items():
-        if array.tobytes() != outputs[name].tobytes():
-            return refuted("checked", f"output {name} is not bit for bit what the program computes")
-    return checked("digests, queries and outputs are as found again")
+def _of_model(stored: Stored, path: Path) -> Evidence:
+    """Whether the certificate is of the model in a file: of its bytes, and of what the import makes of them."""
+    model, bound = load_bound(path, stored.bound.dims)
+    if bound.file != stored.bound.file:
+        return refuted("checked", "the certificate is of another file")
+    for name in sorted({*bound.beside, *stored.bound.beside}):
+        if bound.beside.get(name) != stored.bound.beside.get(name):
+            return refuted("checked", f"the certificate is of another {name} beside the file")
+    if not isinstance(model, Module):
+        model, _ = with_tensors_only(model, stored.inputs(), stored.bound.dims, stored.seed, path.name, all_given=True)
+    imported = Lowering(model, stored.name, stored.bound.dims, source=path.name).module("import", None)
+    if module_digest(imported) != module_digest(stored.module("import", None)):
+        return refuted("checked", "the stored module is not the one that the import makes of the file")
+    return checked("the file, and the module that the import makes of it, are those of the certificate")
+
+
+def _claims(stored: Stored, check: Check, found: list[Line]) -> Evidence:
+    """Whether every file is, byte for byte, what would be written of what was found."""
+    made = check.source
+    if made is None:
+        return refuted("checked", "the check has ended before the C text")
+    files: dict[str, str] = {}
+
+    def add(name: str, *parts: Any) -> None:
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part)
+        files[name] = digest.hexdigest()
+
+    add(f"{made.name}.c", made.source.encode("ascii"))
+    add(f"{made.name}.h", made.header.encode("ascii"))
+    if made.weights is not None:
+        add(f"{made.name}_weights.c", made.loader.encode("ascii"))
+        files[f"{made.name}.weights"] = made.weights_digest
+    tensors = _Hashed()
+    for name, text in _modules(check, ArrayWriter(tensors)):  # type: ignore[arg-type]
+        add(f"{FOLDER}/{name}", text.encode("utf-8"))
+    files[TENSORS] = tensors.sha256.hexdigest()
+    for about, query in check.queries.items():
+        add(f"{FOLDER}/{about}.smt2", query.encode("utf-8"))
+    for name, arrays in (("inputs", check.inputs), ("outputs", check.outputs)):
+        kept = io.BytesIO()
+        write_arrays(kept, arrays)
+        add(f"{FOLDER}/{name}.npz", kept.getbuffer())
+    stated = stored.manifest["files"]
+    for name in sorted({*files, *stated}):
+        if files.get(name) != stated.get(name):
+            return refuted("checked", _differs(name, made.name))
+    again = _manifest(check, found, made, stored.bound, dict(sorted(files.items())), stored.about)
+    if again != stored.text:
+        return refuted("checked", _misstated(json.loads(again), stored.manifest))
+    return checked("every file and every line is as found again")
+
+
+class _Hashed:
+    """A file that is only hashed."""
+
+    def __init__(self) -> None:
+        self.sha256 = hashlib.sha256()
+
+    def write(self, data: Any) -> None:
+        self.sha256.update(data)
+
+
+def _differs(name: str, model: str) -> str:
+    """What is wrong with a file that is not as it would be written."""
+    if name.startswith(f"{FOLDER}/"):
+        last = name.removeprefix(f"{FOLDER}/")
+        if last.endswith(".smt2"):
+            return f"{last} is not the query that the stored plan makes"
+        if last == "outputs.npz":
+            return "the outputs in outputs.npz are not bit for bit what the program computes"
+        return f"{last} is not what would be written of what it holds"
+    return "the C text is not the one that the stored plan makes"
+
+
+def _misstated(found: dict[str, Any], stated: dict[str, Any]) -> str:
+    """The first claim of a manifest that is not what was found."""
+    for mine, theirs in zip_longest(found["lines"], stated["lines"]):
+        if mine != theirs:
+            stage = mine["stage"] if mine else theirs.get("stage") if isinstance(theirs, dict) else theirs
+            return f"the manifest says of {stage!s}: {json.dumps(theirs)}; found: {json.dumps(mine)}"
+    key = next((k for k in KEYS if found[k] != stated[k]), "something")
+    return f"the manifest says of {key}: {json.dumps(stated.get(key))}; found: {json.dumps(found.get(key))}"

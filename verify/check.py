@@ -7,7 +7,7 @@ handed in: a lowering that runs the passes, or a certificate that has them store
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -18,17 +18,22 @@ import onnx
 from assay.interp import vector
 from assay.interp.graph import evaluate
 from assay.lower.c import CSource, emit
+from assay.lower.flat_main import with_flat_main
+from assay.lower.instrument import Instruments
 from assay.lower.onnx_import import import_onnx
 from assay.lower.pipeline import Pass, passes
 from assay.lower.pool import Memory
 from assay.lower.simplify.bind_params import with_sizes
+from assay.semantics.budget import named
 from assay.semantics.compilation import CompilationConfig
+from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
-from assay.verify.backends import Backend, backend
 from assay.verify.compare import Comparison, check_c
-from assay.verify.evidence import Evidence
+from assay.verify.evidence import Evidence, unknown
 from assay.verify.inputs import complete, dims_of
+from assay.verify.judging import Judged, judge
+from assay.verify.oracle import Expected
 from assay.verify.stages import STAGES, Context
 
 Array = np.ndarray[Any, Any]
@@ -51,6 +56,7 @@ class Line:
             "holds": self.evidence.holds,
             "detail": self.evidence.detail,
             "seconds": round(self.seconds, 3),
+            **({"outcome": self.evidence.outcome} if self.evidence.outcome else {}),
             **({"data": self.evidence.data} if self.evidence.data else {}),
         }
 
@@ -89,12 +95,21 @@ class Lowering:
     memory: Memory | None = None
     config: CompilationConfig | None = None
     tensors: dict[str, Expr] = field(default_factory=dict)
+    digest: Callable[[Module], str] | None = None
+    """What the C header says of where it comes from, by the imported module."""
+    _digest: dict[str, str] = field(default_factory=dict)
 
     def module(self, stage: str, before: Module | None) -> Module:
+        made = self._module(stage, before)
+        if before is None and self.digest is not None:
+            self._digest["digest"] = self.digest(made)
+        return made
+
+    def _module(self, stage: str, before: Module | None) -> Module:
         if before is None:
             self.tensors.clear()
             if isinstance(self.model, Module):
-                imported = sized(self.model, self.dims)
+                imported = with_flat_main(sized(self.model, self.dims))
             else:
                 imported = import_onnx(
                     self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
@@ -103,22 +118,12 @@ class Lowering:
         return {**passes(vector.run, self.memory, self.config), **self.changed}[stage](before)
 
     def c_source(self, module: Module) -> CSource:
-        return self.emitter(module, self.name)
+        return self.emitter(module, self.name, **self._digest)
 
 
 def sized(module: Module, dims: Mapping[str, int]) -> Module:
     """The module with numbers for symbols of its main. Invalid (check.C1): there is no symbol of that name."""
     return module.with_(main=with_sizes(module.main, dict(dims_of(module.main, dims).items()))) if dims else module
-
-
-@dataclass
-class Judged:
-    """Somebody else's outputs; or a backend, the one of that name by default, on the model or the module exported."""
-
-    name: str
-    model: onnx.ModelProto | None = None
-    outputs: Mapping[str, Array] | None = None
-    backend: Backend | None = None
 
 
 @dataclass
@@ -135,52 +140,77 @@ class Check:
     inputs: dict[str, Array] = field(default_factory=dict)
     outputs: dict[str, Array] = field(default_factory=dict)
     source: CSource | None = None
+    at: str = ""
+    """The line that is being made, and when it was begun."""
+    began: float = 0.0
+    instruments: Instruments = field(default_factory=Instruments)
+    """What looks on while the stages run; a check stops after the line `stop_after`."""
+    stop_after: str = ""
 
     def lines(self) -> Iterator[Line]:
-        """The table, line by line, up to the first that does not hold."""
-        before: Module | None = None
-        for stage in STAGES:
-            start = time.perf_counter()
-            self.progress(stage.name, 0, 0)
-            module = self.origin.module(stage.name, before)
-            self.modules[stage.name] = module
-            if before is None:
-                self.inputs = complete(module.main, self.given, self.seed)
-            context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
-            evidence = stage.check(before or module, module, context)
-            did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
-            evidence.data.update(numbers)
-            yield Line(stage.name, did, evidence, time.perf_counter() - start)
-            if not evidence.holds:
-                return
-            before = module
-        assert before is not None
-        yield from self.run_lines(before)
-
-    def run_lines(self, planned: Module) -> Iterator[Line]:
-        """The lines that run: C, compare, and everybody who is judged."""
-        start = time.perf_counter()
-        self.progress("c", 0, 0)
-        self.source = self.origin.c_source(planned)
-        did, evidence, native = check_c(self.source)
-        yield Line("c", did, evidence, time.perf_counter() - start)
-        if native is None:
-            return
-        start = time.perf_counter()
-        comparison = Comparison(
-            self.modules["import"], planned, self.source, native, self.inputs, self.origin.tensors,
-            partial(self.progress, "compare"),
-        )  # fmt: skip
-        did, evidence = comparison.run()
-        self.outputs = comparison.outputs
-        yield Line("compare", did, evidence, time.perf_counter() - start)
-        if not evidence.holds:
+        """The table, line by line, up to the first that does not hold. Where a stage cannot take the program and somebody
+        is judged, that is a line too and they are judged all the same: it needs no lowering."""
+        try:
+            with self.instruments:
+                expected = yield from self._lines()
+        except Unsupported as wrong:
+            if not self.judged or "import" not in self.modules:
+                raise
+            yield self.line("", unknown("checked", str(wrong), "refused"))
+            expected = Expected(self.modules["import"], self.inputs)
+        if expected is None:
             return
         for other in self.judged:
-            start = time.perf_counter()
-            self.progress(other.name, 0, 0)
-            if other.outputs is not None:
-                did, evidence = comparison.judge(other.outputs)
-            else:
-                did, evidence = comparison.judge_backend(other.backend or backend(other.name), other.model)
-            yield Line(other.name, did, evidence, time.perf_counter() - start)
+            self.begin(other.name)
+            yield self.line(*judge(other, expected, self.origin.tensors))
+
+    def begin(self, line: str) -> None:
+        """Say which line is being made from now on."""
+        self.at, self.began = line, time.perf_counter()
+        self.progress(line, 0, 0)
+
+    def line(self, did: str, evidence: Evidence) -> Line:
+        """The line that was begun."""
+        return Line(self.at, did, evidence, time.perf_counter() - self.began)
+
+    def _lines(self) -> Generator[Line, None, Expected | None]:
+        """The lines of our own; what may come of the inputs, where all of them hold."""
+        before: Module | None = None
+        for stage in STAGES:
+            self.begin(stage.name)
+            with named(f"the stage {stage.name}"):
+                module = self.instruments.run(stage.name, partial(self.origin.module, stage.name), before)
+                self.modules[stage.name] = module
+                if before is None:
+                    self.inputs = complete(module.main, self.given, self.seed)
+                context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
+                evidence = stage.check(before or module, module, context)
+                did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
+            evidence.data.update(numbers)
+            yield self.line(did, evidence)
+            if not evidence.holds or stage.name == self.stop_after:
+                return None
+            before = module
+        assert before is not None
+        return (yield from self.run_lines(before))
+
+    def run_lines(self, planned: Module) -> Generator[Line, None, Expected | None]:
+        """The lines that run: C and compare."""
+        self.begin("c")
+        self.source = self.origin.c_source(planned)
+        did, evidence, native = check_c(self.source)
+        yield self.line(did, evidence)
+        if native is None or self.stop_after == "c":
+            return None
+        self.begin("compare")
+        comparison = Comparison(
+            self.modules["import"], planned, self.source, native, self.inputs, self.origin.tensors,
+            partial(self.progress, "compare"), self.seed,
+        )  # fmt: skip
+        with named("the stage compare"):
+            did, evidence = comparison.run()
+        self.outputs = comparison.outputs
+        yield self.line(did, evidence)
+        if not evidence.holds or self.stop_after == "compare":
+            return None
+        return comparison.expected

@@ -1,52 +1,60 @@
 """The command line: `assay check`, `run`, `build`, `verify`, `prove`, `plan`, `fuzz` (specs/verify.md, "Command line").
 
-Exit codes: 0 holds, 1 something does not hold (the line says what), 2 the input cannot be used, 3 a fault in Assay;
-`prove` adds 4, something is unknown.
+Exit codes are those of `assay.verify.exits`, in every command.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from assay.interp import graph
 from assay.interp.graph import evaluate
 from assay.lower.anf import to_anf
 from assay.lower.c import Interface, emit
+from assay.lower.instrument import OPTIONAL
 from assay.lower.legalize import legalize
-from assay.lower.memory import called
 from assay.lower.onnx_import import import_onnx, load_model
-from assay.lower.pool import Memory
-from assay.semantics.compilation import CompilationConfig
-from assay.semantics.errors import AssayError, Crash, Invalid, Trap
+from assay.semantics.digits import is_size
+from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invalid
+from assay.semantics.files import SURROUNDINGS
 from assay.semantics.module import Module
 from assay.semantics.text.module_text import show as show_module, write_module
-from assay.verify import certificate
+from assay.verify import certificate, signing
+from assay.verify.answers import answering, unfinished, write_answer, write_failure
 from assay.verify.backends import backend as find_backend
 from assay.verify.backends.isolated import Isolated
-from assay.verify.check import Check, Judged, Line, Lowering
+from assay.verify.check import Check, Line, Lowering
+from assay.verify.evidence import holds_all
+from assay.verify.exits import Exit, gravest, of_error
 from assay.verify.fuzz.command import Request as FuzzRequest, fuzz
-from assay.verify.inputs import complete, load, save
-from assay.verify.plan_command import Request, parse_constant_pools, parse_pools, plan_file
+from assay.verify.inputs import load, save
+from assay.verify.judging import Judged
+from assay.verify.onnx_border import with_tensors_only
+from assay.verify.onnx_run import run_onnx
+from assay.verify.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
+from assay.verify.oracle.accepts import EVERYTHING_KEPT
+from assay.verify.plan_command import Request, plan_file
 from assay.verify.reduce.command import reduce_model
 from assay.verify.report.collect import collect
 from assay.verify.report.write import require_place, write as write_report
+from assay.verify.spending import SECONDS, Terminated, default_memory, endings, parse_memory, parse_seconds, spending
 from assay.verify.symbolic.command import prove_module
-from assay.verify.text_run import TextRun, is_text, lines, load_either, load_externs, load_text, run_text
+from assay.verify.terminal import Stream, shown, streams
+from assay.verify.text_run import TextRun, is_text, lines, load_either, load_externs, load_text, run_text, save_call
 from assay.verify.tvm import command as tvm_command
+from assay.verify.values import from_value, to_arrays
 
 PATIENCE = 600.0
 """Seconds that a backend may take for one answer."""
@@ -65,13 +73,37 @@ Seed = Annotated[int, typer.Option("--seed", help="fixes the inputs that are not
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
 Pools = Annotated[str, typer.Option("--pools", metavar="NAME[@MEMORY][=LIMIT],...", help="the pools, the most wanted first; by default one without a limit", show_default=False)]
 ConstantPools = Annotated[str, typer.Option("--constant-pools", metavar="NAME[@WHERE][=LIMIT],...", help="the memories for constants, the most wanted first; by default one table", show_default=False)]
-Planner = Annotated[str, typer.Option("--planner", help="greedy-size, greedy-conflicts, first-fit, hill-climb or exact")]
+Planner = Annotated[str, typer.Option("--planner", help="tokens, greedy-size, greedy-conflicts, first-fit, hill-climb or exact")]
 Devices = Annotated[list[str], typer.Option("--on", metavar="DEVICE", help="a device that there is, such as cpu, cuda:1 or cuda=cuda -arch=sm_80; the first is where all runs that need not run elsewhere")]
 Host = Annotated[str, typer.Option("--host", metavar="DEVICE", help="the device on which shapes and decisions are; by default the only cpu", show_default=False)]
+Alignment = Annotated[int | None, typer.Option("--alignment", metavar="N", help="the bytes to which buffers in pools are aligned, a power of two; by default what their elements need, in a packed interface 64", show_default=False)]
+DumpTo = Annotated[Path | None, typer.Option("--dump", metavar="DIR", help="write the module after each stage, as text", show_default=False)]
+Skip = Annotated[list[str], typer.Option("--skip", metavar="STAGE", help=f"leave out {' or '.join(OPTIONAL)}")]
 InPools = Annotated[bool, typer.Option("--io-in-pools", help="inputs and outputs lie in the pools too")]
+MemoryLimit = Annotated[str, typer.Option("--memory", metavar="BYTES", help="what the run may take, such as 512M or 4G, or none; by default half of what there is", show_default=False)]
+Timeout = Annotated[str, typer.Option("--timeout", metavar="S", help="the seconds that it may take, or none; by default an hour", show_default=False)]
+
+
+def held(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options --memory and --timeout, and held to them."""
+    longest = None if command.__name__ == "fuzz_backend" else SECONDS
+
+    @wraps(command)
+    def run(*args: Any, memory: str, timeout: str, **options: Any) -> None:
+        most = parse_memory(memory) if memory else default_memory()
+        seconds = parse_seconds(timeout) if timeout else longest
+        with spending(most, seconds, chosen=bool(timeout), last_words=last_words):
+            command(*args, **options)
+
+    own = signature(command, eval_str=True)
+    more = [Parameter(n, Parameter.KEYWORD_ONLY, default="", annotation=a) for n, a in (("memory", MemoryLimit), ("timeout", Timeout))]
+    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in (*own.parameters.values(), *more)}
+    return run
 
 
 @app.command()
+@held
 def check(
     model: Model,
     backend: Annotated[list[str], typer.Option("--backend", help="also judge this backend: onnxruntime, tvm, torch, reference or another; see specs/verify.md")] = [],
@@ -82,10 +114,15 @@ def check(
     constant_pools: ConstantPools = "",
     planner: Planner = "exact",
     io_in_pools: InPools = False,
+    alignment: Alignment = None,
     on: Devices = [],
     host: Host = "",
     seed: Seed = 0,
+    dump: DumpTo = None,
+    skip: Skip = [],
+    stop_after: Annotated[str, typer.Option("--stop-after", metavar="STAGE", help="stop after this line", show_default=False)] = "",
     report: Annotated[Path | None, typer.Option("--report", metavar="DIR", help="write a page with the stages and the memory map, DIR/index.html")] = None,
+    exclude: Annotated[list[str], typer.Option("--exclude", metavar="RIGHT", help="a right that nobody who is judged has: kept-wider, to hold tensors of 16 bits in float32 between operators")] = [],
     per_pass: Annotated[bool, typer.Option("--per-pass", help="with --backend tvm: judge TVM's module after each of its passes, instead")] = False,
     per_kernel: Annotated[bool, typer.Option("--per-kernel", help="with --backend tvm: judge each call of a kernel by TVM's machine, instead")] = False,
     as_json: AsJson = False,
@@ -94,23 +131,29 @@ def check(
     if per_pass or per_kernel:
         request = tvm_command.Request(model, per_pass, per_kernel, load(inputs) if inputs else {}, parse_dims(dim), seed)
         raise typer.Exit(tvm_command.inside(request, backend, Console(), as_json))
+    EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
     if report is not None:
         require_place(report)
     for name in backend:
         find_backend(name)
     devices = devices_of(on, host)
-    proto = load_either(model)
-    judged = [Judged("expected", outputs=load(expected))] if expected else []
-    judged += [Judged(name, None if isinstance(proto, Module) else proto, backend=Isolated(name, PATIENCE)) for name in backend]
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools), config=devices)
-    run = Check(lowering, load(inputs) if inputs else {}, seed, judged)
-    lines, holds = show(run.lines(), run, as_json, str(model), seed)
-    if report is not None:
-        write_report(report, collect(model.name, seed, lines, run.modules))
-    raise typer.Exit(0 if holds else 1)
+    proto, given, dims = load_either(model), load(inputs) if inputs else {}, parse_dims(dim)
+    if not isinstance(proto, Module):
+        proto, given = with_tensors_only(proto, given, dims, seed, model.name)
+    judged = [Judged("expected", outputs=load(expected), excluded=exclude)] if expected else []
+    judged += [Judged(name, None if isinstance(proto, Module) else proto, dims, backend=Isolated(name, PATIENCE), excluded=exclude) for name in backend]
+    lowering = Lowering(proto, c_name(model), dims, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment)), config=devices)
+    run = Check(lowering, given, seed, judged, instruments=instruments_of(dump, skip), stop_after=stage_of(stop_after))
+
+    def page(lines: list[Line]) -> None:
+        if report is not None:
+            write_report(report, collect(model.name, seed, lines, run.modules))
+
+    raise typer.Exit(show(run.lines(), run, as_json, str(model), seed, page))
 
 
 @app.command()
+@held
 def run(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay", show_default=False)],
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT", help="where the outputs go, OUT.npz; with --text, the text", show_default=False)] = None,
@@ -120,11 +163,17 @@ def run(
     function: Annotated[str | None, typer.Option("--function", help="a text: the function to run; main, or the only one")] = None,
     module_name: Annotated[str | None, typer.Option("--module", help="FILE.py: the module, where there are several")] = None,
     extern: Annotated[list[str], typer.Option("--extern", metavar="[NAME=]MODULE:FUNCTION", help="a text: a Python function for an extern; its module is imported")] = [],
+    save_as: Annotated[str | None, typer.Option("--save", metavar="NAME", help="a text: save the call on the inputs given as a function NAME of the module, and write that to OUT; do not run it", show_default=False)] = None,
     as_text: Annotated[bool, typer.Option("--text", help="a text: write the module as TVMScript, to OUT if given, with large constants beside it; do not run it")] = False,
 ) -> None:
     """Evaluate MODEL by the definition of its operators. A module as text also shows its values and effects."""
     given = load(inputs) if inputs else {}
     if is_text(model):
+        if save_as is not None:
+            if output is None or output.suffix != ".py" or as_text or dim or extern:
+                raise Invalid("--save writes a module and runs nothing: it takes --output OUT.py, --inputs, --function and --module", label="cli.C3")
+            write_module(save_call(load_text(model, module_name), function, save_as, given), output)
+            return
         if as_text:
             if inputs is not None or dim or extern or function is not None:
                 raise Invalid("--text writes the whole module and runs nothing: of the other options, only --module and --output go with it", label="cli.C3")
@@ -132,22 +181,26 @@ def run(
             if output is not None:
                 write_module(module, output)
             else:
-                sys.stdout.write(show_module(module))
+                text = show_module(module)
+                if isinstance(sys.stdout, Stream) and not sys.stdout.encodes(text):
+                    raise EnvironmentFailure(f"the standard output takes {sys.stdout.encoding}, which has not all characters of this module: give --output OUT.py", label="output.C4")
+                sys.stdout.write(text)
             return
         show_text_run(run_text(load_text(model, module_name), function, given, seed, parse_dims(dim), load_externs(extern)), output)
         return
-    if function is not None or module_name is not None or as_text or extern:
-        raise Invalid("--function, --module, --extern and --text are for a module as text, FILE.py or FILE.relay", label="cli.C3")
+    if function is not None or module_name is not None or as_text or extern or save_as is not None:
+        raise Invalid("--function, --module, --extern, --save and --text are for a module as text, FILE.py or FILE.relay", label="cli.C3")
     if output is None:
         raise Invalid("where do the outputs go? Give --output OUT.npz", label="cli.C3")
-    module = import_onnx(load_model(model), evaluate=evaluate, dims=parse_dims(dim), source=model.name)
-    results = graph.run(module, complete(module.main, given, seed))
+    results = run_onnx(load_model(model), given, parse_dims(dim), seed, model.name)
     save(output, results)
     for name, value in results.items():
-        Console().print(f"{name}: Tensor({tuple(value.shape)}, {value.dtype})", markup=False, highlight=False)
+        of = "string" if value.dtype.kind == "O" else value.dtype
+        Console().print(shown(f"{name}: Tensor({tuple(value.shape)}, {of})"), markup=False, highlight=False)
 
 
 @app.command()
+@held
 def build(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="where the C text and the certificate go", show_default=False)],
@@ -159,9 +212,13 @@ def build(
     constant_pools: ConstantPools = "",
     planner: Planner = "exact",
     io_in_pools: InPools = False,
+    alignment: Alignment = None,
     on: Devices = [],
     host: Host = "",
+    dump: DumpTo = None,
+    skip: Skip = [],
     seed: Seed = 0,
+    sign: Annotated[Path | None, typer.Option("--sign", metavar="KEY.pem", help="sign the certificate with this private Ed25519 key", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check MODEL and, if every line holds, write its C text and the certificate to DIR."""
@@ -169,29 +226,39 @@ def build(
     devices = devices_of(on, host)
     if devices is not None and device:
         raise Invalid("--device is for steps that name no device; with --on each of them names one", label="cli.C3")
-    proto = load_either(model)
+    signer = signing.signer(sign) if sign is not None else None
+    proto, bound = certificate.load_bound(model, parse_dims(dim))
+    given = load(inputs) if inputs else {}
+    if not isinstance(proto, Module):
+        proto, given = with_tensors_only(proto, given, parse_dims(dim), seed, model.name)
     emitter = partial(emit, interface=interface, device=device)
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools), config=devices)
-    run = Check(lowering, load(inputs) if inputs else {}, seed)
-    lines, holds = show(run.lines(), run, as_json, str(model), seed)
-    if holds:
-        certificate.write(output, run, lines, c_name(model))
-    raise typer.Exit(0 if holds else 1)
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment, interface)), config=devices, digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound))
+    run = Check(lowering, given, seed, instruments=instruments_of(dump, skip))
+
+    def keep(lines: list[Line]) -> None:
+        if gravest(line.evidence.exit for line in lines) is Exit.HOLDS:
+            certificate.write(output, run, lines, bound, signer)
+
+    raise typer.Exit(show(run.lines(), run, as_json, str(model), seed, keep))
 
 
 @app.command()
+@held
 def verify(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="a directory that assay build made", show_default=False)],
+    model: Annotated[Path | None, typer.Option("--model", metavar="MODEL", help="the certificate must be of this model", show_default=False)] = None,
+    key: Annotated[Path | None, typer.Option("--key", metavar="PUB.pem", help="it must be signed with the private half of this Ed25519 key", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a certificate again, from nothing but the directory."""
+    holds = signing.verifier(key) if key is not None else None
     stored = certificate.Stored(directory)
     run = Check(stored, stored.inputs(), stored.seed)
-    _, holds = show(certificate.lines(stored, run), run, as_json, str(directory), stored.seed)
-    raise typer.Exit(0 if holds else 1)
+    raise typer.Exit(show(certificate.lines(stored, run, holds, model), run, as_json, str(directory), stored.seed))
 
 
 @app.command()
+@held
 def prove(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a module as text, FILE.py, or MODEL.onnx: its kernels", show_default=False)],
     function: Annotated[str | None, typer.Option("--function", help="the tensor function; else all of them")] = None,
@@ -210,6 +277,7 @@ def prove(
 
 
 @app.command("reduce")
+@held
 def reduce_(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="an ONNX model", show_default=False)],
     backend: Annotated[str, typer.Option("--backend", help="who is wrong on it", show_default=False)],
@@ -221,11 +289,13 @@ def reduce_(
 ) -> None:
     """Find a smaller model on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
     find_backend(backend)
-    given = load(inputs) if inputs else {}
-    raise typer.Exit(reduce_model(load_model(model), Isolated(backend, PATIENCE), given, parse_dims(dim), seed, limit, output, Console()))
+    given, dims = load(inputs) if inputs else {}, parse_dims(dim)
+    proto, given = with_tensors_only(load_model(model), given, dims, seed, model.name)
+    raise typer.Exit(reduce_model(proto, Isolated(backend, PATIENCE), given, dims, seed, limit, output, Console()))
 
 
 @app.command("plan")
+@held
 def plan_buffers(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="buffers: id, lower, upper, size; and alignment, gaps, offset, pool", show_default=False)],
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT.csv", help="where the offsets go", show_default=False)] = None,
@@ -233,7 +303,7 @@ def plan_buffers(
     pools: Pools = "",
     planner: Planner = "exact",
     alignment: Annotated[int, typer.Option("--alignment", metavar="N", help="every offset is a multiple of it")] = 1,
-    time_limit: Annotated[float, typer.Option("--time-limit", metavar="S", help="seconds after which the best plan so far is taken")] = 60.0,
+    time_limit: Annotated[float, typer.Option("--time-limit", metavar="S", help="seconds that planning and proving may take; the best plan so far is taken")] = 60.0,
     seed: Annotated[int, typer.Option("--seed", help="fixes what is random", min=0)] = 0,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="MAP.svg", help="where a picture of the plan goes", show_default=False)] = None,
     as_json: AsJson = False,
@@ -244,6 +314,7 @@ def plan_buffers(
 
 
 @app.command("fuzz")
+@held
 def fuzz_backend(
     backend: Annotated[str, typer.Option("--backend", metavar="NAME", help="who is judged: a backend, or passes (our stages, each by its check) or values (the operators' own values)", show_default=False)],
     operators: Annotated[str, typer.Option("--operators", metavar="NAME,...", help="the operators that are called, such as nn.*,add; by default all", show_default=False)] = "",
@@ -267,11 +338,11 @@ def fuzz_backend(
 def show_text_run(done: TextRun, output: Path | None) -> None:
     """Print inputs, effects and results; a trap is raised after what came before it."""
     for line in lines(done):
-        Console().print(line, markup=False, highlight=False, soft_wrap=True)
+        Console().print(shown(line), markup=False, highlight=False, soft_wrap=True)
     if done.trap is not None:
         raise done.trap
     if output is not None:
-        save(output, {n: v for n, v in done.results.items() if isinstance(v, np.ndarray)})
+        save(output, to_arrays({n: from_value(v, done.module, f"result {n!r}") for n, v in done.results.items()}))
 
 
 def parse_dims(given: Iterable[str]) -> dict[str, int]:
@@ -279,62 +350,53 @@ def parse_dims(given: Iterable[str]) -> dict[str, int]:
     dims: dict[str, int] = {}
     for text in given:
         name, equals, number = text.rpartition("=")
-        if not equals or not name or not number.isdecimal():
-            raise Invalid(f"--dim takes NAME=N, such as N=4, not {text!r}", label="cli.C1")
+        if not equals or not name or not is_size(number):
+            raise Invalid(f"--dim takes NAME=N, such as N=4, N below 2^63, not {text!r}", label="cli.C1")
+        if name in dims:
+            raise Invalid(f"--dim {name} is given twice", label="cli.C1")
         dims[name] = int(number)
     return dims
-
-
-def memory_of(pools: str, planner: str, io: bool, constants: str = "") -> Memory:
-    """What there is to plan with."""
-    called(planner)  # before anything long begins
-    memories = (*(parse_pools(pools) if pools else ()), *(parse_constant_pools(constants) if constants else ()))
-    return Memory(memories, planner, io)
-
-
-def devices_of(on: list[str], host: str) -> CompilationConfig | None:
-    """What there is to compile for; None where nothing is said."""
-    if not on and host:
-        raise Invalid("--host goes with --on: name the devices, the first as --on", label="cli.C3")
-    return CompilationConfig.read(on, host or None, on[0]) if on else None
-
-
-def c_name(model: Path) -> str:
-    """The prefix of the C symbols: the model's file name as an identifier."""
-    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in model.stem).strip("_")
-    return name if name and not name[0].isdigit() else f"model_{name}"
 
 
 # --- showing -----------------------------------------------------------------------------------------------------
 
 
-def show(lines: Iterable[Line], run: Check, as_json: bool, what: str, seed: int) -> tuple[list[Line], bool]:
-    """Print the table line by line as it comes (or as JSON at the end); the lines, and whether all hold."""
+def show(
+    lines: Iterable[Line],
+    run: Check,
+    as_json: bool,
+    what: str,
+    seed: int,
+    then: Callable[[list[Line]], None] = lambda lines: None,
+) -> Exit:
+    """Print the table line by line as it comes (or as JSON at the end), and do what comes `then`; the exit code."""
     out = Console(stderr=as_json)
     done: list[Line] = []
-    with progress(run):
+    answer: dict[str, Any] = {"model": what, "seed": seed, "holds": None, "lines": []}
+    with answering(answer), progress(run):
         for line in lines:
             done.append(line)
+            answer["lines"].append(line.as_data())
+            answer["holds"] = holds_all(line.evidence for line in done)
             if not as_json:
                 print_line(out, line)
-    holds = all(line.evidence.holds for line in done)
+        then(done)
     if as_json:
-        data = {"model": what, "seed": seed, "holds": holds, "lines": [line.as_data() for line in done]}
-        json.dump(data, sys.stdout, indent=1)
-        sys.stdout.write("\n")
-    return done, holds
+        write_answer(answer)
+    return gravest(line.evidence.exit for line in done)
 
 
 def print_line(out: Console, line: Line) -> None:
     """One line of the table: stage, verdict, time, what was done and what was shown."""
-    good = line.evidence.holds
+    holds = line.evidence.holds
+    style = "green" if holds else "bold yellow" if holds is None else "bold red"
     said = "; ".join(part for part in (line.did, line.evidence.detail) if part)
     row = Table.grid(padding=(0, 2, 0, 0))
     row.add_column(width=11, style="bold")
-    row.add_column(width=7, style="green" if good else "bold red")
+    row.add_column(width=max(7, len(line.evidence.word)), style=style)
     row.add_column(width=8, justify="right", style="dim")
     row.add_column(overflow="fold")
-    row.add_row(Text(line.stage), line.evidence.how if good else "FAILS", f"{line.seconds:.2f} s", Text(said))
+    row.add_row(Text(line.stage), line.evidence.word, f"{line.seconds:.2f} s", Text(shown(said)))
     out.print(row)
 
 
@@ -355,26 +417,54 @@ def progress(run: Check) -> Iterator[None]:
 
 
 def main() -> None:
-    """Run the command line; whatever a person can cause gets one line and no traceback."""
-    error = Console(stderr=True)
-
-    def fail(text: str, code: int) -> None:
-        error.print(text, markup=False, highlight=False, soft_wrap=True)
-        sys.exit(code)
-
+    """Run the command line; whatever a person can cause gets one line and no traceback. With --json standard output has
+    one object all the same."""
+    code: int | str | None = Exit.HOLDS
     try:
-        app()
-    except Crash as wrong:
-        fail(f"assay: this is a fault in Assay, please report it: {wrong}", 3)
-    except Trap as wrong:
-        fail(f"assay: {wrong}", 2 if wrong.kind == "memory" else 1)
-    except AssayError as wrong:
-        fail(f"assay: {wrong}", 2)
-    except MemoryError:
-        fail("assay: not enough memory", 2)
-    except Exception as wrong:  # noqa: BLE001  the last resort: a person gets a line, not a traceback
-        frame = traceback.extract_tb(wrong.__traceback__)[-1]
-        at = f"{Path(frame.filename).name}:{frame.lineno}"
-        fail(f"assay: this is a fault in Assay, please report it: {type(wrong).__name__} at {at}: {wrong}", 3)
-    except KeyboardInterrupt:
-        fail("assay: interrupted", 130)
+        with streams(), endings():
+            try:
+                app()
+            except SystemExit as done:
+                code = done.code
+            except (Exception, KeyboardInterrupt, Terminated) as wrong:  # noqa: BLE001  (told, each with its exit code)
+                code = fail(wrong)
+    except EnvironmentFailure as wrong:
+        code = fail(wrong)
+    sys.exit(code)
+
+
+def fail(wrong: BaseException) -> Exit:
+    """Say in one line what has ended the command; its exit code."""
+    text, code = described_end(wrong)
+    if "--json" in sys.argv[1:] and getattr(wrong, "label", "") != "output.C6":
+        write_failure(wrong, text, code)
+    Console(stderr=True).print(shown(f"assay: {text}"), markup=False, highlight=False, soft_wrap=True)
+    return code
+
+
+def last_words(wrong: BaseException) -> None:
+    """What is said where the process ends at once, with what was found so far."""
+    wrong.__dict__.setdefault("answer", unfinished())
+    fail(wrong)
+
+
+def described_end(wrong: BaseException) -> tuple[str, Exit]:
+    """What a person is told of what has ended a command, and the exit code."""
+    ours = "this is a fault in Assay, please report it"
+    match wrong:
+        case Crash():
+            return f"{ours}: {wrong}", Exit.FAULT
+        case AssayError():
+            return str(wrong), of_error(wrong)
+        case MemoryError():
+            return "not enough memory", of_error(wrong)
+        case Terminated():
+            return f"ended by {wrong}", Exit.TERMINATED
+        case KeyboardInterrupt():
+            return "interrupted", Exit.INTERRUPTED
+        case OSError() if wrong.errno in SURROUNDINGS:
+            return f"{wrong.strerror}{f': {wrong.filename}' if wrong.filename else ''}", Exit.ENVIRONMENT
+        case _:  # the last resort: a person gets a line, not a traceback
+            frame = traceback.extract_tb(wrong.__traceback__)[-1]
+            at = f"{Path(frame.filename).name}:{frame.lineno}"
+            return f"{ours}: {type(wrong).__name__} at {at}: {wrong}", Exit.FAULT

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import onnx
 
 from assay.interp import graph, machine
 from assay.lower.c import CSource
 from assay.semantics.alias import bindings
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DType, dtype
-from assay.semantics.errors import AssayError, Crash, Invalid, Trap, Unpredictable
+from assay.semantics.errors import Crash, Invalid, Trap, Unpredictable
 from assay.semantics.graph import CallTIR, Expr
 from assay.semantics.linked import unlinked, with_linked
 from assay.semantics.module import Module, Step
@@ -30,13 +29,14 @@ from assay.semantics.scalar import TRANSCENDENTAL, Apply
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
-from assay.verify.backends import Backend, Subject, subject_of_module
 from assay.verify.c.compiled import Compiled, Look, compile_c
 from assay.verify.evidence import Evidence, checked, plural, refuted, size, tested
 from assay.verify.legalize_check import outside
-from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend
+from assay.verify.native_check import step_that_is_outside
+from assay.verify.oracle import Expected
 from assay.verify.program_check import describe
-from assay.verify.protocol import FATAL
+from assay.verify.trials.helpers import HelperTrials
+from assay.verify.trials.native import Trials
 
 Array = np.ndarray[Any, Any]
 
@@ -76,6 +76,7 @@ class Comparison:
     tensors: Mapping[str, Expr] = field(default_factory=dict)
     """The model's tensors by name, as nodes of `source_module`."""
     progress: Callable[[int, int], None] = lambda done, total: None
+    seed: int = 0
     outputs: dict[str, Array] = field(default_factory=dict)
     bounds: dict[str, Any] = field(default_factory=dict)
     waived: str = ""
@@ -85,6 +86,15 @@ class Comparison:
     def expected(self) -> Expected:
         """What correct implementations of the graph may give on these inputs."""
         return Expected(self.source_module, self.inputs)
+
+    @cached_property
+    def traced(self) -> Compiled:
+        """The C in its reproducible mode, which can be watched step by step."""
+        return compile_c(self.c, reproducible=True, trace=True, beside=self.helpers.text())
+
+    @cached_property
+    def helpers(self) -> HelperTrials:
+        return HelperTrials(self.c)
 
     @property
     def names(self) -> dict[str, str]:
@@ -126,7 +136,8 @@ class Comparison:
             return "", refuted("tested", wrong)
         self.outputs = {self.names[s]: by_slot[s] for s in program.outputs}
 
-        wrong = self.compare_c(digests, by_slot)
+        trials = Trials(self.planned, self.traced, self.inputs, self.seed)
+        wrong = self.compare_c(digests, by_slot) or self.helpers.run(self.traced.loaded) or trials.run()
         if wrong is not None:
             return "", refuted("tested", wrong)
         possible = self.expected.possible
@@ -140,10 +151,15 @@ class Comparison:
         said = f"C bit for bit the machine's after each of {plural(len(digests), 'step')}, each within its operator's bounds"
         if plain:
             said += f" but {len(plain)}, whose tensor functions are no operators"
+        said += "".join(f"; {t}" for t in (trials, self.helpers) if str(t))
         native = self.native.run(self.inputs)
         if is_transcendental(self.planned):
             wrong = self.first_outside({self.names[s]: native[s] for s in program.outputs})
-            said += "; with the platform's libm inside the graph's" if not self.waived else ""
+            if not self.waived and not self.vacuous():
+                said += "; with the platform's libm inside the graph's"
+            elif wrong is None:
+                wrong = step_that_is_outside(self.c, self.planned, self.inputs, self.step_outside)
+                said += "; with the platform's libm each step within its operator's bounds too"
         else:
             types = {s: program.slots[s].type.dtype for s in program.outputs}
             odd = [s for s, of in types.items() if _digest(native[s], of) != _digest(by_slot[s], of)]
@@ -151,6 +167,11 @@ class Comparison:
         if wrong is not None:
             return "", refuted("tested", f"C as its users compile it: {wrong}")
         return f"{plural(len(self.outputs), 'output')}{self.width()}", tested(said)
+
+    def step_outside(self, step: Step, reads: Sequence[Array], writes: Sequence[Array]) -> str | None:
+        """Where the results of a step lie outside of what its operators allow; nowhere if it claims none."""
+        kernel = self.planned.kernel(step.kernel)
+        return step_outside(kernel, self.planned, reads, writes) if has_operators(kernel, self.planned) else None
 
     def require_no_trap(self, found: Trap) -> None:
         """Invalid where the model itself traps alike on these inputs: then there is nothing to compare."""
@@ -164,7 +185,6 @@ class Comparison:
         """Where the C program first differs from the machine, if it does: in the steps that it takes, or in the bytes
         that one has left. `digests` are of what each step has written and left, in the order in which the machine took them."""
         program = self.planned.program
-        compiled = compile_c(self.c, reproducible=True, trace=True)
         first: list[str] = []
         path = iter(digests)
 
@@ -179,7 +199,7 @@ class Comparison:
                     first.append(f"C differs from the machine in buffer {name}, written by {describe(step, index)}")
 
         try:
-            got = compiled.run(self.inputs, on_step=compare)
+            got = self.traced.run(self.inputs, on_step=compare)
         except Trap as trap:
             return f"the C program does not run: {trap}"
         if (left := next(path, None)) is not None and not first:
@@ -214,39 +234,6 @@ class Comparison:
         count = sum(int(np.count_nonzero(b.vacuous)) for b in bounded)
         total = sum(int(b.size) for b in bounded)
         return f"; the graph's bounds are vacuous for {count} of {plural(total, 'element')}" if count else ""
-
-    def judge(self, outputs: Mapping[str, Array]) -> tuple[str, Evidence]:
-        """The verdict on somebody's outputs."""
-        if isinstance(self.expected.possible, Unpredictable):
-            raise Unpredictable(f"outputs cannot be judged on these inputs, give others with --inputs: {self.waived}")
-        verdict = Oracle(self.source_module).judge(self.expected, outputs)
-        return _evidence(verdict, plural(len(self.bounds), "output"))
-
-    def judge_backend(self, backend: Backend, model: onnx.ModelProto | None) -> tuple[str, Evidence]:
-        """The verdict on a backend, which is asked for every tensor too. What is no ONNX model is exported for it."""
-        if model is None:
-            subject = subject_of_module(self.source_module)
-        else:
-            subject = Subject(self.source_module, model, self.tensors)
-        try:
-            verdict = judge_backend(subject, backend, self.expected)
-        except AssayError as wrong:
-            if wrong.label in FATAL:
-                return "", refuted("tested", wrong.message)
-            raise
-        made = sum(bool(o) and o in subject.tensors for n in subject.model.graph.node for o in n.output)
-        return _evidence(verdict, f"{plural(len(subject.outputs), 'output')}, {verdict.judged} of {plural(made, 'tensor')}")
-
-
-def _evidence(verdict: Verdict, did: str) -> tuple[str, Evidence]:
-    if verdict.outcome == "wrong":
-        return "", refuted("tested", str(verdict), worst=_as_data(verdict))
-    return did, tested(verdict.detail if verdict.outcome == "right" else str(verdict))
-
-
-def _as_data(verdict: Verdict) -> dict[str, Any]:
-    """The worst element of a verdict, for machines."""
-    return {"layer": verdict.layer, "culprit": verdict.culprit, **(asdict(verdict.worst) if verdict.worst else {})}
 
 
 def has_operators(kernel: PrimFunc, module: Module) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from assay.verify.exits import OF_OUTCOME, Exit
 
 How = Literal["proved", "checked", "tested"]
 """*proved*: for every input, by value numbering or by z3. *checked*: every claim of the stage, on the stage's own
@@ -12,12 +15,30 @@ output. *tested*: on the inputs of this run."""
 
 @dataclass(frozen=True)
 class Evidence:
-    """One verdict. `detail` says what was shown or, where it does not hold, what is wrong and where."""
+    """One verdict. `holds` is None where nothing was shown either way. `detail` says what was shown or, where it does not
+    hold, what is wrong and where. `outcome` is the verdict on somebody's run, such as "undecided"; "" for a stage of ours."""
 
     how: How
-    holds: bool
+    holds: bool | None
     detail: str
     data: dict[str, Any] = field(default_factory=dict)
+    outcome: str = ""
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a command that has only this to say."""
+        if self.outcome:
+            return OF_OUTCOME[self.outcome]
+        if self.holds is None:
+            return Exit.UNKNOWN if self.how == "proved" else Exit.UNDECIDED
+        return Exit.HOLDS if self.holds else Exit.WRONG
+
+    @property
+    def word(self) -> str:
+        """What the line of a table says: how it is known, or that it fails, or that it is not known."""
+        if self.holds is None:
+            return self.outcome or "unknown"
+        return ("open" if self.outcome == "open" else self.how) if self.holds else "FAILS"
 
 
 def proved(detail: str, **data: Any) -> Evidence:
@@ -34,6 +55,23 @@ def tested(detail: str, **data: Any) -> Evidence:
 
 def refuted(how: How, detail: str, **data: Any) -> Evidence:
     return Evidence(how, False, detail, data)
+
+
+def unknown(how: How, detail: str, outcome: str = "", **data: Any) -> Evidence:
+    return Evidence(how, None, detail, data, outcome)
+
+
+def of_outcome(outcome: str, detail: str, **data: Any) -> Evidence:
+    """What a verdict on somebody's run is worth: it holds where the exit code says so, and is not known where nothing is wrong."""
+    code = OF_OUTCOME[outcome]
+    holds = True if code is Exit.HOLDS else False if code is Exit.WRONG else None
+    return Evidence("tested", holds, detail, data, outcome)
+
+
+def holds_all(found: Iterable[Evidence]) -> bool | None:
+    """True if all hold, False if one does not, None if none is known not to and one is not known to."""
+    said = [evidence.holds for evidence in found]
+    return False if False in said else None if None in said else True
 
 
 def plural(count: int, noun: str) -> str:

@@ -9,17 +9,23 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from assay.interp.graph import check_inputs
 from assay.interp.graph.room import require_room
+from assay.interp.values import Value
+from assay.semantics.advice import about_sizes
 from assay.semantics.dtypes import DTYPES, dtype
 from assay.semantics.errors import Invalid
+from assay.semantics.files import cannot_write, open_regular
 from assay.semantics.graph import Function
+from assay.semantics.parts import parts
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType, symbols
+from assay.verify import children
+from assay.verify.values import form, from_arrays, is_exotic, to_value, typed
 
 Array = np.ndarray[Any, Any]
 
@@ -30,36 +36,60 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 def load(path: Path) -> dict[str, Array]:
     """The tensors of an .npz file by name."""
     try:
-        with path.open("rb") as file:
-            data = np.load(file, allow_pickle=False)
-            if isinstance(data, np.ndarray):
-                raise Invalid("one array where an .npz of named arrays is expected", where=str(path), label="input.C5")
-            return dict(_named(n, data[n]) for n in data.files)
+        with open_regular(path) as file:
+            return load_opened(file, path)
     except FileNotFoundError:
         raise Invalid("no such file", where=str(path), label="input.C5") from None
-    except (OSError, ValueError, EOFError, KeyError, RuntimeError, SyntaxError, *_BROKEN) as wrong:
-        raise Invalid(f"not an .npz of arrays: {wrong}", where=str(path), label="input.C5") from None
+    except OSError as wrong:
+        raise Invalid(f"cannot be read: {wrong.strerror or wrong}", where=str(path), label="input.C5") from None
+
+
+def load_opened(file: BinaryIO, path: Path) -> dict[str, Array]:
+    """The tensors of an open .npz file by name; `path` is what it is called."""
+    found: dict[str, Array] = {}
+    try:
+        data = np.load(file, allow_pickle=False)
+        if isinstance(data, np.ndarray):
+            raise Invalid("one array where an .npz of named arrays is expected", where=str(path), label="input.C5")
+        for member in data.files:
+            array = data[member]
+            if not isinstance(array, np.ndarray):
+                raise ValueError(f"the member {member!r} is no array")
+            name, array = _named(member, array)
+            if name in found:
+                raise ValueError(f"there are two arrays {name!r}")
+            found[name] = array
+    except (OSError, ValueError, TypeError, EOFError, KeyError, RuntimeError, SyntaxError, NotImplementedError, *_BROKEN) as wrong:
+        objects = "; strings are arrays of dtype str, not object" if "allow_pickle" in str(wrong) else ""
+        raise Invalid(f"not an .npz of arrays: {wrong}{objects}", where=str(path), label="input.C5") from None
+    return found
 
 
 def _named(name: str, array: Array) -> tuple[str, Array]:
-    """NumPy's format has no names for bfloat16 and its like: they travel as bytes, the dtype behind the name."""
-    head, _, tail = name.rpartition(":")
-    return (head, array.view(DTYPES[tail].numpy)) if array.dtype.kind == "V" and tail in DTYPES else (name, array)
+    """NumPy's format has no names for bfloat16 and its like: the dtype stands behind the name."""
+    head, colon, tail = name.rpartition(":")
+    return (head, typed(head, array, DTYPES[tail])) if colon and tail in DTYPES and is_exotic(DTYPES[tail]) else (name, array)
 
 
 def save(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz; the file appears whole or not at all."""
+    """Write an .npz; the file appears whole or not at all. Invalid (output.C3): a string ends with a NUL, which NumPy drops."""
 
-    def write(to: Path) -> None:
-        with zipfile.ZipFile(to, "w") as file:
-            for name, array in arrays.items():
-                of = dtype(array.dtype)
-                exotic = array.dtype.kind == "V" or of.numpy.isbuiltin != 1
-                with file.open(f"{name}:{of}.npy" if exotic else f"{name}.npy", "w", force_zip64=True) as entry:
-                    plain = array.view(f"V{of.itemsize}") if exotic else array
-                    np.lib.format.write_array(entry, np.asanyarray(plain), allow_pickle=False)
+    replace_file(path, lambda to: write_arrays(to, arrays))
 
-    replace_file(path, write)
+
+def write_arrays(to: Path | BinaryIO, arrays: Mapping[str, Array]) -> None:
+    """Write an .npz: the same bytes for the same arrays."""
+    with zipfile.ZipFile(to, "w") as file:
+        for name, array in arrays.items():
+            if array.dtype.kind == "O":
+                if any(str(text).endswith("\0") for text in array.reshape(-1)):
+                    raise Invalid(f"{name} holds a string that ends with a NUL, which NumPy's files drop", label="output.C3")
+                array = array.astype(np.str_)
+            exotic = array.dtype.kind != "U" and is_exotic(dtype(array.dtype))
+            entry = f"{name}:{dtype(array.dtype)}.npy" if exotic else f"{name}.npy"
+            with file.open(entry, "w", force_zip64=True) as out:
+                plain = array.view(f"V{array.dtype.itemsize}") if exotic else array
+                np.lib.format.write_array(out, np.asanyarray(plain), allow_pickle=False)
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -72,15 +102,16 @@ def replace_file(path: Path, write: Any) -> None:
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent or Path("."))
     except OSError as wrong:
-        raise Invalid(f"cannot write: {wrong.strerror}", where=str(path), label="output.C1") from None
+        raise cannot_write(wrong, path) from None
     os.close(handle)
     temporary = Path(name)
+    children.guarded(temporary)
     try:
         write(temporary)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as wrong:
-        raise Invalid(f"cannot write: {wrong.strerror}", where=str(path), label="output.C1") from None
+        raise cannot_write(wrong, path) from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -100,23 +131,37 @@ def dims_of(main: Function, dims: Mapping[str, int]) -> dict[Symbol, int]:
     return {known[name]: n for name, n in dims.items()}
 
 
-def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str, Array]:
-    """`given`, and for each input that is missing random values: normal reals, small whole numbers, coin tosses."""
+def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str, Value]:
+    """`given`, and for each input that is missing random values: normal reals, small whole numbers, coin tosses. Arrays are
+    by name as in a file: those of parts of a value make that value."""
     rng = np.random.default_rng(seed)
-    inputs = dict(given)
+    there = from_arrays(given, {p.name: p.type for p in main.params})
+    inputs: dict[str, Value] = {}
     for p in main.params:
-        assert isinstance(p.type, TensorType)
-        if p.name in inputs:
+        if p.name in there:
+            inputs[p.name] = to_value(there[p.name], p.type, f"input {p.name!r}")
             continue
-        if not p.type.is_static:
-            raise Invalid(
-                f"input {p.name!r} is {p.type}: give it with --inputs, or its sizes with --dim", label="input.C6"
-            )
-        shape, of = p.type.static_shape, p.type.dtype
-        require_room(shape, of, f"input {p.name!r}")
-        if of.is_float:
-            inputs[p.name] = rng.standard_normal(shape, dtype=np.float32).astype(of.numpy)
-        else:
-            inputs[p.name] = rng.integers(0, 2, shape).astype(of.numpy)
+        made: dict[str, Array] = {}
+        for name, of in parts(p.name, p.type):
+            if not isinstance(of, TensorType):
+                raise Invalid(
+                    f"input {name!r} is {of}, which has no random values: give it with --inputs ({form(name, of)})",
+                    label="input.C6",
+                )
+            if not of.is_static:
+                raise Invalid(
+                    f"input {name!r} is {of}: {about_sizes(of.shape, [of])}, or the input itself with --inputs",
+                    label="input.C6",
+                )
+            made[name] = _random(name, of, rng)
+        inputs |= from_arrays(made, {p.name: p.type})
     check_inputs(main, inputs)
     return inputs
+
+
+def _random(name: str, of: TensorType, rng: np.random.Generator) -> Array:
+    shape = of.static_shape
+    require_room(shape, of.dtype, f"input {name!r}")
+    if of.dtype.is_float:
+        return rng.standard_normal(shape, dtype=np.float32).astype(of.dtype.numpy)
+    return rng.integers(0, 2, shape).astype(of.dtype.numpy)

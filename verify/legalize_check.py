@@ -18,6 +18,7 @@ from assay.interp import tensor, vector
 from assay.interp.values import Event
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.bounds import Bounded, contains
+from assay.semantics.budget import claim, named
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap
@@ -32,6 +33,7 @@ from assay.semantics.types import TensorType, flatten, same_type
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.evidence import Evidence, checked, refuted, tested
 from assay.verify.fuse.kept import changed_beside
+from assay.verify.trials.kernels import Tried, try_kernel
 
 Array = np.ndarray[Any, Any]
 LONGEST = 100_000
@@ -64,10 +66,10 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
             return refuted("checked", f"definition {name} is new, and no tensor function for an operator")
         if name not in samples:
             return refuted("checked", f"tensor function {name} is never called")
-    exact = 0
+    exact, tried = 0, Tried()
     for i, (name, sample) in enumerate(samples.items()):
         progress(i, len(samples))
-        verdict = check_kernel(target.kernel(name), sample, seed)
+        verdict = check_kernel(target.kernel(name), sample, seed, tried)
         if not verdict.holds:
             return refuted("tested", f"{name} at {sample.span}: {verdict.detail}")
         exact += verdict.data["exact"]
@@ -77,7 +79,8 @@ def check_legalize(source: Module, target: Module, seed: int = 0, progress: Prog
             if not verdict.holds:
                 return verdict
     progress(len(samples), len(samples))
-    return tested(f"{len(samples)} kernels within their operator's bounds, {exact} of them bit for bit")
+    said = f"{len(samples)} kernels within their operator's bounds, {exact} of them bit for bit"
+    return tested(said + (f"; {tried}" if samples else ""))
 
 
 def _calls(func: PrimFunc) -> bool:
@@ -171,8 +174,9 @@ def _place(before: Expr, back: Expr) -> str:
     return ""
 
 
-def check_kernel(kernel: PrimFunc, use: Call, seed: int) -> Evidence:
-    """Whether the tensor function gives, on random operands, what the operator's definition allows."""
+def check_kernel(kernel: PrimFunc, use: Call, seed: int, tried: Tried | None = None) -> Evidence:
+    """Whether the tensor function gives, on random operands and on those of its trials, what the operator's definition
+    allows. What the trials were is added to `tried`."""
     op = use.op
     assert isinstance(op, Operator)
     types = [a.type for a in use.args if isinstance(a.type, TensorType)]
@@ -182,9 +186,13 @@ def check_kernel(kernel: PrimFunc, use: Call, seed: int) -> Evidence:
         if whole != (op.family in ("contraction", "reduction", "stepwise")) and _cost(types) > LARGE:
             continue
         rng = np.random.default_rng([seed, len(kernel.name), whole])
+        for t in (*types, use.type):
+            if isinstance(t, TensorType):
+                claim(t.nbytes, f"the check of {show_head(use)}", use.span)
         operands = [_random(t, rng, whole, op, i, types, use.attrs) for i, t in enumerate(types)]
-        allowed = _outcome(lambda x: op.value(use.attrs, *[_lift(v) for v in x]), operands)
-        got = _outcome(lambda x: tuple(vector.run(kernel, x)), operands)
+        with named(show_head(use), use.span):
+            allowed = _outcome(lambda x: op.value(use.attrs, *[_lift(v) for v in x]), operands)
+            got = _outcome(lambda x: tuple(vector.run(kernel, x)), operands)
         if isinstance(allowed, Trap) or isinstance(got, Trap):
             if isinstance(allowed, Trap) and isinstance(got, Trap) and allowed.kind == got.kind:
                 continue
@@ -201,7 +209,13 @@ def check_kernel(kernel: PrimFunc, use: Call, seed: int) -> Evidence:
             if plain is not None and not np.array_equal(plain, got[0]):
                 return refuted("tested", f"on integers, where every order is exact: {_first(plain, got[0])}")
             exact = plain is not None
-    return checked("", exact=exact)
+
+    def tame() -> list[Array]:
+        rng = np.random.default_rng([seed, len(kernel.name)])
+        return [_random(t, rng, True, op, i, types, use.attrs) for i, t in enumerate(types)]
+
+    wrong = try_kernel(kernel, op, use.attrs, seed, tame, Tried() if tried is None else tried)
+    return refuted("tested", wrong) if wrong else checked("", exact=exact)
 
 
 def check_claim(kernel: PrimFunc, seed: int) -> Evidence:

@@ -17,70 +17,13 @@ from onnx import ModelProto, NodeProto
 from onnx.backend.base import Backend, BackendRep
 
 from assay.interp import graph
-from assay.interp.graph.closures import call_closure
-from assay.interp.values import Closure, Data, Value
 from assay.lower.onnx_import import import_onnx
-from assay.lower.onnx_ops.containers import any_dtype, any_tensor, element_dtype, inside_option
 from assay.lower.onnx_ops.string_table import Strings, text_names
-from assay.semantics.dtypes import DType
 from assay.semantics.errors import Invalid, Unsupported
-from assay.semantics.graph import constant, function
 from assay.semantics.module import Module
-from assay.semantics.types import TensorType, Type
+from assay.verify.values import from_value, to_value
 
 Array = np.ndarray[Any, Any]
-
-
-def to_value(given: Any, of: Type, what: str) -> Value:
-    """What a caller gives for an input of type `of`, as a run takes it: lists are sequences, None is an empty optional
-    value. Invalid (onnx_backend.C1) where it is nothing of the kind."""
-    held: Type | None = of
-    inside = inside_option(of)
-    if inside is not None:
-        if given is None:
-            return Data("Option", "none", ())
-        held = inside
-    if held is not None and (element := element_dtype(held)) is not None:
-        if not isinstance(given, (list, tuple)):
-            raise Invalid(f"{what} is a {type(given).__name__}; a list of arrays is wanted", label="onnx_backend.C1")
-        value = Data("List", "nil", ())
-        for item in reversed(given):
-            value = Data("List", "cons", (_closed(item, element, what), value))
-    elif held is not None and (element := any_dtype(held)) is not None:
-        value = _closed(given, element, what)
-    elif isinstance(of, TensorType):
-        if given is None or isinstance(given, (list, tuple)):
-            raise Invalid(f"{what} is {type(given).__name__}; an array is wanted", label="onnx_backend.C1")
-        return np.asarray(given)
-    else:
-        raise Invalid(f"{what} is of type {of}, which has no form outside", label="onnx_backend.C1")
-    return value if inside is None else Data("Option", "some", (value,))
-
-
-def _closed(given: Any, of: DType, what: str) -> Value:
-    array = np.asarray(given)
-    if array.dtype != of.numpy:
-        raise Invalid(f"{what} holds a tensor of {array.dtype}; {of} is wanted", label="onnx_backend.C1")
-    return Data(any_tensor(of).name, f"rank{array.ndim}", (Closure(function([], constant(array)), None),))
-
-
-def from_value(value: Value, module: Module) -> Any:
-    """A result of a run of `module` as callers know it: arrays, lists of arrays, None."""
-    match value:
-        case Data("List"):
-            items: list[Any] = []
-            while value.fields:
-                head, value = value.fields
-                items.append(from_value(head, module))
-            return items
-        case Data("Option", "none"):
-            return None
-        case Data("Option", "some", (inner,)):
-            return from_value(inner, module)
-        case Data(_, _, (Closure() as closure,)):
-            return np.asarray(call_closure(module, closure))
-        case _:
-            return np.asarray(value)
 
 
 class AssayRep(BackendRep):
@@ -117,7 +60,7 @@ class AssayRep(BackendRep):
         types = {p.name: p.type for p in module.main.params}
         given = {n: self.strings.numbers(v) if n in self.texts else v for n, v in given.items()}
         run = {n: to_value(v, types[n], f"input {n!r}") for n, v in given.items()}
-        found = {n: from_value(v, module) for n, v in graph.run(module, run).items()}
+        found = {n: from_value(v, module, n) for n, v in graph.run(module, run).items()}
         return tuple(self.strings.texts(v) if n in self.texts else v for n, v in found.items())
 
 

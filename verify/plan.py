@@ -39,13 +39,10 @@ Left: TypeAlias = Mapping[Memory, tuple[int, Array]]
 NOBODY, DIFFERS = -1, -2
 """Owners of bytes that nothing has written, and of those that depend on the path."""
 
-MOST_SWEPT = 1 << 26
-"""Up to so many bytes in the pools, the greatest sizes are swept too."""
-
 
 @dataclass
 class _Owners:
-    """Who wrote each byte of each pool last; what an arm has changed can be taken back."""
+    """Who wrote each cell of each pool last; what an arm has changed can be taken back."""
 
     owner: Mapping[Memory, Array]
     changes: list[list[tuple[Memory, slice, Array]]] = field(default_factory=list)
@@ -83,20 +80,28 @@ class _Owners:
 
 
 class _Sweep:
-    def __init__(self, program: Program, kernels: Mapping[str, PrimFunc]) -> None:
+    """The steps, run on the owners of cells. A cell is the bytes between two places at which some slot begins or ends, so
+    that all its bytes have one owner at all times. `bytewise`: each byte is a cell, which is the definition.
+    """
+
+    def __init__(self, program: Program, kernels: Mapping[str, PrimFunc], *, bytewise: bool = False) -> None:
         self.program, self.kernels = program, kernels
-        # an output of the caller has memory of its own, of which one byte stands for all
-        sizes = {("pool", p.name): program.sizes.get(p.name, 0) for p in program.pools}
-        self.places: dict[str, tuple[int, Memory, slice]] = {}
+        spans: dict[str, tuple[int, Memory, int, int]] = {}
         for i, s in enumerate((*program.pooled, *program.placed("output"))):
             if s.is_pooled:
                 assert s.offset is not None
-                self.places[s.name] = i, ("pool", program.pool_of(s).name), slice(s.offset, s.offset + s.nbytes)
-            else:
-                sizes["own", s.name] = min(s.nbytes, 1)
-                self.places[s.name] = i, ("own", s.name), slice(0, sizes["own", s.name])
+                spans[s.name] = i, ("pool", program.pool_of(s).name), s.offset, s.offset + s.nbytes
+            else:  # an output of the caller has memory of its own, of which one byte stands for all
+                spans[s.name] = i, ("own", s.name), 0, min(s.nbytes, 1)
+        ends: dict[Memory, set[int]] = {}
+        for _, memory, start, stop in spans.values():
+            ends.setdefault(memory, set()).update(range(start, stop + 1) if bytewise else (start, stop))
+        self.cuts = {memory: sorted(found) for memory, found in ends.items()}
+        """For each memory the bytes at which its cells begin, and the end of the last one."""
+        rank = {memory: {byte: k for k, byte in enumerate(cuts)} for memory, cuts in self.cuts.items()}
+        self.places = {n: (i, m, slice(rank[m][start], rank[m][stop])) for n, (i, m, start, stop) in spans.items()}
         self.names = {number: name for name, (number, _, _) in self.places.items()}
-        self.owners = _Owners({memory: np.full(size, NOBODY, np.int32) for memory, size in sizes.items()})
+        self.owners = _Owners({memory: np.full(len(cuts) - 1, NOBODY, np.int32) for memory, cuts in self.cuts.items()})
         self.arms: list[Left] = []
 
     def run(self) -> str | None:
@@ -172,7 +177,8 @@ class _Sweep:
             return None
         (_, memory, a), (_, beside, b) = self.places[one], self.places[other]
         first = max(a.start, b.start)
-        return first - a.start if memory == beside and first < min(a.stop, b.stop) else None
+        shares = memory == beside and first < min(a.stop, b.stop)
+        return self.cuts[memory][first] - self.cuts[memory][a.start] if shares else None
 
     def write(self, name: str) -> None:
         if name in self.places:
@@ -190,11 +196,14 @@ class _Sweep:
             return None
         by = int(owners[odd[0]])
         what = {NOBODY: "unwritten", DIFFERS: "not written by it on every path"}.get(by) or f"overwritten by {self.names[by]}"
-        return f"byte {odd[0]} of buffer {name} is {what}"
+        byte = self.cuts[memory][where.start + int(odd[0])] - self.cuts[memory][where.start]
+        return f"byte {byte} of buffer {name} is {what}"
 
 
 def sweep(program: Program, kernels: Mapping[str, PrimFunc] | None = None) -> Evidence:
     """Run the steps, on all paths at once, on bytes that know who wrote them last: every read finds its own bytes.
+
+    Bytes between two places at which slots begin or end are one: what this takes grows with slots, not with bytes.
 
     Bytes of which the last writer depends on the path are nobody's. `kernels` are asked for steps that have phases. A
     program with symbols runs at some sizes, which the evidence names.
@@ -235,7 +244,7 @@ def _sweep_sizes(program: Program, kernels: Mapping[str, PrimFunc] | None) -> Ev
 
 def _some_sizes(program: Program) -> Iterator[dict[Var, int]]:
     """Values of the symbols: the least, the least that make no tensor empty, and larger ones, no two of which are alike.
-    The greatest too where all have one and the pools are small then."""
+    The greatest too where all have one."""
     symbols = symbols_of(program)
     low = {v: range_of(program.bounds, v)[0] for v in symbols}
     high = {v: range_of(program.bounds, v)[1] for v in symbols}
@@ -248,16 +257,9 @@ def _some_sizes(program: Program) -> Iterator[dict[Var, int]]:
     seen: list[dict[Var, int]] = []
     for sizes in tries:
         sizes = {v: n if (most := high[v]) is None else min(n, most) for v, n in sizes.items()}
-        if sizes not in seen and (sizes != top or _pool_bytes(program, sizes) <= MOST_SWEPT):
+        if sizes not in seen:
             seen.append(sizes)
             yield sizes
-
-
-def _pool_bytes(program: Program, sizes: Mapping[Var, int]) -> int:
-    try:
-        return at(program, sizes).workspace_bytes
-    except (Invalid, Trap):
-        return 0
 
 
 def in_place(program: Program, step: Step) -> dict[str, str]:

@@ -1,14 +1,13 @@
 """`assay plan FILE.csv`: offsets for the buffers of a file, proved before they are written (specs/verify.md).
 
 Exit codes: 0, the plan holds and reaches the capacity, if one is given; 1, it does not; 2, nothing fits, or the file
-cannot be used.
+cannot be used; 4, the time was up before the plan was proved; 6, before there was one. The time limit is that of the whole
+command, the proof among it.
 """
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,15 +20,21 @@ from rich.console import Console
 from rich.markup import escape
 
 from assay.lower.memory import Progress, plan as make_plan
-from assay.lower.memory.csv import Table, read
+from assay.lower.memory.csv import MOST, Table, read, short
 from assay.semantics.compilation import read_device
+from assay.semantics.deadline import Deadline
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Plan, Pool, Problem, lower_bound
+from assay.verify.answers import answering, write_answer
 from assay.verify.evidence import Evidence, plural
+from assay.verify.exits import Exit, gravest
 from assay.verify.inputs import replace_text
 from assay.verify.memory import prove_plan
 from assay.verify.report.maps import plan_picture
+
+PLANNING = 0.75
+"""The share of the time in which the planner must end, so that there is some left for the proof."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,8 @@ class Request:
 
 def plan_file(request: Request, out: Console, as_json: bool) -> int:
     """Plan a file, prove the plan, write what was asked for, and say so; the exit code."""
+    require_seconds(request.time_limit)
+    deadline = Deadline(request.time_limit)
     table = read(request.file)
     problem = problem_of(table, request)
     for path in (request.output, request.plot):
@@ -60,27 +67,33 @@ def plan_file(request: Request, out: Console, as_json: bool) -> int:
             problem,
             request.planner,
             seed=request.seed,
-            time_limit=request.time_limit,
+            deadline=deadline.share(PLANNING),
             capacity=request.capacity,
             progress=tell,
         )
     seconds = time.perf_counter() - start
-    evidence = prove_plan(problem, plan).evidence
+    evidence = prove_plan(problem, plan, deadline).evidence
     first = problem.pools[0].name
     reached = request.capacity is None or _bytes(plan, first) <= request.capacity
     data = as_data(problem, plan, evidence, seconds, request, reached)
     if evidence.holds and reached:
-        if request.output is not None:
-            replace_text(request.output, table.written(plan, several=len(problem.pools) > 1))
-        if request.plot is not None:
-            replace_text(request.plot, plan_picture(problem, plan))
+        with answering(data):
+            if request.output is not None:
+                replace_text(request.output, table.written(plan, several=len(problem.pools) > 1))
+            if request.plot is not None:
+                replace_text(request.plot, plan_picture(problem, plan))
     if as_json:
-        json.dump(data, sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        write_answer(data)
     else:
         for line in lines(data, evidence, request):
             out.print(line, markup=False, highlight=False, soft_wrap=True)
-    return 0 if evidence.holds and reached else 1
+    return gravest([evidence.exit, Exit.HOLDS if reached else Exit.WRONG])
+
+
+def require_seconds(limit: float) -> None:
+    """Invalid (cli.C5): a limit is no number of seconds."""
+    if not limit >= 0:  # which a NaN is not either
+        raise Invalid(f"--time-limit is {limit}, and must be 0 or more seconds", label="cli.C5")
 
 
 def problem_of(table: Table, request: Request) -> Problem:
@@ -89,10 +102,17 @@ def problem_of(table: Table, request: Request) -> Problem:
         raise Invalid(f"--alignment is {request.alignment}, and must be 1 or more", label="cli.C5")
     if request.capacity is not None and request.capacity < 0:
         raise Invalid(f"--capacity is {request.capacity}, and must be 0 or more bytes", label="cli.C5")
-    if request.time_limit < 0:
-        raise Invalid(f"--time-limit is {request.time_limit}, and must be 0 or more seconds", label="cli.C5")
+    for option, value in (("--alignment", request.alignment), ("--capacity", request.capacity or 0)):
+        if value > MOST:
+            raise Invalid(f"{option} is {short(str(value))}, and must be in int64: no more than {MOST}", label="cli.C5")
     buffers = tuple(replace(b, alignment=lcm(b.alignment, request.alignment)) for b in table.buffers)
     aligned = lcm(64, *(b.alignment for b in buffers))
+    if aligned > MOST:
+        what = "no address in int64 is a multiple of all alignments: the least multiple of those of the buffers"
+        raise Invalid(f"{what}, of --alignment and of 64 is {aligned}", where=table.source, label="csv.C4")
+    if (least := lower_bound(buffers)) > MOST and not request.pools:
+        what = f"{least} bytes are live at once, and sizes must be in int64: no more than {MOST}"
+        raise Invalid(what, where=table.source, label="csv.C4")
     pools = parse_pools(request.pools) if request.pools else (Pool("workspace"),)
     return replace(table, buffers=buffers).problem([replace(p, alignment=aligned) for p in pools])
 
@@ -123,8 +143,10 @@ def _pools(text: str, wanted: str) -> Iterator[tuple[str, str, int | None]]:
     for part in text.split(","):
         match = POOL.fullmatch(part)
         if match is None:
-            raise Invalid(f"{wanted}, not {part!r}", label="cli.C5")
+            raise Invalid(f"{wanted}, not {short(part)!r}", label="cli.C5")
         name, where, limit = match.groups()
+        if limit is not None and (len(limit.lstrip("0")) > 19 or int(limit) > MOST):
+            raise Invalid(f"the limit of pool {name} is {short(limit)}, and must be in int64: no more than {MOST}", label="cli.C5")
         yield name, where or "", None if limit is None else int(limit)
 
 
@@ -176,7 +198,9 @@ def lines(data: dict[str, Any], evidence: Evidence, request: Request) -> Iterato
             line += f"; {known}"
         yield line
     yield f"{data['planner']} in {data['seconds']:.2f} s; {evidence.how}: {evidence.detail}"
-    if not evidence.holds:
+    if evidence.holds is None:
+        yield "UNKNOWN: the plan is not proved, and nothing is written"
+    elif not evidence.holds:
         yield "FAILS: the plan does not hold, and nothing is written"
     elif not data["reached"]:
         best, bound = data["pools"][0]["bytes"], data["bound"]

@@ -93,7 +93,9 @@ class Died:
 
 
 Outcome: TypeAlias = Ran | Refused | Died
-FATAL = ("backend.C5", "backend.C6")
+OUTCOMES = {"backend.C2": "refused", "backend.C5": "died", "backend.C6": "late", "backend.C9": "died"}
+"""The verdict on a run that an exception with this label ends."""
+FATAL = tuple(label for label, outcome in OUTCOMES.items() if outcome != "refused")
 
 
 def called(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, Array]:

@@ -37,6 +37,8 @@ MARKER = (
 )
 MARKED = ("seed", "dims", "seconds")
 PROPERTY = "assay"
+KNOWN = ("right", "open")
+"""Verdicts that show something. A test with none of them is skipped: nobody knows."""
 processes = pytest.StashKey[dict[str, "Isolated"]]()
 
 
@@ -91,7 +93,7 @@ class AssayBackend:
         __tracebackhide__ = True
         from assay.semantics.errors import Invalid, Unsupported
         from assay.verify.oracle import judge_backend
-        from assay.verify.protocol import FATAL
+        from assay.verify.protocol import FATAL, OUTCOMES
 
         subject = self._subject(program)
         verdicts: dict[str, Verdict] = {}
@@ -101,7 +103,7 @@ class AssayBackend:
                 verdict = judge_backend(subject, self.process, arrays)
             except Unsupported as wrong:
                 if wrong.label in FATAL:
-                    self.record(kind, "died")
+                    self.record(kind, OUTCOMES[wrong.label])
                     raise AssertionError(self._text(kind, wrong.message, program, subject, arrays)) from None
                 if wrong.label != "backend.C2":
                     raise
@@ -118,6 +120,9 @@ class AssayBackend:
             verdicts[kind] = verdict
         if not verdicts:
             pytest.skip(refused)
+        if not any(v.outcome in KNOWN for v in verdicts.values()):
+            kind, verdict = next(iter(verdicts.items()))
+            pytest.skip(f"{self.name}, {kind} inputs: {verdict}")
         return verdicts
 
     def _subject(self, program: Any) -> Subject:
@@ -209,7 +214,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for report in reports:
         outcomes = [str(value).rpartition(": ")[2] for key, value in report.user_properties if key == PROPERTY]
         counts.update(outcomes)
-        if outcomes and report.passed and "right" not in outcomes:
+        if outcomes and not report.failed and not set(KNOWN) & set(outcomes):
             empty.append(report.nodeid)
     if counts:
         said = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))

@@ -36,7 +36,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.types import TensorType, TupleType, flatten
+from assay.semantics.types import FuncType, TensorType, TupleType, flatten
 from assay.verify.numbering import Table, Undecided, can_trap, step_results
 
 Numbers: TypeAlias = tuple[int, ...]
@@ -108,6 +108,14 @@ class _Names:
     holds: dict[Expr, Numbers]
     sizes: Mapping[Symbol, Dim] = field(default_factory=dict)
     inside: frozenset[str] = frozenset()
+    functions: dict[Expr, str] = field(default_factory=dict)
+    """The variables that are names of functions of the module."""
+
+    def function(self, node: Expr | Operator) -> str | None:
+        """The function of the module that a node names, if it names one."""
+        if isinstance(node, GlobalVar) and isinstance(node.type, FuncType):
+            return node.name
+        return self.functions.get(node) if isinstance(node, Expr) else None
 
     def types(self, nodes: Sequence[Expr]) -> list[TensorType]:
         """The types of the tensors in some values, in the caller's symbols."""
@@ -125,7 +133,10 @@ class _Reader:
     def body(self, expr: Expr, env: _Names) -> Task[Numbers]:
         """The value of a chain of lets."""
         while isinstance(expr, Let):
-            env.holds[expr.var] = yield self.value(expr.value, expr.var, env)
+            if (name := env.function(expr.value)) is not None:
+                env.functions[expr.var] = name
+            else:
+                env.holds[expr.var] = yield self.value(expr.value, expr.var, env)
             expr = expr.body
         result: Numbers = yield self.value(expr, None, env)
         return result
@@ -154,17 +165,21 @@ class _Reader:
                 return self.atom(node.value, env)
             case Call() if isinstance(node.op, Operator) and node.op.view:
                 return self.atom(node.args[0], env)
-            case Call() if isinstance(node.op, GlobalVar):
-                name = node.op.name
+            case Call() if (name := env.function(node.op)) is not None:
                 callee = self.module.definitions.get(name)
                 if not isinstance(callee, Function) or name in env.inside:
                     raise self.undecided(node)
-                given: dict[Expr, Numbers] = {p: self.atom(a, env) for p, a in zip(callee.params, node.args, strict=True)}
-                wanted = [t for p in callee.params for t in flatten(p.type)]
+                given: dict[Expr, Numbers] = {}
+                functions: dict[Expr, str] = {}
                 sizes: dict[Symbol, Dim] = {}
-                for want, got in zip(wanted, env.types(node.args), strict=True):
-                    sizes.update((d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol))
-                result: Numbers = yield self.body(callee.body, _Names(given, sizes, env.inside | {name}))
+                for p, a in zip(callee.params, node.args, strict=True):
+                    if (handed := env.function(a)) is not None:
+                        functions[p] = handed
+                        continue
+                    given[p] = self.atom(a, env)
+                    for want, got in zip(flatten(p.type), env.types([a]), strict=True):
+                        sizes.update((d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol))
+                result: Numbers = yield self.body(callee.body, _Names(given, sizes, env.inside | {name}, functions))
                 return result
             case CallTIR():
                 return self.call(node, var, env)

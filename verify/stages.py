@@ -141,7 +141,9 @@ def _pool(before: Module, after: Module) -> Did:
     if len(program.sizes) > 1:
         each = ", ".join(f"{name} {n}" for name, n in program.sizes.items())
         return f"{total} to {pool} bytes: {each}; at most {bound} are live at once", {**data, **program.sizes}
-    return f"{total} to {pool} bytes; bound {bound}, ratio {ratio:.3f}", data
+    most = max((b.alignment for b in work if b.alignment > program.slots[b.name].type.dtype.itemsize), default=0)
+    at = f", at multiples of {most}" if most else ""  # which the bound knows nothing of
+    return f"{total} to {pool} bytes{at}; bound {bound}, ratio {ratio:.3f}", data
 
 
 def _check_import(before: Module, after: Module, context: Context) -> Evidence:

@@ -11,7 +11,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,12 @@ from assay.interp import vector
 from assay.interp.graph import run
 from assay.interp.graph.boundary import bind, given as as_value
 from assay.interp.graph.room import memory, require_room
+from assay.interp.graph.session import Session
 from assay.interp.values import Cell, Closure, Data, Event, External, Externs, Maker, Shape, Value, described, render
 from assay.lower.onnx_import import load_model
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import AssayError, Invalid, Trap
+from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
 from assay.semantics.module import Module
 from assay.semantics.rules import check
@@ -36,6 +38,7 @@ from assay.semantics.text.module_text import entry, parse
 from assay.semantics.text.relay import is_relay, parse_relay
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
+from assay.verify.values import form, from_arrays, to_value
 
 RELAY = (".relay", ".rly")
 """The names of files that hold Relay."""
@@ -48,6 +51,7 @@ SIZES = (3, 5, 2, 7, 4, 6, 9, 8)
 class TextRun:
     """What a run showed: its inputs, its effects, and its results or the trap that ended it."""
 
+    module: Module
     name: str
     inputs: Mapping[str, Value]
     trace: Sequence[Event]
@@ -64,7 +68,7 @@ def is_text(path: Path) -> bool:
     if path.suffix in (".py", *RELAY):
         return True
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(HEAD)
     except OSError:
         return False
@@ -161,8 +165,7 @@ def run_text(
     trap: Trap | None = None
     try:
         if isinstance(target, Function):
-            whole = module if name == "main" else replace(module, definitions={**module.definitions, "main": target})
-            results = run(whole, inputs, externs=externs, trace=trace)
+            results = run(module, inputs, externs=externs, trace=trace, entry=target)
         else:
             arrays = [inputs[b.name] for b in target.inputs]
             with memory():
@@ -170,7 +173,20 @@ def run_text(
             results = {b.name: a for b, a in zip(target.outputs, made, strict=True)}
     except Trap as ended:
         trap = ended
-    return TextRun(name, inputs, trace, results, trap)
+    return TextRun(module, name, inputs, trace, results, trap)
+
+
+def save_call(module: Module, function: str | None, saved: str, given: Mapping[str, Any]) -> Module:
+    """The module with a call of a function saved as the function `saved`, on the inputs that are given."""
+    name = entry(module, function)
+    target = module.definitions[name]
+    if not isinstance(target, Function):
+        raise Invalid(f"{name} is no graph function: only a call of one is saved", label="cli.C3")
+    types = {p.name: p.type for p in target.params}
+    values = {n: to_value(v, types[n], f"input {n!r}") for n, v in from_arrays(given, types).items()}
+    session = Session(module)
+    session.save_function(saved, name, **values)
+    return session.module
 
 
 # --- inputs ------------------------------------------------------------------------------------------------------
@@ -179,10 +195,8 @@ def run_text(
 def make_inputs(
     types: Mapping[str, Type], given: Mapping[str, Any], rng: np.random.Generator, dims: Mapping[str, int]
 ) -> dict[str, Value]:
-    """`given`, and random values for what is missing. `dims` are the sizes of symbolic dims, by name."""
-    for n in given:
-        if n not in types:
-            raise Invalid(f"unknown input {n!r}; the inputs are {', '.join(types) or 'none'}", label="input.C1")
+    """`given`, named as in a file, and random values for what is missing. `dims` are the sizes of symbolic dims, by name."""
+    given = {n: to_value(v, types[n], f"input {n!r}") for n, v in from_arrays(given, types).items()}
     sizes: dict[Symbol, int] = {}
     there = [(t, as_value(given[n], t, f"input {n!r}"), f"input {n!r}") for n, t in types.items() if n in given]
     if there:
@@ -213,7 +227,11 @@ def _random(name: str, of: Type, rng: np.random.Generator, sizes: Mapping[Symbol
                 fields.append((yield _random(name, t, rng, sizes)))
             return tuple(fields)
         case _:
-            raise Invalid(f"input {name!r} is {of}, which has no random values: call another function", label="input.C6")
+            raise Invalid(
+                f"input {name!r} is {of}, which has no random values: give it with --inputs ({form(name, of)}), or call"
+                " another function",
+                label="input.C6",
+            )
 
 
 def _size(name: str, dim: Dim, sizes: Mapping[Symbol, int]) -> int:

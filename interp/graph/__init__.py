@@ -20,7 +20,7 @@ from assay.interp.graph.contents import check_contents
 from assay.interp.graph.filling import Filler, Kernel, flat
 from assay.interp.graph.named_sizes import Sizes, as_shape
 from assay.interp.graph.patterns import matching_clause
-from assay.interp.graph.room import memory, too_large
+from assay.interp.graph.room import memory, require_budget, too_large
 from assay.interp.values import (
     Cell,
     Closure,
@@ -72,6 +72,7 @@ from assay.semantics.graph.scopes import Scopes, function_scopes
 from assay.semantics.graph.sizes import has_explicit_shapes
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
+from assay.semantics.parts import result_names
 from assay.semantics.scalar import Dim, Var as Symbol, show, variables
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import called
@@ -94,8 +95,10 @@ def run(
     externs: Externs | None = None,
     trace: list[Event] | None = None,
     apply: Apply | None = None,
+    entry: Function | None = None,
 ) -> dict[str, Value]:
-    """The outputs of `main` by name, on inputs by name: arrays, tuples of them, or sequences of sizes for shapes.
+    """The outputs of `main` by name, on inputs by name: arrays, tuples of them, or sequences of sizes for shapes. `entry`
+    is another function of the module that is to be run instead.
 
     With `bounds` each floating-point output is a `Bounded`. `kernel` runs tensor functions. `observe` is told every
     evaluated operator and tensor call (the node and its value); what it returns, unless None, is used in the value's
@@ -103,7 +106,7 @@ def run(
     is asked for the value of every operator and tensor call instead of their own definitions. Inputs and externs that are
     missing, unknown or of the wrong type are Invalid.
     """
-    main = module.main
+    main = entry or module.main
     sizes = check_inputs(main, inputs)
     machine = _Evaluator(module, bounds, kernel, observe, externs, trace, apply)
     args = [given(inputs[p.name], p.type, f"input {p.name!r}", machine.lift) for p in main.params]
@@ -111,12 +114,8 @@ def run(
     what = [f"input {p.name!r}" for p in main.params]
     check_contents(list(zip(types, args, what, strict=True)), sizes, module, machine.externs)
     result = machine.call(main, args)
-    names: Sequence[str] = main.attrs.get("outputs", ())
-    if names and len(names) != (len(result) if isinstance(result, tuple) else 1):
-        raise Invalid(f"main has {len(names)} names for its results, {', '.join(names)}", label="module.C5")
-    if not isinstance(result, tuple):
-        return {names[0] if names else "output_0": result}
-    return dict(zip(names or [f"output_{i}" for i in range(len(result))], result, strict=True))
+    results = result if isinstance(result, tuple) else (result,)
+    return dict(zip(result_names(main, len(results)), results, strict=True))
 
 
 def evaluate(expr: Expr, module: Module | None = None) -> Value:
@@ -423,7 +422,7 @@ class _Evaluator:
                     if not frame.explicit:
                         self.check_sizes(node, frame)
                     # what a reference, a data value or a closure held was not lifted where it came from
-                    with memory():
+                    with memory(show_head(node), node.span):
                         operands = [self.lift(a) for a in args]
                         result = self.lift(self.applied(node, attrs, operands, partial(node.op.value, attrs)))
                     if not frame.explicit:
@@ -457,7 +456,9 @@ class _Evaluator:
         for t in node.type.fields if isinstance(node.type, TupleType) else (node.type,):
             if isinstance(t, TensorType):
                 known = [d for d in t.shape if isinstance(d, int) or all(v in frame.symbols for v in variables(d))]
-                wrong = too_large(t.static_shape if t.is_static else list(self.sizes(node, known, frame)), t.dtype)
+                shape = t.static_shape if t.is_static else list(self.sizes(node, known, frame))
+                require_budget(shape, t.dtype, show_head(node), node.span)
+                wrong = too_large(shape, t.dtype)
                 if wrong is not None:
                     raise Trap("memory", f"{show_head(node)} would take {wrong}", where=node.span, label="memory.T1")
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 
+from assay.semantics.budget import claim, exhausted
 from assay.semantics.dtypes import DType
-from assay.semantics.errors import Invalid, Trap
+from assay.semantics.errors import Invalid, Span, Trap
 
 RANKS = 64
 """NumPy's arrays have no more axes."""
@@ -31,6 +32,11 @@ def _room() -> int:
 ROOM = _room()
 
 
+def require_budget(shape: Sequence[int], of: DType, what: str, where: Span | None = None) -> None:
+    """BudgetSpent where the whole run may not take that much more (specs/semantics.md, "Budgets")."""
+    claim(prod(shape) * of.itemsize, f"{what}, a tensor {of}{list(shape)},", where)
+
+
 def too_large(shape: Sequence[int], of: DType) -> str | None:
     """Why no array has that shape and element type here, if none has."""
     if len(shape) > RANKS:
@@ -38,22 +44,29 @@ def too_large(shape: Sequence[int], of: DType) -> str | None:
     size = prod(shape) * of.itemsize
     if size > ROOM or any(n >= 1 << 63 for n in shape):
         return f"{size} bytes, of {ROOM} that this machine has"
+    if prod(max(n, 1) for n in shape) * of.itemsize >= 1 << 63:  # it has no elements, but NumPy counts the other axes
+        return f"the axes {tuple(shape)}, which NumPy does not count"
     return None
 
 
 def require_room(shape: Sequence[int], of: DType, what: str) -> None:
     """Invalid where an input of that shape cannot be made."""
     wrong = too_large(shape, of)
+    require_budget(shape, of, what)
     if wrong is not None:
         raise Invalid(f"{what} would take {wrong}: give smaller sizes", label="input.C11")
 
 
 @contextmanager
-def memory() -> Iterator[None]:
-    """What runs within traps where memory runs out, or an array is asked for that cannot be."""
+def memory(what: str = "the run", where: Span | None = None) -> Iterator[None]:
+    """What runs within traps where memory runs out, or an array is asked for that cannot be. BudgetSpent where it is the
+    budget that does not have it."""
     try:
         yield
-    except MemoryError:
+    except MemoryError as wrong:
+        spent = exhausted(what, str(wrong))
+        if spent is not None:
+            raise spent.at(where) from None
         raise Trap("memory", "there is not enough memory", label="memory.T1") from None
     except ValueError as wrong:
         if not any(text in str(wrong) for text in _TEXTS):

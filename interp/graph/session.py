@@ -1,18 +1,24 @@
-"""A module that is called step by step: inputs set by name or position, then a call, then outputs one by one (rows R27
-and J21; specs/interp.md, "Session")."""
+"""A module that is called step by step: inputs set by name or position, then a call, then outputs one by one; and calls
+that are saved as functions (rows R27 and J21; specs/interp.md, "Session")."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from assay.interp.graph import run
 from assay.interp.graph.boundary import bind, given
 from assay.interp.graph.contents import check_contents
-from assay.interp.values import Event, Externs, Value
+from assay.interp.values import Event, Externs, Shape, Value
+from assay.semantics import graph
 from assay.semantics.errors import Invalid
+from assay.semantics.graph import Expr, Function, GlobalVar, ShapeExpr, Var
+from assay.semantics.graph.matching import instantiate
 from assay.semantics.module import Module
-from assay.semantics.types import open_symbols, symbols
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.types import ShapeType, open_symbols, symbols
 
 
 class Session:
@@ -56,9 +62,55 @@ class Session:
         for name, value in named.items():
             self.set_input(name, value)
 
-    def invoke(self) -> None:
-        """Run the module on the inputs that are set."""
-        self.outputs = run(self.module, self.inputs, externs=self.externs, trace=self.trace)
+    def invoke(self, function: str = "main", *values: Any, **named: Any) -> None:
+        """Run the module on the inputs that are set; or another of its functions, on these."""
+        if function == "main" and not values and not named:
+            self.outputs = run(self.module, self.inputs, externs=self.externs, trace=self.trace)
+            return
+        target = self.function(function)
+        inputs = self.by_name(target, function, values, named)
+        self.outputs = run(self.module, inputs, externs=self.externs, trace=self.trace, entry=target)
+
+    def function(self, name: str) -> Function:
+        found = self.module.definitions.get(name)
+        if not isinstance(found, Function):
+            there = ", ".join(n for n, d in self.module.definitions.items() if isinstance(d, Function))
+            raise Invalid(f"the module has no graph function {name}; there are {there}", label="session.C3")
+        return found
+
+    @staticmethod
+    def by_name(target: Function, function: str, values: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by the names of the parameters."""
+        names = [p.name for p in target.params]
+        if len(values) > len(names):
+            raise Invalid(f"{function} takes {len(names)} inputs, {len(values)} are given", label="input.C1")
+        found = dict(zip(names, values, strict=False))
+        for name, value in named.items():
+            if name not in names or name in found:
+                what = "is given twice" if name in found else f"is unknown; the inputs are {', '.join(names) or 'none'}"
+                raise Invalid(f"input {name!r} of {function} {what}", label="input.C1")
+            found[name] = value
+        return found
+
+    def save_function(self, saved: str, function: str = "main", *values: Any, **named: Any) -> None:
+        """Save a call of a function as the function `saved` of the module: it takes what is not given here, and calls the
+        function on that and on these values. They are kept as they are now, whatever becomes of the caller's arrays.
+
+        So `module` can be written as text, and `assay run FILE.py --function SAVED` does the call again. Invalid: the name is
+        taken (session.C4); a value that no module can hold, such as a closure or a reference (session.C5).
+        """
+        if saved in self.module.definitions or saved in self.module.constants or not saved:
+            raise Invalid(f"the module has a {saved!r} already; save the call under another name", label="session.C4")
+        target = self.function(function)
+        there = self.by_name(target, function, values, named)
+        made = {p: given(there[p.name], p.type, f"input {p.name!r}") for p in target.params if p.name in there}
+        plain = {s for p in made for s in open_symbols(p.type)}
+        sizes: dict[Symbol, int] = {}
+        bind([(p.type, v, f"input {p.name!r}") for p, v in made.items() if plain.issuperset(symbols(p.type))], sizes, {})
+        left = {p: Var(instantiate(p.type, dict(sizes.items())), p.name) for p in target.params if p not in made}
+        args = [_literal(made[p], p.name) if p in made else left[p] for p in target.params]
+        body = graph.call(GlobalVar(target.type, function), *args)
+        self.module = self.module.with_(**{saved: graph.function(list(left.values()), body, pure=target.func_type.pure)})
 
     def output(self, which: str | int = 0) -> Value:
         """A result of the last call, by name or position."""
@@ -70,3 +122,26 @@ class Session:
         if not isinstance(which, str) or which not in self.outputs:
             raise Invalid(f"no output {which!r}; the outputs are {', '.join(names)}", label="session.C2")
         return self.outputs[which]
+
+
+def _literal(value: Value, name: str) -> Expr:
+    """An expression that has a value, without a reference to anybody's memory. Tuples in tuples are made from the inside."""
+    order: list[Value] = []
+    work: list[Value] = [value]
+    while work:
+        order.append(work.pop())
+        if isinstance(order[-1], tuple):
+            work += order[-1]
+    made: list[Expr] = []
+    for v in reversed(order):
+        match v:
+            case tuple():
+                fields = [made.pop() for _ in v][::-1]
+                made.append(graph.tuple_of(*fields))
+            case Shape():
+                made.append(ShapeExpr(ShapeType(v.dims), v.dims))
+            case np.ndarray():
+                made.append(graph.constant(v.copy()))
+            case _:
+                raise Invalid(f"input {name!r} holds {type(v).__name__}, which a module cannot hold", label="session.C5")
+    return made[0]

@@ -40,7 +40,7 @@ def compile_plan(plan: Plan) -> tuple[Kernel, str]:
     emitter.function_body()
     source = str(emitter.text)
     names = emitter.globals
-    exec(compile(source, f"<{plan.blocks.name}>", "exec"), names)
+    exec(compile(source, f"<{plan.blocks.name!a}>", "exec"), names)
     kernel: Kernel = names["kernel"]
     return kernel, source
 

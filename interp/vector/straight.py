@@ -65,7 +65,7 @@ def compile_straight(blocks: Blocks, regions: Regions) -> tuple[Callable[..., No
     with text.inside("def kernel(inputs, outputs, scratch):"):
         _Emitter(text, names, blocks, regions).function_body()
     source = str(text)
-    exec(compile(source, f"<{blocks.name}>", "exec"), names)
+    exec(compile(source, f"<{blocks.name!a}>", "exec"), names)
     kernel: Callable[..., None] = names["kernel"]
     return kernel, source
 

@@ -24,8 +24,10 @@ from assay.lower.c.loader import loader
 from assay.lower.c.names import Names, identifier
 from assay.lower.c.packed import runtime, wrappers
 from assay.lower.c.packed_abi import SpecNames
+from assay.lower.c.parts import apart
 from assay.lower.c.source import CSource
 from assay.lower.c.tables import Array, blob, needs_math, storage
+from assay.semantics.advice import about_sizes
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.instance import is_symbolic, symbols_of
 from assay.semantics.module import Branch, Module, Program, Slot
@@ -34,7 +36,7 @@ from assay.semantics.tensor import AllocateConst, program_order
 
 __all__ = ["CSource", "Interface", "emit"]
 
-_LOCALS = ("workspace", "weights", "base", "table", "status", "buffers", "active", "handle")
+_LOCALS = ("workspace", "weights", "base", "table", "status", "buffers", "active", "handle", "state", "all")
 _PACKED_LOCALS = ("args", "arguments", "count", "result", "functions", "given", "pointers", "tensors", "values")
 """Names of the entry that no argument may have; those in the packed conventions alone."""
 
@@ -105,7 +107,8 @@ class _Emitter:
         # what needs helpers and headers first, then those
         main = [*runtime(layout), *self.tables(layout), *definitions(layout, kernels)]
         main += [*wrappers(layout, kernels), *entry(layout, kernels, self.library)]
-        body = [*prologue(layout, self.library.uses_math), *self.library.text(), *main]
+        alone = [apart(self.macro)] if any(f"{self.macro}_APART " in text for text in main) else []
+        body = [*prologue(layout, self.library.uses_math), *alone, *self.library.text(), *main]
         return CSource(
             self.prefix,
             "".join(header(layout, kernels, self.digest)),
@@ -230,13 +233,12 @@ class _Emitter:
 def _check_sizes(program: Program) -> None:
     """The C that is written has one size for each tensor."""
     if is_symbolic(program):
-        names = list(dict.fromkeys(v.name for v in symbols_of(program)))
         slot = next((s for s in program.slots.values() if not s.type.is_static), None)
         what = "its plan has symbols" if slot is None else f"{slot.name} is {slot.type}"
-        told = " ".join(f"--dim {n}=4" for n in names)
+        told = about_sizes(symbols_of(program), [program.slots[n].type for n in program.inputs])
         raise Unsupported(
-            f"C is written for one size of each tensor, and {what}: give each symbolic dim a number before the model is"
-            f" lowered, such as {told}; with symbols it runs on the machine (assay.interp.machine)",
+            f"C is written for one size of each tensor, and {what}: {told}; with symbols it runs"
+            " on the machine (assay.interp.machine)",
             label="c.C23",
         )
 

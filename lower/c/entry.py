@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from assay.lower.c.convention import Device, Interface
 from assay.lower.c.header import statuses
@@ -12,8 +12,12 @@ from assay.lower.c.kernel import READ_ONLY, CKernel, Parameter
 from assay.lower.c.layout import Layout, by_pointer, size
 from assay.lower.c.names import text_literal
 from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
-from assay.lower.c.packed_abi import TVM_FFI, spec_tables
+from assay.lower.c.packed_abi import spec_tables, tvm_ffi
+from assay.lower.c.parts import Parts, Piece, indented
 from assay.semantics.module import Program, Slot, Step, flow
+
+OFTEN = 8
+"""A kernel that is called more often is not copied into those that call it."""
 
 
 def _slots(step: Step, kernel: CKernel) -> dict[str, tuple[str, ...]]:
@@ -28,10 +32,11 @@ def definitions(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]
         for p in kernels[step.kernel].parameters:
             if (step.kernel, p.role, p.index) not in shared and _is_shared(layout, step, p, kernels[step.kernel]):
                 shared.add((step.kernel, p.role, p.index))
+    calls = Counter(step.kernel for step in layout.program.calls)
     for name, kernel in kernels.items():
         alone = {p for p in kernel.parameters if (name, p.role, p.index) not in shared}
         yield f"\n#ifndef {layout.external[name]}\n"
-        yield from kernel.text(alone)
+        yield from kernel.text(alone, f"{layout.macro}_APART " if calls[name] > OFTEN else "")
         yield "#endif\n"
 
 
@@ -81,19 +86,24 @@ static int {layout.name}_first(int one, int other)
     return (one != {macro}_OK) ? one : other;
 }}
 """
+    parts = Parts(layout.name, macro, _locals(layout))
+    body = "".join(_body(layout, kernels, parts))
+    text = parts.handed() + body
+    if parts.functions:
+        yield parts.state()
+        yield from parts.functions
     yield f"\n{layout.signature()}\n{{\n"
     yield from _head(layout)
-    body = list(_body(layout, kernels))
-    text = "".join(body)
+    mentioned = parts.mentioned(text)
     for w in layout.workspaces:
-        if re.search(rf"\b{w.base} \+ ", text):
+        if w.base in mentioned:
             yield f"    unsigned char *const {w.base} = (unsigned char *){w.name};\n"
-    if "table + " in text:
+    if "table" in mentioned:
         yield "    const unsigned char *const table = (const unsigned char *)weights;\n"
     yield text
     yield "    return status;\n}\n"
     if layout.interface is not Interface.UNPACKED:
-        yield TVM_FFI.replace("@", layout.name).replace("$", macro)
+        yield tvm_ffi(layout.name, macro)
 
 
 def _status_text(layout: Layout) -> Iterator[str]:
@@ -218,7 +228,21 @@ def _head(layout: Layout) -> Iterator[str]:
     yield f"    if (status != {layout.macro}_OK) {{\n        return status;\n    }}\n"
 
 
-def _body(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
+def _locals(layout: Layout) -> dict[str, str]:
+    """What steps know by name, and its type."""
+    known = {a.name: f"const {a.ctype} *" for a in by_pointer(layout.inputs)}
+    known |= {a.name: f"{a.ctype} *" for a in by_pointer(layout.outputs)}
+    known |= {w.base: "unsigned char *" for w in layout.workspaces}
+    known |= {"table": "const unsigned char *"} if layout.blob is not None else {}
+    known |= {"handle": "void *"} if layout.has_handle else {}
+    if layout.interface is Interface.PACKED:
+        known["functions"] = "const struct assay_function_row *"
+    if layout.interface is not Interface.UNPACKED:
+        known["result"] = "struct assay_value *"
+    return known
+
+
+def _body(layout: Layout, kernels: Mapping[str, CKernel], parts: Parts) -> Iterator[str]:
     """The steps with the hooks around them, and the copies of outputs that are no memory of their own.
 
     Nothing leaves early: what was activated and opened is closed and deactivated whatever fails between.
@@ -228,7 +252,7 @@ def _body(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
     for d in layout.devices.all:
         yield f"    if ({ok}) {{\n        status = {layout.hook(d, 'activate')}(handle, {d.id});\n"
         yield f"        active += ({ok}) ? 1 : 0;\n    }}\n"
-    yield from _steps(layout, kernels, pointers)
+    yield _steps(layout, kernels, pointers, parts)
     copies = []
     for a in by_pointer(layout.outputs):
         slot = program.slots[a.slot]
@@ -245,59 +269,46 @@ def _body(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
         yield f"    if ({ok}) {{\n        result->code = ASSAY_CODE_NONE;\n        result->as.number = 0;\n    }}\n"
 
 
-NESTED = 60
-"""Blocks inside one another, all of which a C99 compiler takes. Choices inside more than these jump."""
-
-
-def _steps(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers) -> Iterator[str]:
+def _steps(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, parts: Parts) -> str:
     """The steps, those of an arm inside an `if`; hooks around each stretch on a device."""
     steps, ok = layout.program.steps, f"status == {layout.macro}_OK"
     stretches = {r.start: (device, r) for device, r in layout.devices.regions()}
-    depth = 0
-    jumps: list[bool] = []
+    blocks: list[list[Piece]] = [[]]
+    """The pieces of each block around, the entry first; of a branch, those of the arm that is being written behind those
+    of the arm before it."""
     for what, i in flow(steps):
         step = steps[i]
         if isinstance(step, Step):
             if i in stretches:
-                yield from _indented(_stretch(layout, kernels, pointers, *stretches[i]), depth)
+                blocks[-1] += _stretch(layout, kernels, pointers, parts, *stretches[i])
             continue
         match what:
-            case "if":
-                slot = layout.program.slots[step.condition]
-                met = f"{ok} && *{pointers.typed(slot, 'uint8_t', True)} != 0"
-                jumps.append(depth == NESTED)
-                line = f"    if (!({met})) {{ goto else_{i}; }}" if jumps[-1] else f"    if ({met}) {{"
-                yield from _indented([f"{line} /* step {i} */\n"], depth)
-                depth += not jumps[-1]
-            case "else" if jumps[-1]:
-                yield from _indented([f"    goto end_{i};\n    else_{i}: ;\n"], depth)
-            case "else" if step.then < step.end:
-                yield from _indented(["    } else {\n"], depth - 1)
-            case "end" if jumps.pop():
-                yield from _indented([f"    end_{i}: ;\n"], depth)
+            case "if" | "else":
+                blocks.append([])
             case "end":
-                depth -= 1
-                yield from _indented(["    }\n"], depth)
+                otherwise, then = blocks.pop(), blocks.pop()
+                slot = layout.program.slots[step.condition]
+                head = f"    if ({ok} && *{pointers.typed(slot, 'uint8_t', True)} != 0) {{ /* step {i} */\n"
+                first = parts.inside(head, then, "    }")
+                second = parts.inside(" else {\n", otherwise, "    }\n") if otherwise else Piece("\n", 0)
+                blocks[-1].append(Piece(first.text + second.text, first.steps + second.steps, max(first.depth, second.depth)))
+    (pieces,) = blocks
+    return parts.joined(pieces).text
 
 
 def _stretch(
-    layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, device: Device | None, steps: range
-) -> Iterator[str]:
+    layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, parts: Parts, device: Device | None, steps: range
+) -> Iterator[Piece]:
     """Steps next to one another on one device, between its hooks."""
     ok = f"status == {layout.macro}_OK"
-    calls = [line for i in steps for line in _call(layout, kernels, pointers, i)]
+    calls = [Piece("".join(_call(layout, kernels, pointers, i))) for i in steps]
     if device is None:
         yield from calls
         return
-    yield f"    if ({ok}) {{\n        status = {layout.hook(device, 'open')}(handle, {device.id});\n        if ({ok}) {{\n"
-    yield from _indented(calls, 2)
+    opened = f"    if ({ok}) {{\n        status = {layout.hook(device, 'open')}(handle, {device.id});\n"
     close = f"{layout.hook(device, 'close')}(handle, {device.id})"
-    yield f"            status = {layout.name}_first(status, {close});\n        }}\n    }}\n"
-
-
-def _indented(text: Iterable[str], depth: int) -> Iterator[str]:
-    for line in "".join(text).splitlines():
-        yield f"{'    ' * depth}{line}\n" if line else "\n"
+    inner = parts.inside(f"    if ({ok}) {{\n", calls, f"        status = {layout.name}_first(status, {close});\n    }}\n")
+    yield Piece(f"{opened}{indented(inner.text)}    }}\n", inner.steps + 1, inner.depth + 1)
 
 
 class _Pointers:

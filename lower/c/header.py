@@ -95,7 +95,8 @@ def header(layout: Layout, kernels: Mapping[str, CKernel], digest: str) -> Itera
     yield f" * Compile {layout.name}.c with: {FLAGS}\n"
     yield f" * and with -D{macro}_REPRODUCIBLE for transcendental functions that give the same bits on every target.\n"
     if layout.interface is not Interface.UNPACKED:
-        yield f" * -D{macro}_TVM_FFI makes a shared library one that tvm-ffi loads, with a function {layout.name}_run.\n"
+        yield f" * As a shared library (-fPIC -shared) tvm-ffi loads it, with the functions main, run, {layout.name} and {layout.name}_run;\n"
+        yield f" * -D{macro}_TVM_FFI is for compilers and systems that do not say that it is one.\n"
     yield " * It allocates nothing, keeps no state, and may run on several threads with a workspace for each.\n"
     yield f" * Module: {comment(digest) or 'no digest given'}\n *\n"
     yield from _listing(layout, kernels)

@@ -102,10 +102,10 @@ class CKernel:
         words += [self.last] if self.last else []
         return f"{self.name}({', '.join(words) or 'void'})"
 
-    def text(self, restrict: Container[Parameter]) -> Iterator[str]:
-        """The definition."""
+    def text(self, restrict: Container[Parameter], before: str = "") -> Iterator[str]:
+        """The definition; `before` stands before its type."""
         yield from self.tables
-        yield f"\n/* {comment(self.source)} */\nstatic int {self.signature(restrict)}\n{{\n"
+        yield f"\n/* {comment(self.source)} */\nstatic {before}int {self.signature(restrict)}\n{{\n"
         yield from self.body
         yield "}\n"
 

@@ -228,9 +228,15 @@ static int @_call(
 
 
 TVM_FFI = """
-#ifdef $_TVM_FFI
-/* The entry as tvm-ffi finds it; what fails is an error there. */
-void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int32_t count);
+#if defined($_TVM_FFI) || (defined(__GNUC__) && defined(__ELF__) && defined(__PIC__) && !defined(__PIE__))
+/* The entry as tvm-ffi finds it in a shared library; what fails is an error there. Of two models in one library, one has
+ * the names that are not a model's. */
+#if defined(__GNUC__) && defined(__ELF__)
+#define $_FFI_WEAK __attribute__((weak))
+#else
+#define $_FFI_WEAK
+#endif
+$_FFI_WEAK void TVMFFIErrorSetRaisedFromCStrParts(const char *kind, const char **parts, int32_t count);
 int __tvm_ffi_@_run(
     void *handle, const struct assay_value *args, int32_t count, struct assay_value *result);
 int __tvm_ffi_@_run(
@@ -244,12 +250,37 @@ int __tvm_ffi_@_run(
             parts[2] = result->as.text;
         }
         result->code = ASSAY_CODE_NONE;
+#if defined(__GNUC__) && defined(__ELF__)
+        if (TVMFFIErrorSetRaisedFromCStrParts == NULL) {
+            return -1; /* whoever calls is not tvm-ffi */
+        }
+#endif
         TVMFFIErrorSetRaisedFromCStrParts("ValueError", parts, 3);
     }
     return (status != $_OK) ? -1 : 0;
 }
-#endif
+%#endif
 """
+"""For tvm-ffi; at % stand other names."""
+
+FFI_NAME = """
+WEAKint __tvm_ffi_NAME(
+    void *handle, const struct assay_value *args, int32_t count, struct assay_value *result);
+WEAKint __tvm_ffi_NAME(
+    void *handle, const struct assay_value *args, int32_t count, struct assay_value *result)
+{
+    return __tvm_ffi_@_run(handle, args, count, result);
+}
+"""
+
+
+def tvm_ffi(name: str, macro: str) -> str:
+    """The functions that tvm-ffi finds: `NAME_run` and `NAME` for a model of that name, and `main` and `run`."""
+    # of a model x and a model x_run in one library only the first may have __tvm_ffi_x_run
+    own = "" if name.endswith("_run") else FFI_NAME.replace("WEAK", "").replace("NAME", name)
+    every = [FFI_NAME.replace("WEAK", "$_FFI_WEAK ").replace("NAME", n) for n in ("main", "run") if n != name]
+    weak = f"#if defined(__GNUC__) && defined(__ELF__){''.join(every)}#endif\n"
+    return TVM_FFI.replace("%", own + weak).replace("@", name).replace("$", macro)
 
 
 def dlpack(of: DType) -> tuple[int, int]:

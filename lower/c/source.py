@@ -5,6 +5,7 @@ The header says everything that a reader needs: `CSource.read` takes sizes, name
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from assay.lower.c.names import Names, identifier, unquote
 from assay.lower.c.tables import STORAGE, Array, Blob
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
+from assay.semantics.files import open_regular, read_text
 from assay.semantics.types import TensorType
 
 
@@ -79,8 +81,8 @@ class CSource:
         prefix = identifier(name)
         path = directory / f"{prefix}.h"
         try:
-            header = path.read_text(encoding="ascii")
-            source = (directory / f"{prefix}.c").read_text(encoding="ascii")
+            header = read_text(path, "ascii")
+            source = read_text(directory / f"{prefix}.c", "ascii")
             found = _Header(header, prefix.upper())
             blob = _weights(directory / f"{prefix}.weights", found)
             digest = found.find(r"with this SHA-256:\n \* ([0-9a-f]{64})\n") if blob is not None else ""
@@ -88,9 +90,11 @@ class CSource:
             interface = Interface(found.find(r"\n \* Interface: (\S+)\n"))
             default, devices, externs = found.default_device(), tuple(found.devices()), found.externs()
             workspaces = tuple(found.workspaces())
-            loader = (directory / f"{prefix}_weights.c").read_text(encoding="ascii") if blob is not None else ""
+            loader = read_text(directory / f"{prefix}_weights.c", "ascii") if blob is not None else ""
         except FileNotFoundError as missing:
             raise Invalid("there is no such file", where=str(missing.filename), label="c.C13") from None
+        except OSError as wrong:
+            raise Invalid(f"cannot be read: {wrong.strerror or wrong}", where=str(wrong.filename or path), label="c.C13") from None
         except ValueError as wrong:
             raise Invalid(f"not a header that was generated: {wrong}", where=str(path), label="c.C13") from None
         macro = prefix.upper()
@@ -162,7 +166,9 @@ def _weights(path: Path, found: _Header) -> Blob | None:
     size = found.number("WEIGHTS_BYTES")
     if size == 0:
         return None
-    if path.stat().st_size != size:
-        raise ValueError(f"{path.name} has {path.stat().st_size} bytes, the header says {size}")
-    data: Array = np.memmap(path, np.uint8, "r")
+    with open_regular(path) as file:
+        found_size = os.fstat(file.fileno()).st_size
+        if found_size != size:
+            raise ValueError(f"{path.name} has {found_size} bytes, the header says {size}")
+        data: Array = np.memmap(file, np.uint8, "r")
     return Blob(((0, data),), size, found.number("WEIGHTS_ALIGN"))

@@ -27,6 +27,7 @@ from assay.lower.devices.general import Links, Signature, links_of, signatures
 from assay.lower.devices.scopes import INSTANCE
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, OnDevice, Var, on_device
 from assay.semantics.graph.effects import is_copy, is_whole
 from assay.semantics.graph.nodes import bound_by
@@ -38,8 +39,14 @@ from assay.semantics.walk import post_order, rewrite
 
 def planned_with_instances(module: Module, config: CompilationConfig, plan: Callable[[Module], Module]) -> Module:
     """`module` planned by `plan`, the planner for functions with one domain each; with instances of its functions where
-    there are fewer copies then. They are counted in the text of what can be reached."""
-    planned = plan(module)
+    there are fewer copies then, or no plan without. Copies are counted in the text of what can be reached."""
+    try:
+        planned = plan(module)
+    except Invalid as wrong:
+        source = _Instances(module, config).run() if wrong.label == "devices.C1" else None
+        if source is None:
+            raise
+        return plan(source)
     count = copies(planned)
     source = _Instances(module, config).run() if count else None
     if source is None:

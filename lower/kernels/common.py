@@ -56,8 +56,7 @@ def numbers(dims: Sequence[Dim], what: str) -> tuple[int, ...]:
     if len(known) < len(dims):
         sizes = ", ".join(map(show, dims))
         raise Unsupported(
-            f"{what} needs the sizes ({sizes}) as numbers to be lowered; give each symbolic dim a value, such as --dim N=4",
-            label="legalize.C1",
+            f"{what} needs the sizes ({sizes}) as numbers to be lowered", label="legalize.C1"
         )
     return known
 

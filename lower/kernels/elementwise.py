@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from assay.lower.kernels.common import Kernel, broadcast, nest, parameters
+from assay.semantics.dtypes import FLOAT32, dtype
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Expr, apply, cast, const, select
 from assay.semantics.tensor import PrimFunc, store
@@ -45,7 +46,24 @@ def _clip(attrs: Attrs, x: Expr) -> Expr:
 
 
 def _astype(attrs: Attrs, x: Expr) -> Expr:
-    return cast(x, attrs["dtype"])
+    """Where a number is open, what is cast is 0 in the place of one that the integers do not have."""
+    to = dtype(attrs["dtype"])
+    if not attrs.get("open") or not x.dtype.is_float or not to.is_integer:
+        return cast(x, to)
+    wide = cast(x, FLOAT32) if x.dtype.bits < 32 else x  # exact, and has all powers of two that are asked for
+    whole = apply("trunc", wide)
+    inside = apply("and", whole >= const(float(to.min), wide.dtype), whole < const(float(int(to.max) + 1), wide.dtype))
+    return cast(select(inside, wide, const(0.0, wide.dtype)), to)
+
+
+def _quotient(op: str) -> ScalarRule:
+    def rule(attrs: Attrs, a: Expr, b: Expr) -> Expr:
+        if not attrs.get("open"):
+            return apply(op, a, b)
+        none, zero, one = apply("eq", b, const(0, b.dtype)), const(0, b.dtype), const(1, b.dtype)
+        return select(none, zero, apply(op, a, select(none, one, b)))
+
+    return rule
 
 
 SCALARS: dict[str, ScalarRule] = {
@@ -72,8 +90,8 @@ SCALARS: dict[str, ScalarRule] = {
     "subtract": one_operation("sub"),
     "multiply": one_operation("mul"),
     "divide": one_operation("div"),
-    "truncate_divide": one_operation("truncdiv"),
-    "floor_divide": one_operation("floordiv"),
+    "truncate_divide": _quotient("truncdiv"),
+    "floor_divide": _quotient("floordiv"),
     "power": one_operation("pow"),
     "maximum": one_operation("max"),
     "minimum": one_operation("min"),

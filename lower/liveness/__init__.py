@@ -21,21 +21,27 @@ from assay.semantics.graph.limits import declared_limits
 from assay.semantics.memory import Interval
 from assay.semantics.module import Branch, Module, Program, Slot, Step, flow
 from assay.semantics.paths import TOP, Choice, Intervals, Paths, Use, join, meet
-from assay.semantics.tensor import PrimFunc
+from assay.semantics.tensor import Call as TensorCall, PrimFunc, program_order
+from assay.semantics.tensor.mapping import bound_buffers
 from assay.semantics.tensor.phases import Phases, phases
+from assay.semantics.tensor.places import declared_number
 
-__all__ = ["ALIGNMENT", "Edge", "find_lives", "kills", "problem"]
+__all__ = ["ALIGNMENT", "BY_ELEMENT", "Edge", "find_lives", "kills", "problem"]
 
 ALIGNMENT = 64
-"""Bytes to which slots are aligned: a cache line, and enough for any vector unit in use."""
+"""Bytes to which slots are aligned where nobody says otherwise: a cache line, and enough for any vector unit in use."""
+BY_ELEMENT = 0
+"""The alignment that stands for what the elements of each slot need."""
 
 
-def find_lives(module: Module, *, whole: bool = False, host: VirtualDevice = ANYWHERE) -> Module:
+def find_lives(module: Module, *, whole: bool = False, host: VirtualDevice = ANYWHERE, alignment: int = ALIGNMENT) -> Module:
     """The module with `main` as a program whose slots have lives but no offsets yet.
 
     With `whole` every step takes one position: for kernels whose operands must not share bytes at any time, such as those
     that somebody else compiles. Slots are on the devices that the expressions name; `host` is the one that reads the
-    conditions of branches. Unsupported for what has no static plan (`liveness.C1` to `C6`, `alias.C1`, `alias.C3`);
+    conditions of branches. Slots are aligned to `alignment` bytes, or more if their elements need more; with BY_ELEMENT to
+    what these need, but to ALIGNMENT where others may look: on other devices than the cpu, in kernels that call functions
+    or say how a buffer is aligned. Unsupported for what has no static plan (`liveness.C1` to `C6`, `alias.C1`, `alias.C3`);
     Invalid for limits of sizes that are none (`limits.C1` to `C3`), and for a choice or result that needs a copy from
     one device to another (`liveness.C8`).
     """
@@ -43,13 +49,14 @@ def find_lives(module: Module, *, whole: bool = False, host: VirtualDevice = ANY
     homes.run()
     kernels = {**module.kernels, **homes.copies}
     live = _lives(homes.steps, homes.rows, kernels)
+    shown = _shown(homes.steps, kernels) if alignment == BY_ELEMENT else set()
     slots = {
         name: Slot(
             name,
             row.type,
             row.place,
             live[name],
-            module.info(name).alignment if row.place == "constant" else ALIGNMENT,
+            module.info(name).alignment if row.place == "constant" else _alignment(row, alignment, name in shown),
             module.offsets.get(name),
             row.producer,
             device=row.device,
@@ -59,6 +66,28 @@ def find_lives(module: Module, *, whole: bool = False, host: VirtualDevice = ANY
     inputs = tuple(p.name for p in module.main.params)
     program = Program(slots, tuple(homes.steps), inputs, tuple(homes.outputs), limits=declared_limits(module.main), host=host)
     return module.with_(**homes.copies, main=program)
+
+
+def _alignment(row: Row, wanted: int, shown: bool) -> int:
+    """The bytes to which a slot is aligned."""
+    if wanted == BY_ELEMENT and (shown or row.device.type not in ("", "cpu")):
+        wanted = ALIGNMENT
+    return max(wanted, row.type.dtype.itemsize)
+
+
+def _shown(steps: Sequence[Step | Branch], kernels: Mapping[str, PrimFunc]) -> set[str]:
+    """The slots of kernels in which others may look at memory: they call functions, or say how a buffer is aligned."""
+    found: set[str] = set()
+    told: dict[str, bool] = {}
+    for step in steps:
+        if isinstance(step, Step):
+            if step.kernel not in told:
+                func = kernels[step.kernel]
+                calls = any(isinstance(s, TensorCall) for s in program_order(func.body))
+                told[step.kernel] = calls or any(declared_number(b, "align") is not None for b in (*func.params, *bound_buffers(func.body)))
+            if told[step.kernel]:
+                found.update((*step.reads, *step.writes, *step.scratch))
+    return found
 
 
 def _lives(

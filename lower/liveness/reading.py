@@ -12,7 +12,24 @@ from typing import NoReturn, TypeAlias
 from assay.semantics.alias import Origin, chosen, device_of, from_outside, made, passed
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span, Unsupported
-from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, If, Let, Var, show_head
+from assay.semantics.graph import (
+    AssertOp,
+    Call,
+    CallTIR,
+    Expr,
+    Function,
+    GlobalVar,
+    If,
+    Let,
+    Match,
+    Print,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Var,
+    free_variables,
+    show_head,
+)
 from assay.semantics.graph.effects import is_whole
 from assay.semantics.module import Module
 from assay.semantics.names import unused
@@ -168,7 +185,7 @@ class _Reader:
             case _:
                 found = passed(value, at.look)
                 if found is None:
-                    _refuse(value, f"in {var.name}")
+                    _refuse(value, f"in {var.name}", var)
                 at.of[var] = found
 
     def run(self, var: Var, value: CallTIR, at: _Activation, arm: Arm) -> tuple[Origin, ...]:
@@ -228,11 +245,25 @@ class _Reader:
         self.text.items.append(item)
 
 
-def _refuse(value: Expr, where: str) -> NoReturn:
+_WORDS = {
+    Function: "a function inside of a function",
+    RefCreate: "a reference",
+    RefRead: "a reference that is read",
+    RefWrite: "a reference that is written",
+    Match: "a match",
+    Print: "a print",
+    AssertOp: "an assertion",
+}
+
+
+def _refuse(value: Expr, where: str, var: Var | None = None) -> NoReturn:
+    what = f"{_WORDS[type(value)]}, {value.type}," if type(value) in _WORDS else show_head(value)
+    if isinstance(value, Function) and var is not None and var in free_variables(value):
+        what = f"a loop, or another function that calls itself, {value.type},"
     raise Unsupported(
-        f"{show_head(value)} {where}: a plan has calls of tensor functions, choices and calls of functions of the"
-        " module, on tensors and tuples of them; closures, references, matches, prints and assertions are run by the"
-        " interpreter only",
+        f"{what} {where}: a plan has calls of tensor functions, choices and calls of functions of the module, on tensors"
+        " and tuples of them. Loops, closures, references, data types, matches, prints and assertions are run by the"
+        " interpreter only (assay run)",
         where=value.span,
         label="liveness.C2",
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.loops.rewriting import changed
+from assay.lower.loops.rewriting import changed, plain
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Expr, Load
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, Stmt, Store, program_order
@@ -82,11 +82,11 @@ def relayout(func: PrimFunc, buffer: str, layout: Layout) -> PrimFunc:
     """A constant of `func`, or a parameter that it only reads, in another layout; every load follows.
 
     The data of a constant are laid anew, and it is no longer the constant of the module's table that it was. A parameter
-    gets another shape: who calls must hand over the other order. Invalid where there is no such buffer (`loops.C2`) or it is
-    stored to (`loops.C12`); Unsupported where something else than loads and stores touches it, or its sizes are not known.
+    gets another shape: who calls must hand over the other order. What looks at it through a view, such as TVM's
+    `T.decl_buffer(..., data=w)`, follows too: the function is written in plain nodes first. Invalid where there is no such
+    buffer (`loops.C2`) or it is stored to (`loops.C12`); Unsupported where a call touches it, or its sizes are not known.
     """
-    if has_sugar(func):
-        raise Unsupported(f"{func.name} has blocks, views or calls: layouts are for plain nodes", label="loops.C12")
+    func = plain(func) if has_sugar(func) else func
     constants = [s for s in program_order(func.body) if isinstance(s, AllocateConst)]
     found = [b for b in (*func.inputs, *(s.buffer for s in constants)) if b.name == buffer]
     if not found:

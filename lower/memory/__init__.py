@@ -18,11 +18,14 @@ from assay.lower.memory.exact import exact
 from assay.lower.memory.greedy import first_fit, greedy_conflicts, greedy_size
 from assay.lower.memory.options import Options, Planner, Progress
 from assay.lower.memory.problem import check_rules
-from assay.semantics.errors import Invalid
+from assay.lower.memory.tokens import storage_tokens
+from assay.semantics.deadline import Deadline, Late
+from assay.semantics.errors import BudgetSpent, Invalid
 from assay.semantics.memory import Plan, Problem
 from assay.semantics.scalar.expression import Expr
 
 PLANNERS: dict[str, Planner] = {
+    "tokens": storage_tokens,
     "greedy-size": greedy_size,
     "greedy-conflicts": greedy_conflicts,
     "first-fit": first_fit,
@@ -41,10 +44,13 @@ def plan(
     seed: int = 0,
     effort: int | None = None,
     time_limit: float | None = None,
+    deadline: Deadline | None = None,
     capacity: int | None = None,
     progress: Progress | None = None,
 ) -> Plan:
     """A place for every buffer of `problem`, by the planner of a name or by a function. The keywords are `Options`.
+
+    `time_limit`, in seconds, is a deadline from now on. BudgetSpent (memory.C9): it comes before there is a plan.
 
     Invalid: the problem breaks a rule, nothing fits, no planner has this name, or a function's plan does not give every
     buffer a place in one of its pools. That no two share a byte is not looked at: that is for `assay.verify`.
@@ -54,7 +60,12 @@ def plan(
         made = planner(problem)
         _require_complete(problem, made)
         return made
-    return called(planner)(problem, Options(seed, effort, time_limit, capacity, progress))
+    until = deadline if deadline is not None else Deadline(time_limit)
+    try:
+        return called(planner)(problem, Options(seed, effort, until, capacity, progress))
+    except Late:
+        what = f"the time was up before {planner} had a plan for {len(problem.buffers)} buffers; give it more time"
+        raise BudgetSpent(what, label="memory.C9") from None
 
 
 def called(name: str) -> Planner:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from assay.lower.memory.limits import refuse
 from assay.lower.memory.options import Options
 from assay.lower.memory.placing import Placement
 from assay.lower.memory.problem import Layout
+from assay.semantics.deadline import Late
 from assay.semantics.memory import Plan, Problem
 
 ATTEMPTS = 500
@@ -24,9 +24,10 @@ WORSE = 0.02
 def hill_climb(problem: Problem, options: Options) -> Plan:
     """First fit, made better by placing earlier what fits nowhere, what lies at the top, or what lies beneath that."""
     layout = Layout(problem)
-    found = climb(layout, best_first_fit(layout), options)
+    until = options.deadline
+    found = climb(layout, best_first_fit(layout, deadline=until), options)
     if found.stuck():
-        refuse(layout, "hill-climb", lambda open: climb(layout, best_first_fit(layout, open), options))
+        refuse(layout, "hill-climb", lambda open: climb(layout, best_first_fit(layout, open, until), options))
     return found.plan("hill-climb")
 
 
@@ -36,7 +37,7 @@ def climb(layout: Layout, start: tuple[Placement, list[int]], options: Options) 
     rng = random.Random(options.seed)
     n = len(order)
     attempts = min(ATTEMPTS, WORK // max(1, n)) if options.effort is None else options.effort // max(1, n)
-    deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
+    state.deadline = options.deadline
     bound = layout.bound(range(n))
     goal = bound if options.capacity is None else max(bound, options.capacity)
     score = best_score = state.score()
@@ -44,14 +45,17 @@ def climb(layout: Layout, start: tuple[Placement, list[int]], options: Options) 
     for attempt in range(attempts if n > 1 else 0):
         if len(layout.pools) == 1 and best_score <= (0, goal):
             break
-        if deadline is not None and time.monotonic() > deadline:
+        if options.deadline.over:
             break
         moved = order.copy()
         low = _move(layout, state, moved, rng)
         before = state.offset.copy(), state.pool.copy()
         again = [i for i in moved[low:] if state.free[i]]
         state.pool[again] = -1
-        state.put_all(again)
+        try:
+            state.put_all(again)
+        except Late:
+            break
         after = state.score()
         if after <= score or rng.random() < WORSE:
             order, score = moved, after

@@ -12,22 +12,31 @@ The columns of the set of google/minimalloc, in any order, with the names that i
     pool                     the pools that may hold it, such as `fast slow`, the most wanted first; empty: any
 
 Other columns are kept and mean nothing. A plan adds `offset`, and `pool` where there are several.
+
+A number is decimal digits with a sign before them at most, and in int64: positions, sizes and offsets are counted in it.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.lower.memory.problem import check_buffer
+from assay.semantics.dtypes import INT64
 from assay.semantics.errors import AssayError, Invalid, Unsupported
+from assay.semantics.files import read_text
 from assay.semantics.memory import BufferInfo, Interval, Plan, Pool, Problem
 
 NAMES = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower", "end": "upper"}
 REQUIRED = ("id", "lower", "upper", "size")
+GAP = re.compile(r"(-?[0-9]+)-(-?[0-9]+)")
+MOST = int(INT64.max)
+SHOWN = 40
+"""So many characters of what somebody wrote are said again."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +54,13 @@ class Table:
         given = tuple(pools) or (Pool("workspace"),)
         known = {p.name for p in given}
         for b, line in zip(self.buffers, self.lines, strict=True):
-            for name in b.pools:
+            for k, name in enumerate(b.pools):
+                if name in b.pools[:k]:
+                    what = f"buffer {short(b.name)} wants pool {short(name)!r} twice"
+                    raise Invalid(what, where=f"{self.source}:{line}", label="csv.C3")
                 if name not in known:
                     raise Invalid(
-                        f"buffer {b.name} wants pool {name!r}; the pools are {', '.join(sorted(known))}",
+                        f"buffer {short(b.name)} wants pool {short(name)!r}; the pools are {', '.join(sorted(known))}",
                         where=f"{self.source}:{line}",
                         label="csv.C3",
                     )
@@ -72,16 +84,20 @@ class Table:
 def read(path: Path) -> Table:
     """The table of a file. Invalid: it cannot be read, or is not of this form."""
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_text(path, "utf-8-sig")
     except OSError as wrong:
         raise Invalid(f"cannot read: {wrong.strerror}", where=str(path), label="csv.C1") from None
     except UnicodeDecodeError as wrong:
-        raise Invalid(f"is not text in UTF-8: byte {wrong.start}", where=str(path), label="csv.C1") from None
+        line = wrong.object.count(b"\n", 0, wrong.start) + 1
+        raise Invalid(f"is not text in UTF-8: byte {wrong.start}", where=f"{path}:{line}", label="csv.C1") from None
     return parse(text, str(path))
 
 
 def parse(text: str, source: str = "") -> Table:
     """The table of a text; `source` is for messages."""
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise Invalid("there is a NUL byte, which is no text", where=f"{source}:{line}", label="csv.C1")
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     columns: list[str] | None = None
     rows: list[tuple[str, ...]] = []
@@ -99,14 +115,14 @@ def parse(text: str, source: str = "") -> Table:
                 continue
             if len(row) != len(columns):
                 raise Invalid(
-                    f"has {len(row)} fields, but the header has {len(columns)}: {','.join(columns)}",
+                    f"has {len(row)} fields, but the header has {len(columns)}: {short(','.join(columns))}",
                     where=where,
                     label="csv.C2",
                 )
             buffer = _buffer(dict(zip(columns, row, strict=True)), where)
             if buffer.name in seen:
                 raise Invalid(
-                    f"a second buffer called {buffer.name!r}; the first is in line {seen[buffer.name]}",
+                    f"a second buffer called {short(buffer.name)!r}; the first is in line {seen[buffer.name]}",
                     where=where,
                     label="memory.C1",
                 )
@@ -127,12 +143,12 @@ def _header(row: Sequence[str], where: str) -> list[str]:
         if name not in known:
             raise Invalid(
                 f"there is no column {name!r}; the first line names the columns, at least {','.join(REQUIRED)}, not"
-                f" {','.join(row)}",
+                f" {short(','.join(row))}",
                 where=where,
                 label="csv.C1",
             )
     if twice := [c for c in known if known.count(c) > 1]:
-        raise Invalid(f"there are two columns {twice[0]!r}", where=where, label="csv.C1")
+        raise Invalid(f"there are two columns {short(twice[0])!r}", where=where, label="csv.C1")
     return list(row)
 
 
@@ -140,11 +156,15 @@ def _buffer(row: dict[str, str], where: str) -> BufferInfo:
     """The buffer of a row, by the columns' names in the file."""
     last = 1 if "end" in row else 0
     cells = {NAMES.get(c, c): text for c, text in row.items()}
+    if not cells["id"]:
+        raise Invalid("the buffer has no name: id is empty", where=where, label="csv.C2")
     lower = _number(cells["lower"], "lower", where)
-    upper = _number(cells["upper"], "upper", where) + last
+    upper = _number(cells["upper"], "end" if last else "upper", where) + last
+    if upper > MOST:
+        raise Invalid(f"end is {upper - 1}, and the position after it must be in int64", where=where, label="csv.C4")
     if lower >= upper:
         raise Invalid(
-            f"buffer {cells['id']} is live from {lower} up to, and not including, {upper}: never",
+            f"buffer {short(cells['id'])} is live from {lower} up to, and not including, {upper}: never",
             where=where,
             label="memory.C5",
         )
@@ -157,6 +177,9 @@ def _buffer(row: dict[str, str], where: str) -> BufferInfo:
         pools=pools,
         offset=_number(cells["offset"], "offset", where) if cells.get("offset") else None,
     )
+    if buffer.offset is not None and isinstance(buffer.nbytes, int) and buffer.offset + buffer.nbytes > MOST:
+        end = buffer.offset + buffer.nbytes
+        raise Invalid(f"buffer {short(buffer.name)} ends at byte {end}, which must be in int64", where=where, label="csv.C4")
     try:
         check_buffer(buffer)
     except AssayError as wrong:
@@ -167,8 +190,17 @@ def _buffer(row: dict[str, str], where: str) -> BufferInfo:
 def _number(text: str, column: str, where: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not (digits.isascii() and digits.isdecimal()):
-        raise Invalid(f"{column} is {text!r}, and must be a whole number", where=where, label="csv.C2")
-    return int(text)
+        raise Invalid(f"{column} is {short(text)!r}, and must be a whole number", where=where, label="csv.C2")
+    number = int(text) if len(digits.lstrip("0")) < 20 else MOST + 1
+    if not -MOST - 1 <= number <= MOST:
+        what = f"{column} is {short(text)}, and must be in int64: no less than {-MOST - 1} and no more than {MOST}"
+        raise Invalid(what, where=where, label="csv.C4")
+    return number
+
+
+def short(text: str) -> str:
+    """What somebody wrote, to say it again: the middle is left out where it is long."""
+    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]}...{text[-SHOWN // 4 :]} ({len(text)} characters)"
 
 
 def _gaps(text: str, last: int, where: str) -> list[Interval]:
@@ -176,15 +208,15 @@ def _gaps(text: str, last: int, where: str) -> list[Interval]:
     for gap in text.split():
         if "@" in gap:
             raise Unsupported(
-                f"the gap {gap!r} keeps a part of the buffer in use, which no planner here knows; give the parts as"
+                f"the gap {short(gap)!r} keeps a part of the buffer in use, which no planner here knows; give the parts as"
                 " buffers, or the gap without @",
                 where=where,
                 label="csv.C2",
             )
-        first, dash, end = gap.partition("-")
-        if not dash or not (first.isdecimal() and end.isdecimal()):
-            raise Invalid(f"the gap {gap!r} must be two numbers with a dash, such as 7-9", where=where, label="csv.C2")
-        found.append((int(first), int(end) + last))
+        parts = GAP.fullmatch(gap)
+        if parts is None:
+            raise Invalid(f"the gap {short(gap)!r} must be two numbers with a dash, such as 7-9", where=where, label="csv.C2")
+        found.append((_number(parts[1], "a gap", where), _number(parts[2], "a gap", where) + last))
     return found
 
 

@@ -15,33 +15,35 @@ from assay.lower.memory.limits import refuse
 from assay.lower.memory.options import Options
 from assay.lower.memory.placing import Placement
 from assay.lower.memory.problem import Layout
+from assay.lower.memory.sweep import in_order, is_line, sweeps
+from assay.semantics.deadline import NEVER, Deadline, Late
 from assay.semantics.memory import Plan, Problem
 
 
 def greedy_size(problem: Problem, options: Options) -> Plan:
     """The largest buffer first, each above all that it conflicts with. Invalid: one fits nowhere."""
     layout = Layout(problem)
-    return once(layout, lambda open: by_size(layout, open), "greedy-size")
+    return once(layout, lambda open: by_size(layout, open, options.deadline), "greedy-size")
 
 
 def greedy_conflicts(problem: Problem, options: Options) -> Plan:
     """The buffer with most conflicts first, each above all that it conflicts with. Invalid: one fits nowhere."""
     layout = Layout(problem)
-    return once(layout, lambda open: by_conflicts(layout, open), "greedy-conflicts")
+    return once(layout, lambda open: by_conflicts(layout, open, options.deadline), "greedy-conflicts")
 
 
-def by_size(layout: Layout, open: frozenset[int] = frozenset()) -> Placement:
+def by_size(layout: Layout, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> Placement:
     """What `greedy-size` places, without the limits of the pools in `open`."""
-    return _above(layout, lambda i: (layout.nbytes[i], len(layout.conflicts.of(i)), layout.buffers[i].name), open)
+    return _above(layout, lambda i: (layout.nbytes[i], len(layout.conflicts.of(i, deadline)), layout.buffers[i].name), open, deadline)
 
 
-def by_conflicts(layout: Layout, open: frozenset[int] = frozenset()) -> Placement:
+def by_conflicts(layout: Layout, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> Placement:
     """What `greedy-conflicts` places, without the limits of the pools in `open`."""
-    return _above(layout, lambda i: (len(layout.conflicts.of(i)), layout.nbytes[i], layout.buffers[i].name), open)
+    return _above(layout, lambda i: (len(layout.conflicts.of(i, deadline)), layout.nbytes[i], layout.buffers[i].name), open, deadline)
 
 
-def _above(layout: Layout, key: Callable[[int], tuple[int, int, str]], open: frozenset[int]) -> Placement:
-    placement = Placement(layout, "above", open)
+def _above(layout: Layout, key: Callable[[int], tuple[int, int, str]], open: frozenset[int], deadline: Deadline) -> Placement:
+    placement = Placement(layout, "above", open, deadline)
     placement.put_all(sorted(range(len(layout.buffers)), key=key, reverse=True))
     return placement
 
@@ -57,7 +59,7 @@ def once(layout: Layout, attempt: Callable[[frozenset[int]], Placement], planner
 def first_fit(problem: Problem, options: Options) -> Plan:
     """First fit in each of several orders: the best plan of them. Invalid: none of them places everything."""
     layout = Layout(problem)
-    return once(layout, lambda open: best_first_fit(layout, open)[0], "first-fit")
+    return once(layout, lambda open: best_first_fit(layout, open, options.deadline)[0], "first-fit")
 
 
 class _Measures:
@@ -101,16 +103,37 @@ def orders(layout: Layout) -> Iterator[list[int]]:
         yield sorted(everything, key=keys.__getitem__)
 
 
-def best_first_fit(layout: Layout, open: frozenset[int] = frozenset()) -> tuple[Placement, list[int]]:
-    """The best placement of all orders, and its order; some buffers are stuck where no order places everything."""
+def best_first_fit(
+    layout: Layout, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER
+) -> tuple[Placement, list[int]]:
+    """The best placement of all orders, and its order; some buffers are stuck where no order places everything.
+
+    The quickest comes first, and nothing more is tried where one needs no more than is live at once. Late: the time is up
+    before there is one.
+    """
     bound = layout.bound(range(len(layout.buffers)))
     best: tuple[Placement, list[int]] | None = None
-    for order in orders(layout):
-        placement = Placement(layout, "first", open)
-        placement.put_all(order)
-        if best is None or placement.score() < best[0].score():
-            best = placement, order
-            if len(layout.pools) == 1 and placement.score() <= (0, bound):
-                break
+    try:
+        for placement, order in _fits(layout, open, deadline):
+            if best is None or placement.score() < best[0].score():
+                best = placement, order
+                if len(layout.pools) == 1 and placement.score() <= (0, bound):
+                    break
+    except Late:
+        if best is None:
+            raise
     assert best is not None
     return best
+
+
+def _fits(layout: Layout, open: frozenset[int], deadline: Deadline) -> Iterator[tuple[Placement, list[int]]]:
+    if not open:
+        yield from sweeps(layout, deadline)
+    line = not open and is_line(layout)
+    for order in orders(layout):
+        if line:
+            yield in_order(layout, order, deadline), order
+            continue
+        placement = Placement(layout, "first", open, deadline)
+        placement.put_all(order)
+        yield placement, order

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from assay.lower.memory.problem import Array, Layout
+from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.memory import Place, Plan
 
 Rule: TypeAlias = Literal["above", "first"]
@@ -20,10 +21,11 @@ class Placement:
     The limits of the pools in `open` do not count.
     """
 
-    def __init__(self, layout: Layout, rule: Rule, open: Collection[int] = ()) -> None:
+    def __init__(self, layout: Layout, rule: Rule, open: Collection[int] = (), deadline: Deadline = NEVER) -> None:
         self.layout = layout
         self.rule = rule
         self.open = open
+        self.deadline = deadline
         self.offset: Array = np.zeros(len(layout.buffers), layout.dtype)
         self.pool: Array = np.full(len(layout.buffers), -1, np.int64)
         self.free: Array = np.ones(len(layout.buffers), bool)
@@ -33,8 +35,9 @@ class Placement:
             self.free[i] = False
 
     def put_all(self, order: Iterable[int]) -> None:
-        """Place buffers in this order, but those that lie somewhere; what fits nowhere is left out."""
+        """Place buffers in this order, but those that lie somewhere; what fits nowhere is left out. Late: the time is up."""
         for i in order:
+            self.deadline.turn()
             if self.pool[i] < 0:
                 self.put(i)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.memory import BufferInfo, Interval, Pool, Problem, lower_bound
 
@@ -36,8 +37,9 @@ class Conflicts:
         self._known: dict[int, Array] = {}
         self._room = KEPT
 
-    def of(self, index: int) -> Array:
-        """The indices of the buffers that conflict with one, in increasing order."""
+    def of(self, index: int, deadline: Deadline = NEVER) -> Array:
+        """The indices of the buffers that conflict with one, in increasing order. Late: the time is up."""
+        deadline.turn()
         if (known := self._known.get(index)) is not None:
             return known
         found = []

@@ -55,12 +55,15 @@ def selu(node: Node) -> Expr:
 
 
 def sign(node: Node) -> Expr:
-    """1 or -1; a zero, or NaN, stays what it is."""
+    """1, -1, and 0 for a zero of either sign; NaN stays what it is."""
     x = node[0]
     of = tensor(x).dtype
-    zero, one = node.constant(0, of), node.constant(1, of)
-    negative = x if of.kind == "uint" else node.call("where", node.call("less", x, zero), node.constant(-1, of), x)
-    return node.call("where", node.call("greater", x, zero), one, negative)
+    zero = node.constant(0, of)
+    above = node.cast(node.call("greater", x, zero), of)
+    if of.kind == "uint":
+        return above
+    signed = node.call("subtract", above, node.cast(node.call("less", x, zero), of))
+    return node.call("where", node.call("equal", x, x), signed, x) if of.is_float else signed
 
 
 def softplus(node: Node) -> Expr:

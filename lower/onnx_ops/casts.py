@@ -1,14 +1,19 @@
 """Conversions between element types (specs/lower.md, "Import").
 
 What the documentation leaves open: a float that an integer of fewer than 8 bits cannot hold is wrapped, as by way of
-int32; one that a wider integer cannot hold traps.
+int32; one that a wider integer cannot hold is open (rule M9.9).
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
 from assay.lower.onnx_ops.node import Node, Rule, tensor
 from assay.lower.onnx_ops.tensors import dtype_named, dtype_of
-from assay.semantics.dtypes import BOOL, FLOAT32, FLOAT64, INT32, UINT8, DType
+from assay.semantics.dtypes import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT8, DType
 from assay.semantics.graph import Expr
 
 SATURATING = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
@@ -16,8 +21,29 @@ SATURATING = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnu
 
 def cast(node: Node) -> Expr:
     to = node.attrs["to"]
+    if to in (TensorProto.STRING, "STRING"):
+        return to_text(node)
     what = f"{node}: to"
     return converted(node, node[0], dtype_named(to, what) if isinstance(to, str) else dtype_of(to, what))
+
+
+def to_text(node: Node) -> Expr:
+    """Numbers as text, at import: floats in plain representation with the fewest digits that tell them apart, and the
+    literals NaN, INF and -INF; bool as 1 and 0, as in a cast to a number."""
+    of, strings = tensor(node[0]).dtype, node.strings
+    given = node.known(0)
+    plain = given.reshape(-1)
+    texts = [_text(x) for x in plain] if of.is_float else [str(int(x)) for x in plain]
+    return node.text(node.constant(strings.numbers(np.array(texts, object).reshape(given.shape)), INT64))
+
+
+def _text(x: Any) -> str:
+    if np.isnan(x):
+        return "NaN"
+    if np.isinf(x):
+        return "INF" if x > 0 else "-INF"
+    exact = np.float64(x) if not isinstance(x, (np.float16, np.float32)) else x  # NumPy prints no other type
+    return np.format_float_positional(exact, unique=True, trim="0")
 
 
 def converted(node: Node, x: Expr, to: DType) -> Expr:

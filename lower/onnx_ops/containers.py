@@ -3,12 +3,12 @@
 A sequence is the prelude's List, an optional value its Option. The tensors of a sequence have one dtype and any shapes,
 so an element is a value of the data type `Any_DTYPE`: for each rank a constructor, and in it a function without
 parameters that gives the tensor. A function type binds its own sizes (rule M4), which is what "of any shape" needs.
-What is known of a sequence at import, its elements or their ranks, is remembered, so that shapes stay known.
+What is known of a sequence at import, its elements or their shapes, is remembered, so that shapes stay known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -27,7 +27,27 @@ MOST_RANK = 8
 """Tensors of a sequence have at most so many axes."""
 PREFIX = "Any_"
 NUMBER = TensorType((), INT64)
-Ranks = frozenset[int]
+Shape = tuple[int | None, ...]
+Shapes = frozenset[Shape]
+"""What is known of the shapes of some tensors: one for each rank that they may have; None is a size that is not known."""
+
+
+def shapes_of(found: Iterable[Shape]) -> Shapes:
+    """The shapes of tensors, those of one rank as one: a size on which they differ is not known."""
+    by_rank: dict[int, Shape] = {}
+    for shape in found:
+        known = by_rank.get(len(shape), shape)
+        by_rank[len(shape)] = tuple(a if a == b else None for a, b in zip(known, shape, strict=True))
+    return frozenset(by_rank.values())
+
+
+def either(a: Shapes | None, b: Shapes | None) -> Shapes | None:
+    """The shapes of what is one or the other."""
+    return None if a is None or b is None else shapes_of((*a, *b))
+
+
+def shape_of(of: TensorType) -> Shape:
+    return tuple(d if isinstance(d, int) else None for d in of.shape)
 
 
 @cache
@@ -58,7 +78,7 @@ def any_dtype(of: Type) -> DType | None:
 
 def inside_option(of: Type) -> Type | None:
     """What an optional value holds; None for what is no optional value."""
-    return of.args[0] if isinstance(of, DataType) and of.name == OPTION.name else None
+    return of.args[0] if isinstance(of, DataType) and of.name == OPTION.name and of.args else None
 
 
 def onnx_name(of: Type) -> str:
@@ -131,7 +151,7 @@ class Containers:
 
     definitions: dict[str, Definition] = field(default_factory=dict)
     _elements: dict[Expr, tuple[Expr, ...]] = field(default_factory=dict)
-    _ranks: dict[Expr, Ranks] = field(default_factory=dict)
+    _shapes: dict[Expr, Shapes] = field(default_factory=dict)
     _inside: dict[Expr, Expr | None] = field(default_factory=dict)
 
     # --- what is known
@@ -140,22 +160,22 @@ class Containers:
         """The tensors of a sequence, where they are known one by one."""
         return self._elements.get(sequence)
 
-    def ranks(self, value: Expr) -> Ranks | None:
-        """The ranks that the tensors in a sequence or optional value may have; None where that is not known."""
-        return self._ranks.get(value)
+    def shapes(self, value: Expr) -> Shapes | None:
+        """The shapes that the tensors in a sequence or optional value may have; None where not even a rank is known."""
+        return self._shapes.get(value)
 
-    def note(self, value: Expr, ranks: Ranks | None) -> Expr:
-        """Remember the ranks of what is inside."""
-        if ranks is not None and isinstance(value.type, DataType):
-            self._ranks[value] = ranks
+    def note(self, value: Expr, shapes: Shapes | None) -> Expr:
+        """Remember the shapes of what is inside."""
+        if shapes is not None and isinstance(value.type, DataType):
+            self._shapes[value] = shapes
         return value
 
     def copy(self, value: Expr, name: Expr) -> None:
         """What is known of a value is known of its name."""
         if value in self._elements:
             self._elements[name] = self._elements[value]
-        if value in self._ranks:
-            self._ranks[name] = self._ranks[value]
+        if value in self._shapes:
+            self._shapes[name] = self._shapes[value]
         if value in self._inside:
             self._inside[name] = self._inside[value]
 
@@ -192,17 +212,23 @@ class Containers:
         self.need(any_tensor(of.dtype).type)
         return graph.call(self._rank(of.dtype, of.ndim), graph.function([], x, pure=True))
 
-    def opened(self, item: Expr, ranks: Ranks | None, what: str) -> Expr:
-        """The tensor, whose rank must be known: its sizes are new symbols."""
+    def opened(self, item: Expr, shapes: Shapes | None, what: str) -> Expr:
+        """The tensor, whose rank must be known: sizes that are not known are new symbols, and those that are a run compares."""
         of = any_dtype(item.type)
         assert of is not None
-        if ranks is None or len(ranks) != 1:
-            known = "none is known" if not ranks else f"it may be {', '.join(map(str, sorted(ranks)))}"
+        if shapes is None or len(shapes) != 1:
+            known = "none is known" if not shapes else f"it may be {', '.join(str(n) for n in sorted(map(len, shapes)))}"
             raise Unsupported(f"{what}: the rank of the element must be known at import; {known}", label="onnx.C14")
-        made = self._rank(of, next(iter(ranks)))
+        (shape,) = shapes
+        made = self._rank(of, len(shape))
         assert isinstance(made.type, FuncType)
         get = graph.var("tensor", made.type.params[0])
-        return graph.match(item, (Made(made, (Bind(get),)), graph.call(get)), partial=True)
+        got: Expr = graph.call(get)
+        if any(d is not None for d in shape):
+            assert isinstance(got.type, TensorType)
+            sizes = [own if d is None else d for d, own in zip(shape, got.type.shape, strict=True)]
+            got = graph.match_cast(got, TensorType(tuple(sizes), of))
+        return graph.match(item, (Made(made, (Bind(get),)), got), partial=True)
 
     def _rank(self, of: DType, rank: int) -> Constructor:
         return graph.constructor(any_tensor(of), f"rank{rank}")
@@ -217,7 +243,7 @@ class Containers:
         for item in reversed(items):
             made = graph.call(cons, self.closed(item), made)
         self._elements[made] = tuple(items)
-        return self.note(made, frozenset(i.type.ndim for i in items if isinstance(i.type, TensorType)))
+        return self.note(made, shapes_of(shape_of(i.type) for i in items if isinstance(i.type, TensorType)))
 
     # --- optional values
 
@@ -232,7 +258,7 @@ class Containers:
             closed = self.closed(inner) if isinstance(of, TensorType) else inner
             self.need(option_of(closed.type))
             made = graph.call(some, closed)
-            self.note(made, frozenset({of.ndim}) if isinstance(of, TensorType) else self.ranks(inner))
+            self.note(made, frozenset({shape_of(of)}) if isinstance(of, TensorType) else self.shapes(inner))
         self._inside[made] = inner
         return made
 
@@ -256,8 +282,8 @@ class Containers:
         held = graph.var("held", inner)
         body: Expr = held
         if any_dtype(inner) is not None:
-            body = self.opened(held, self.ranks(value), what)
-        return self.note(graph.match(value, (Made(some, (Bind(held),)), body), partial=True), self.ranks(value))
+            body = self.opened(held, self.shapes(value), what)
+        return self.note(graph.match(value, (Made(some, (Bind(held),)), body), partial=True), self.shapes(value))
 
     def fitted(self, value: Expr, of: Type) -> Expr:
         """A value where one of type `of` is wanted: ONNX takes an optional value and what it holds for each other."""

@@ -17,11 +17,13 @@ from typing import TypeAlias
 import numpy as np
 from onnx import GraphProto, NodeProto
 
+from assay.lower.onnx_ops.containers import Shapes, either
 from assay.lower.onnx_ops.node import Node, tensor
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL, INT64
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr, Var
+from assay.semantics.graph.matching import provably_different
 from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, same_type, symbols
@@ -42,13 +44,29 @@ def _joined(node: Node, condition: Expr, then: Sequence[Expr], otherwise: Sequen
     """One If for all results, and its fields."""
     fitted = [node.containers.fitted(b, a.type) for a, b in zip(then, otherwise, strict=True)]
     then = [node.containers.fitted(a, b.type) for a, b in zip(then, fitted, strict=True)]
-    both = [[node.containers.ranks(x) for x in pair] for pair in zip(then, fitted, strict=True)]
-    ranks = [None if a is None or b is None else a | b for a, b in both]
+    pairs = [_opened(node, a, b) for a, b in zip(then, fitted, strict=True)]
+    then, fitted = [a for a, _ in pairs], [b for _, b in pairs]
+    known = node.containers.shapes
+    shapes = [either(known(a), known(b)) for a, b in zip(then, fitted, strict=True)]
     if len(then) == 1:
         made = node.named(graph.if_(condition, then[0], fitted[0], node.span))
-        return [node.containers.note(made, ranks[0])]
+        return [node.containers.note(made, shapes[0])]
     made = node.named(graph.if_(condition, graph.tuple_of(*then), graph.tuple_of(*fitted), node.span))
-    return [node.containers.note(graph.get(made, i), r) for i, r in enumerate(ranks)]
+    return [node.containers.note(graph.get(made, i), r) for i, r in enumerate(shapes)]
+
+
+def _opened(node: Node, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """What the branches give for one result. ONNX lets them differ in sizes, of which one is not known then; in ranks and
+    element types too, for which we have no type."""
+    if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
+        return a, b
+    if a.type.ndim != b.type.ndim or a.type.dtype is not b.type.dtype:
+        raise Unsupported(f"the branches give {a.type} and {b.type}; one rank and element type is wanted", label="onnx.C14")
+    pairs = zip(a.type.shape, b.type.shape, strict=True)
+    sizes = [Symbol("size") if provably_different(p, q) else p for p, q in pairs]
+    if all(p is q for p, q in zip(sizes, a.type.shape, strict=True)):
+        return a, b
+    return graph.match_cast(a, TensorType(tuple(sizes), a.type.dtype), node.span), b
 
 
 def if_(node: Node) -> Control:
@@ -80,9 +98,9 @@ def _around(node: Node, results: Sequence[Expr], mark: int) -> list[Expr]:
         return list(results)
     if len(results) == 1:
         made = runs.around(results[0], mark)
-        return [node.containers.note(made, node.containers.ranks(results[0]))]
+        return [node.containers.note(made, node.containers.shapes(results[0]))]
     made = runs.around(graph.tuple_of(*results), mark)
-    return [node.containers.note(graph.get(made, i), node.containers.ranks(r)) for i, r in enumerate(results)]
+    return [node.containers.note(graph.get(made, i), node.containers.shapes(r)) for i, r in enumerate(results)]
 
 
 def captured(body: GraphProto) -> list[str]:
@@ -132,14 +150,14 @@ class _Loop:
         outer.update(node.builder.symbols())
         own: set[Symbol] = set()
         types: list[Type] = [_loosened(x.type, own) for x in initial]
-        ranks = [made.ranks(x) for x in initial]
+        shapes = [made.shapes(x) for x in initial]
         if len(self.body.input) - (2 if self.has_condition else 0) < len(initial):
             raise node.wrong(f"the body has {len(self.body.input)} inputs for {len(initial)} variables")
         while True:
             mark = runs.mark
             i, c = graph.var("i", TensorType((), INT64)), graph.var("go", TensorType((), BOOL))
             variables_ = [graph.var(f"v{k}", t) for k, t in enumerate(types)]
-            for v, r in zip(variables_, ranks, strict=True):
+            for v, r in zip(variables_, shapes, strict=True):
                 made.note(v, r)
             results = yield Body(self.body, self.inputs(i, c, variables_))
             go = results[0] if self.has_condition else graph.constant(True, "bool")
@@ -147,13 +165,13 @@ class _Loop:
             if len(results) < len(initial):
                 raise node.wrong(f"the body gives {len(results)} results for {len(initial)} variables")
             inner = [made.fitted(r, t) for r, t in zip(results, types, strict=False)]
-            changed, found = _met(node, types, inner, own), [made.ranks(x) for x in inner]
-            wider = [None if a is None or b is None else a | b for a, b in zip(ranks, found, strict=True)]
-            if all(same_type(a, b) for a, b in zip(changed, types, strict=True)) and wider == ranks:
+            changed, found = _met(node, types, inner, own), [made.shapes(x) for x in inner]
+            wider = [either(a, b) for a, b in zip(shapes, found, strict=True)]
+            if all(same_type(a, b) for a, b in zip(changed, types, strict=True)) and wider == shapes:
                 break
             runs.drop(mark)
-            types, ranks = changed, wider
-        return self._closed(initial, i, c, variables_, ranks, go, inner, results[len(inner) :], mark, outer, own)
+            types, shapes = changed, wider
+        return self._closed(initial, i, c, variables_, shapes, go, inner, results[len(inner) :], mark, outer, own)
 
     def _closed(
         self,
@@ -161,7 +179,7 @@ class _Loop:
         i: Var,
         c: Var,
         states: Sequence[Var],
-        ranks: Sequence[frozenset[int] | None],
+        shapes: Sequence[Shapes | None],
         go: Expr,
         inner: Sequence[Expr],
         scans: Sequence[Expr],
@@ -198,7 +216,7 @@ class _Loop:
             if k >= len(states) and self.count is not None:
                 of = tensor(field)
                 field = node.named(graph.match_cast(field, TensorType((self.count, *of.shape[1:]), of.dtype)))
-            out.append(node.containers.note(field, ranks[k] if k < len(states) else None))
+            out.append(node.containers.note(field, shapes[k] if k < len(states) else None))
         return out
 
     def _collected(self, k: int, of: TensorType, x: Expr, i: Var, outer: set[Symbol]) -> tuple[Var, Expr, Expr]:

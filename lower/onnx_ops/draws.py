@@ -26,7 +26,7 @@ def _generator(node: Node) -> np.random.RandomState:
     shared = node.builder.draws
     if shared is None:
         raise node.unsupported(
-            "a random result, which is any of a set; give `draws`, the seed of a generator, to take one of them"
+            "a random result, which is any of a set (in Python `import_onnx` takes one of them, by a seed: `draws`)"
         )
     seed = node.attrs.get("seed")
     if seed is None:

@@ -93,14 +93,14 @@ def _stretches(part: Dim, to: Dim) -> bool:
 def divide(node: Node) -> Expr:
     """Floats by IEEE; integers rounded to zero, which the documentation says since version 14."""
     of = tensor(node[0]).dtype
-    return node.call("divide" if of.is_float else "truncate_divide", node[0], second(node))
+    return node.call("divide", node[0], second(node)) if of.is_float else node.quotient("truncate_divide", node[0], second(node))
 
 
 def modulo(node: Node) -> Expr:
     """a - b * q, where q is a / b rounded down, or to zero with `fmod`: the sign is b's, or a's."""
     a, b = node[0], node[1]
     if not tensor(a).dtype.is_float:
-        quotient = node.call("truncate_divide" if node.attrs["fmod"] else "floor_divide", a, b)
+        quotient = node.quotient("truncate_divide" if node.attrs["fmod"] else "floor_divide", a, b)
         return node.call("subtract", a, node.call("multiply", b, quotient))
     rest = node.call("fmod", a, b)
     if node.attrs["fmod"]:

@@ -29,20 +29,33 @@ def body_of(schema: Schema, node: NodeProto, operands: Sequence[Expr | None]) ->
     found: Any = onnx.defs.get_schema(schema.name, schema.version, schema.domain)  # its types leave these members out
     # Each body means the same, and says itself of which operator set its nodes are.
     if found.has_function:
-        return _parsed(found.get_function_with_opset_version(max(found.function_opset_versions)))
+        return _parsed(found.get_function_with_opset_version(max(found.function_opset_versions)), schema.name)
     types = [TypeProto().SerializeToString() if x is None else _type_proto(x.type) for x in operands]
     opset = max(found.context_dependent_function_opset_versions)
-    body = _parsed(found.get_context_dependent_function_with_opset_version(opset, node.SerializeToString(), types))
+    made = found.get_context_dependent_function_with_opset_version(opset, node.SerializeToString(), types)
+    body = _parsed(made, schema.name)
     if not body.node:
         raise Unsupported(f"{schema}: ONNX defines it by others, but not for these operands", label="onnx.C14")
     return body
 
 
 @lru_cache(maxsize=256)
-def _parsed(data: bytes) -> FunctionProto:
+def _parsed(data: bytes, name: str) -> FunctionProto:
     body = FunctionProto()
     body.ParseFromString(data)
+    if name == "AffineGrid":
+        _squeeze_rows(body.node)
     return body
+
+
+def _squeeze_rows(nodes: Iterable[NodeProto]) -> None:
+    """The body of AffineGrid takes rows of matrices [N, 1, 3] and drops axis 1 by a Squeeze without axes, which drops the
+    first axis too where N is 1. Here it names the axis."""
+    for n in nodes:
+        if n.op_type == "Squeeze" and len(n.input) == 1:
+            n.input.append("one_1d")
+        for a in n.attribute:
+            _squeeze_rows(a.g.node)
 
 
 def _type_proto(of: Type) -> bytes:

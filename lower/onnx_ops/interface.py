@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from onnx import GraphProto, TensorShapeProto, TypeProto
 
-from assay.lower.onnx_ops.containers import any_tensor
+from assay.lower.onnx_ops.containers import Shapes, any_tensor
 from assay.lower.onnx_ops.schema import printable, text
 from assay.lower.onnx_ops.tensors import dtype_of
 from assay.semantics.builder.prelude import list_of, option_of
@@ -110,13 +110,15 @@ def declared_type(what: str, declared: TypeProto) -> Type:
     return made
 
 
-def declared_ranks(declared: TypeProto) -> frozenset[int] | None:
-    """The rank of the tensors in a declared sequence or optional value; None where it does not say."""
+def declared_shapes(declared: TypeProto) -> Shapes | None:
+    """The shape of the tensors in a declared sequence or optional value; None where it does not say."""
     while declared.WhichOneof("value") in ("sequence_type", "optional_type"):
         is_sequence = declared.HasField("sequence_type")
         declared = declared.sequence_type.elem_type if is_sequence else declared.optional_type.elem_type
     tensor = declared.tensor_type
-    return frozenset({len(tensor.shape.dim)}) if tensor.HasField("shape") else None
+    if not tensor.HasField("shape"):
+        return None
+    return frozenset({tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)})
 
 
 def is_container(declared: TypeProto) -> bool:

@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.lower.onnx_ops.containers import Containers
-from assay.lower.onnx_ops.contents import Contents, derive, follows, is_symbolic, objects
+from assay.lower.onnx_ops.contents import Contents, derive, follows, is_small, is_symbolic, objects
+from assay.lower.onnx_ops.open_values import is_open
 from assay.lower.onnx_ops.runs import MOST_SETTLED, Runs
 from assay.lower.onnx_ops.schema import Schema
 from assay.lower.onnx_ops.string_table import Strings
@@ -64,6 +65,8 @@ class Builder:
         self._evaluate = evaluate
         self._closed: set[Expr] = set()
         self._values: dict[Expr, Constant] = {}
+        self._open: set[Expr] = set()
+        """Of these values, those that hang on what ONNX leaves open."""
         self._contents: dict[Expr, Contents | tuple[Contents, ...]] = {}
 
     def constant(self, data: Any, of: DType | None = None, span: Span | None = None) -> Constant:
@@ -168,9 +171,14 @@ class Builder:
         for node in post_order(expr, lambda n: () if n in self._values else n.children):
             parts = [self._values.get(c) or known[c] for c in node.children] if node not in self._values else []
             if isinstance(node.type, TensorType) and not isinstance(node, Constant) and node not in self._values:
-                self._values[node] = self._computed(node.with_children(parts))
+                call = node.with_children(parts)
+                self._values[node] = made = self._computed(call)
+                if is_open(call, made, self._open):
+                    self._open.add(made)
             elif node not in self._values:
                 known[node] = node.with_children(parts)
+        if self._values[expr] in self._open:
+            raise Invalid("a size or an axis has no value: ONNX leaves open what it is", label="onnx.C13")
         return self._values[expr].data
 
     def _computed(self, expr: Expr) -> Constant:
@@ -370,7 +378,15 @@ class Node:
         return self.cut_to(x, self.cut_size(count), axis)
 
     def cast(self, x: Expr, to: DType) -> Expr:
-        return x if tensor(x).dtype is to else self.call("astype", x, dtype=to.name)
+        """ONNX leaves open what a float becomes that the integers do not have."""
+        of = tensor(x).dtype
+        more = {"open": True} if of.is_float and to.is_integer else {}
+        return x if of is to else self.call("astype", x, dtype=to.name, **more)
+
+    def quotient(self, op: str, a: Expr, b: Expr) -> Expr:
+        """An integer quotient; ONNX leaves open what it is by 0."""
+        known = self.builder.value(b) if is_small(tensor(b)) else None
+        return self.call(op, a, b, **({} if known is not None and known.all() else {"open": True}))
 
     def wrong(self, message: str) -> Invalid:
         """What to raise where attributes and operands do not fit the operator."""

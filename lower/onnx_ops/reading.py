@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
 import onnx.defs
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import AttributeProto, FunctionProto, ModelProto, OperatorSetIdProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
 from assay.lower.onnx_ops.schema import printable, text
 from assay.lower.onnx_ops.tensors import external_bytes
 from assay.semantics.errors import Invalid, Span, Unsupported
+from assay.semantics.files import read_bytes
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,7 @@ def load_model(path: str | Path) -> ModelProto:
     Invalid (onnx.C1, onnx.C2, onnx.C10) where the file, or one that it names, cannot be had.
     """
     source = read(path)
-    graph = source.model.graph
-    tensors = [*graph.initializer, *(a.t for n in graph.node for a in n.attribute if a.type == AttributeProto.TENSOR)]
-    for tensor in tensors:
+    for tensor in tensors_of(source.model):
         if tensor.data_location == TensorProto.EXTERNAL:
             name = text(tensor.name, "an initializer's name")
             try:
@@ -71,9 +70,26 @@ def load_model(path: str | Path) -> ModelProto:
     return source.model
 
 
+def tensors_of(model: ModelProto) -> Iterator[TensorProto]:
+    """Every tensor in a model: initializers, attributes, those of graphs within graphs and of functions."""
+    graphs: list[GraphProto] = [model.graph]
+    nodes: list[NodeProto] = [n for f in model.functions for n in f.node]
+    while graphs or nodes:
+        while graphs:
+            graph = graphs.pop()
+            yield from graph.initializer
+            yield from (t for s in graph.sparse_initializer for t in (s.values, s.indices))
+            nodes += graph.node
+        for attribute in (a for n in nodes for a in n.attribute):
+            yield from (attribute.t, *attribute.tensors)
+            yield from (t for s in (attribute.sparse_tensor, *attribute.sparse_tensors) for t in (s.values, s.indices))
+            graphs += (attribute.g, *attribute.graphs)
+        nodes = []
+
+
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except (OSError, ValueError) as wrong:
         why = wrong.strerror if isinstance(wrong, OSError) else str(wrong)
         raise Invalid(f"cannot read the model {str(path)!r}: {why}", label="onnx.C1") from None

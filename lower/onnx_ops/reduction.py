@@ -127,6 +127,9 @@ def hardmax(node: Node) -> Expr:
     if node.version < 13:
         given = node.shaped(given, (product(x.shape[:axis]), product(x.shape[axis:])))
         axis = 1
+    size = tensor(given).shape[axis]
+    if isinstance(size, int) and size == 0:
+        return node[0]  # no elements, and none that is the largest
     place = place_of(node, "max", given, axis, keep=True)
     hot = node.call("equal", places(node, given, axis), place)
     return node.shaped(node.cast(hot, x.dtype), x.shape)
@@ -165,13 +168,13 @@ def _one(node: Node, index: int) -> tuple[int]:
 
 
 def topk(node: Node) -> Sequence[Result]:
-    """The k largest, or since version 11 smallest, elements and their places. Unsorted ones may be sorted too.
+    """The k largest, or since version 11 smallest, elements and their places; unsorted ones in any order.
 
     Of equal elements the first comes first; the order of NaN is left open, here it is the largest.
     """
+    more = {name: bool(node.attrs.get(name, 1)) for name in ("largest", "sorted")}
     k = node.attrs["k"] if "k" in node.attrs else _one(node, 1)[0]
-    largest = bool(node.attrs.get("largest", 1))
-    return node.fields(node.call("topk", node[0], k=k, axis=node.attrs["axis"], largest=largest), 2)
+    return node.fields(node.call("topk", node[0], k=k, axis=node.attrs["axis"], **more), 2)
 
 
 def trilu(node: Node) -> Expr:

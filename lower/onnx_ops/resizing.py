@@ -14,6 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor
+from typing import Any
+
+import numpy as np
 
 from assay.lower.onnx_ops.node import Node, Rule, tensor
 from assay.lower.onnx_ops.quantization import saturated
@@ -24,6 +27,9 @@ from assay.semantics.ops.common import normalize_axes, normalize_axis
 from assay.semantics.ops.sizes import floor_div
 from assay.semantics.scalar import Dim, provably_equal, simplify
 
+NEAR = 8 * 2.0**-24
+"""How far off a coordinate may be, as a part of the axis, that is computed in float32: a scale that is rounded, a quotient, a
+sum and a difference, each within an ulp. ONNX gives the scales in float32, whatever the images are."""
 MOST_PARTS = 1 << 10
 """A scale for an axis whose size is a symbol is a fraction with a denominator of at most this."""
 TRANSFORMS = {
@@ -171,17 +177,47 @@ def _resized(node: Node, x: Term, axis: _Axis, way: _Way) -> tuple[Term, Term | 
     if beyond is not None:
         beyond = beyond.folded().shaped(axis.count, *rest)
     if way.mode == "nearest":
-        return _taken(x, _nearest(at, way, axis), last, axis.number), beyond
+        return _taken(x, _nearest(at, way, axis), last, axis.number, either=_either(node, at, way, axis)), beyond
     places, weights = _taps(node, at, axis, way)
     weights = weights.cast(x.type.dtype).folded()
-    parts = _taken(x, places, last, axis.number) * weights.shaped(*weights.type.shape, *rest)
+    # Keys' curve is steeper than the straight lines
+    near = NEAR if way.mode == "linear" else 4 * NEAR
+    parts = _taken(x, places, last, axis.number, near) * weights.shaped(*weights.type.shape, *rest)
     return parts.sum(axis.number + 1), beyond
 
 
-def _taken(x: Term, places: Term, last: Amount, axis: int) -> Term:
+def _either(node: Node, at: Term, way: _Way, axis: _Axis) -> tuple[tuple[int, int], ...]:
+    """The places of the result whose coordinate lies, but for what float32 rounds, where the rounding to an element jumps;
+    and the other element for each. A coordinate that float32 has, and comes to by a scale that it has, is no such one."""
+    size, count = axis.size, axis.count
+    if not isinstance(size, int) or not isinstance(count, int) or not size or not node.builder.is_closed(at.expr):
+        return ()
+    node.require_few(count)
+    off = NEAR * (size + 1)
+    own, low, high = (node.builder.value(_nearest(t, way, axis).expr) for t in (at, at - off, at + off))
+    exact = node.builder.value(at.expr)
+    assert own is not None and low is not None and high is not None and exact is not None
+    sure = (exact.astype(np.float32) == exact) & (axis.scale is not None or _is_short(size, count, way.transform))
+    other = np.clip(np.where(low != own, low, high), 0, size - 1)
+    jumps = np.flatnonzero(~sure & (other != np.clip(own, 0, size - 1)))
+    return tuple((int(i), int(other[i])) for i in jumps)
+
+
+def _is_short(size: int, count: int, transform: str) -> bool:
+    """Whether float32 has the scale of an axis whose new size is given."""
+    if transform == "align_corners":
+        size, count = max(size - 1, 1), max(count - 1, 1)
+        return any(Fraction(a, b).denominator.bit_count() == 1 for a, b in ((size, count), (count, size)))
+    return Fraction(count, size).denominator.bit_count() == 1
+
+
+def _taken(
+    x: Term, places: Term, last: Amount, axis: int, near: float = 0.0, either: tuple[tuple[int, int], ...] = ()
+) -> Term:
     """The elements at places along an axis; those outside are at its ends."""
     inside = places.at_least(0.0).at_most(last).cast(INT64).folded()
-    return Term(x.node, x.node.call("take", x.expr, inside.expr, axis=axis))
+    more: dict[str, Any] = {"near": near} if near else {"either": either} if either else {}
+    return Term(x.node, x.node.call("take", x.expr, inside.expr, axis=axis, **more))
 
 
 def _every(node: Node, axes: Sequence[_Axis], way: _Way) -> Expr:

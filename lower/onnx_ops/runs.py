@@ -17,7 +17,7 @@ from assay.lower.onnx_ops.tensors import MOST_AXES
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64, UINT8
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Expr, Var, free_variables
+from assay.semantics.graph import Constant, Expr, Var, free_variables
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.types import ShapeType, TensorType, Type
 from assay.semantics.walk import rewrite
@@ -114,7 +114,11 @@ class Runs:
     def asserted(self, body: Expr) -> Expr:
         """The body after the assertions that settled inputs hold what was taken."""
         for param, value in reversed(list(self._used.items())):
-            differs = graph.call("astype", graph.call("not_equal", param, value), dtype="int64")
+            other = graph.call("not_equal", param, value)
+            if isinstance(value, Constant) and np.isnan(value.data.astype(np.float64)).any():  # a NaN where a NaN was taken is what was taken
+                both = graph.call("logical_and", graph.call("not_equal", param, param), graph.call("not_equal", value, value))
+                other = graph.call("logical_and", other, graph.call("logical_not", both))
+            differs = graph.call("astype", other, dtype="int64")
             count = graph.call("sum", differs, axis=None, keepdims=False)
             same = graph.call("equal", count, graph.constant(np.array(0, np.int64)))
             check = graph.assert_op(same, format=f"input {param.name} does not hold what the import took for it")

@@ -85,7 +85,7 @@ def schema_of(name: str, domain: str, opset: int) -> Schema:
             f"unknown operator {name} in domain {title}, operator set {opset}: it is there from set {first} on",
             label="onnx.C5",
         ) from None
-    if found.deprecated:
+    if found.deprecated and not (found.has_function or found.has_context_dependent_function):
         raise Invalid(
             f"operator {name} was removed from domain {title} with operator set {found.since_version};"
             f" the model asks for set {opset}",

@@ -118,15 +118,22 @@ def reverse_sequence(node: Node) -> Expr:
 
 
 def range_(node: Node) -> Expr:
-    """start + i * delta. The count is computed by the run where an operand is only known then, and measured."""
+    """start + i * delta. The count is computed by the run where an operand is only known then, and measured.
+
+    Of floats delta is added again and again, as in ONNX's body; the bounds hold the product too.
+    """
     of = tensor(node[0]).dtype
     known = [node.builder.value(node[i]) for i in range(3)]
     if all(k is not None for k in known):
         size: Dim = _count(node, *(number(k.reshape(-1)[0]) for k in known if k is not None))
     else:
         size = node.cut_size(_counted_by_the_run(node, of))
-    steps = node.call("arange", size=size, dtype="int64")
-    scaled = node.call("multiply", node.cast(steps, of), node.shaped(node[2], ()))
+    if of.is_float:
+        every = node.call("broadcast_to", node.shaped(node[2], (1,)), shape=(size,))
+        scaled = node.call("cumsum", every, axis=0, exclusive=True)
+    else:
+        steps = node.call("arange", size=size, dtype="int64")
+        scaled = node.call("multiply", node.cast(steps, of), node.shaped(node[2], ()))
     return node.call("add", node.shaped(node[0], ()), scaled)
 
 
@@ -147,7 +154,8 @@ def _counted_by_the_run(node: Node, of: DType) -> Expr:
         down = node.call("floor_divide", node.call("negative", distance), delta)
         count = node.call("negative", down)
     else:
-        count = node.cast(node.call("ceil", node.call("divide", distance, delta)), INT64)
+        # a size cannot be open: where there is none, the run traps
+        count = node.call("astype", node.call("ceil", node.call("divide", distance, delta)), dtype="int64")
     return node.call("maximum", count, node.constant(0, INT64))
 
 

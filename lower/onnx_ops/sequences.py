@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from assay.lower.onnx_ops.containers import any_tensor, element_dtype
+from assay.lower.onnx_ops.containers import any_tensor, either, element_dtype, shape_of
 from assay.lower.onnx_ops.interface import declared_type
 from assay.lower.onnx_ops.node import Node, Rule, tensor
 from assay.lower.onnx_ops.tensors import dtype_of
@@ -73,7 +73,7 @@ def at(node: Node) -> Expr:
     if known is not None and (place := _known_position(node, 1, len(known) - 1)) is not None:
         return known[place]
     found = graph.call(node.containers.function("sequence_at"), node[0], _position(node, 1), span=node.span)
-    return node.named(node.containers.opened(found, node.containers.ranks(node[0]), str(node)))
+    return node.named(node.containers.opened(found, node.containers.shapes(node[0]), str(node)))
 
 
 def insert(node: Node) -> Expr:
@@ -86,8 +86,8 @@ def insert(node: Node) -> Expr:
     index = _position(node, 2) if node.has(2) else length(node)
     insert_at = node.containers.function("sequence_insert")
     made = graph.call(insert_at, node[0], index, node.containers.closed(item), span=node.span)
-    ranks = node.containers.ranks(node[0])
-    return node.containers.note(made, None if ranks is None else ranks | {tensor(item).ndim})
+    shapes = either(node.containers.shapes(node[0]), frozenset({shape_of(tensor(item))}))
+    return node.containers.note(made, shapes)
 
 
 def erase(node: Node) -> Expr:
@@ -101,7 +101,7 @@ def erase(node: Node) -> Expr:
     last = node.call("subtract", length(node), node.constant(np.int64(1)))
     index = _position(node, 1) if node.has(1) else last
     made = graph.call(node.containers.function("sequence_erase"), node[0], index, span=node.span)
-    return node.containers.note(made, node.containers.ranks(node[0]))
+    return node.containers.note(made, node.containers.shapes(node[0]))
 
 
 # --- tensors into sequences and back -------------------------------------------------------------------------------
@@ -121,10 +121,10 @@ def concat(node: Node) -> Expr:
 
 def _folded(node: Node, new: bool) -> Expr:
     """One element after another, by a function that calls itself: `join(rest, done)`."""
-    of, ranks = _dtype(node), node.containers.ranks(node[0])
-    if ranks is None or len(ranks) != 1:
+    of, shapes = _dtype(node), node.containers.shapes(node[0])
+    if shapes is None or len(shapes) != 1:
         raise node.unsupported("the rank of the elements must be known at import")
-    rank = next(iter(ranks)) + new
+    rank = len(next(iter(shapes))) + new
     axis = normalize_axis(str(node), node.attrs["axis"], rank)
     element = any_tensor(of).type
     sizes: list[Dim] = [Symbol(f"d{i}") for i in range(rank)]
@@ -136,7 +136,7 @@ def _folded(node: Node, new: bool) -> Expr:
     join = graph.var("join", FuncType((rest.type, done.type), result))
 
     def piece(item: Expr) -> Expr:
-        x = node.containers.opened(item, ranks, str(node))
+        x = node.containers.opened(item, shapes, str(node))
         return node.call("expand_dims", x, axis=(axis,)) if new else x
 
     head, tail = graph.var("head", element), graph.var("tail", rest.type)

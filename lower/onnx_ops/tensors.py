@@ -6,6 +6,7 @@ checked before it is read, so that a damaged model gives one line of Invalid.
 
 from __future__ import annotations
 
+import os
 import sys
 from math import prod
 from pathlib import Path
@@ -16,6 +17,7 @@ from onnx import TensorProto
 
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.files import open_regular
 
 Array = np.ndarray[Any, Any]
 
@@ -65,7 +67,8 @@ def dtype_of(number: int, what: str) -> DType:
         return DTYPES[_BY_NUMBER[number][2]]
     if number in TensorProto.DataType.values() and number != TensorProto.UNDEFINED:
         name = TensorProto.DataType.Name(number).lower()
-        raise Unsupported(f"{what} has elements of type {name}; supported are {', '.join(ONNX_NAMES)}", label="onnx.C8")
+        else_ = "strings are for assay run alone" if number == TensorProto.STRING else f"supported are {', '.join(ONNX_NAMES)}"
+        raise Unsupported(f"{what} has elements of type {name}; {else_}", label="onnx.C8")
     raise Invalid(f"{what} has the element type number {number}, which ONNX does not define", label="onnx.C8")
 
 
@@ -144,6 +147,8 @@ def _from_bytes(data: bytes, of: DType, shape: tuple[int, ...], what: str) -> Ar
 def external_bytes(tensor: TensorProto, what: str, folder: Path | None) -> bytes:
     """The bytes of a tensor whose data is in a file beside the model."""
     info = {e.key: e.value for e in tensor.external_data}
+    if not all(isinstance(part, str) for pair in info.items() for part in pair):  # protobuf hands out such bytes unread
+        raise Invalid(f"{what} says where its data is in bytes that are not UTF-8", label="onnx.C1")
     location = info.get("location", "")
     if not location:
         raise Invalid(f"{what} has its data outside the model, but says not where", label="onnx.C10")
@@ -152,7 +157,12 @@ def external_bytes(tensor: TensorProto, what: str, folder: Path | None) -> bytes
             f"{what} has its data in the file {location!r} beside the model: give the model's path, not its bytes",
             label="onnx.C10",
         )
-    if "\0" in location or not (path := (folder / location).resolve()).is_relative_to(folder.resolve()):
+    try:
+        path = (folder / location).resolve()
+        inside = path.is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError) as wrong:  # a loop of links, a NUL
+        raise Invalid(f"{what} has its data in {location!r}, which is no path: {wrong}", label="onnx.C10") from None
+    if not inside:
         raise Invalid(f"{what} has its data in {location!r}, which is outside the model's folder", label="onnx.C10")
     try:
         offset, length = int(info.get("offset", "0")), int(info.get("length", "-1"))
@@ -161,13 +171,13 @@ def external_bytes(tensor: TensorProto, what: str, folder: Path | None) -> bytes
     except ValueError:
         raise Invalid(f"{what} has a data offset or length that is not a number", label="onnx.C10") from None
     try:
-        size = path.stat().st_size
-        if offset + max(length, 0) > size:
-            raise Invalid(
-                f"{what} has {max(length, 0)} bytes at {offset} of {location!r}, a file of {size} bytes",
-                label="onnx.C10",
-            )
-        with path.open("rb") as file:
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if offset + max(length, 0) > size:
+                raise Invalid(
+                    f"{what} has {max(length, 0)} bytes at {offset} of {location!r}, a file of {size} bytes",
+                    label="onnx.C10",
+                )
             file.seek(offset)
             data: bytes = file.read(length)
             return data

@@ -50,12 +50,14 @@ class Bounded(NDArrayOperatorsMixin):
     Elements without error take no memory for their radius, and exact arrays stay in their own dtype until used.
     """
 
-    __slots__ = ("_raw", "is_exact", "of", "radius")
+    __slots__ = ("_raw", "is_exact", "of", "radius", "terms")
     __array_priority__ = 1000
 
-    def __init__(self, value: Any, radius: Any, of: DType) -> None:
+    def __init__(self, value: Any, radius: Any, of: DType, terms: int = 0) -> None:
         self._raw: Array = np.asarray(value)
         self.of = of
+        self.terms = terms
+        """Of a sum of products that may take up more terms, how many it has (rule M9.8); else 0."""
         self.is_exact = type(radius) is int and radius == 0
         """Whether the elements are those of a given array, moved or chosen: not even the sign of a zero is open."""
         self.radius: Floats = np.broadcast_to(np.asarray(radius, np.float64), self._raw.shape)
@@ -138,7 +140,7 @@ class Bounded(NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> Bounded:
         if isinstance(index, Bounded):
             raise Unpredictable("the bounds leave open which element an index takes", label="bounds.C4")
-        return Bounded(self._raw[index], 0 if self.is_exact else self.radius[index], self.of)
+        return Bounded(self._raw[index], 0 if self.is_exact else self.radius[index], self.of, self.terms)
 
     def __bool__(self) -> bool:
         if self.size != 1 or self.of is not BOOL:
@@ -241,7 +243,7 @@ def method(name: str) -> Callable[[Rule], Rule]:
 def moved(x: Bounded, move: Callable[[Array], Array]) -> Bounded:
     """`x` with its elements placed elsewhere: no arithmetic, so value and radius move alike."""
     value = move(x.raw)
-    return Bounded(value, 0 if x.is_exact else move(x.radius), x.of)
+    return Bounded(value, 0 if x.is_exact else move(x.radius), x.of, x.terms)
 
 
 def coerce(*operands: Any) -> tuple[Bounded, ...]:
@@ -257,6 +259,25 @@ def coerce(*operands: Any) -> tuple[Bounded, ...]:
             raise Crash(f"{like} against {x.of} in one operation on intervals")
         out.append(x)
     return tuple(out)
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Whether two operands are one value used twice, element by element, so that they cannot differ (rule M9.7).
+
+    That is one `Bounded`, or two of which one is a view of the other's memory, all of it in the same order: what only
+    moves elements gives views. Two values that were computed one after the other lie apart, even where they are equal:
+    an implementation may compute them in two ways.
+    """
+    if a is b:
+        return isinstance(a, Bounded)
+    if not (isinstance(a, Bounded) and isinstance(b, Bounded) and a.of is b.of and a.is_exact == b.is_exact):
+        return False
+    return _is_at(a.raw, b.raw) and (a.is_exact or _is_at(a.radius, b.radius))
+
+
+def _is_at(a: Array, b: Array) -> bool:
+    """Whether two arrays are the same memory in the same order."""
+    return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides and a.dtype == b.dtype
 
 
 def settled(x: Bounded) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from assay.semantics.bounding.core import Array, Bounded, coerce, implements, settled
+from assay.semantics.bounding.core import Array, Bounded, coerce, implements, is_same, settled
 from assay.semantics.dtypes import BOOL
 
 Flags = npt.NDArray[np.bool_]
@@ -38,6 +38,9 @@ def _compare(less: bool, equal: bool) -> Callable[[Any, Any], Any]:
 
     def rule(a: Any, b: Any) -> Any:
         a, b = coerce(a, b)
+        if is_same(a, b):
+            number = logical_not(isnan(a))  # all that x == x and x <= x ask
+            return number if equal else truth(*(np.zeros(a.shape, bool),) * 2)
         (a_low, a_high), (b_low, b_high) = a.interval(), b.interval()
         if not less:
             certain = (a_low == a_high) & (b_low == b_high) & (a_low == b_low)
@@ -100,6 +103,8 @@ def logical_or(a: Any, b: Any) -> Any:
 
 @implements(np.logical_xor, np.bitwise_xor)
 def logical_xor(a: Any, b: Any) -> Any:
+    if is_same(a, b):
+        return np.zeros(a.shape, bool)
     (a_sure, a_may), (b_sure, b_may) = certain_and_possible(a), certain_and_possible(b)
     return truth((a_sure & ~b_may) | (b_sure & ~a_may), (a_may & ~b_sure) | (b_may & ~a_sure))
 
@@ -124,6 +129,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         a = Bounded.exact(a)
     a, b = coerce(a, b)
     certain, possible = certain_and_possible(condition)
+    if is_same(a, b) and np.shape(certain) == a.shape:
+        return settled(a)
     value = np.where(certain, a.value, b.value)
     if a.is_exact and b.is_exact:
         chosen = Bounded(value, 0, a.of)

@@ -14,6 +14,7 @@ import math
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from assay.semantics.dtypes import DType
 
@@ -61,6 +62,12 @@ def gamma(terms: int, of: DType) -> float:
         n = terms * u
         total += n / (1 - min(n, 0.5))
     return total
+
+
+def gammas(terms: npt.NDArray[np.int64], of: DType) -> npt.NDArray[np.float64]:
+    """`gamma` of each of many numbers of terms, of a float dtype."""
+    parts = [terms * u for u in (of.unit_roundoff, U64)]
+    return np.asarray(8 * U64 + sum(n / (1 - np.minimum(n, 0.5)) for n in parts))
 
 
 @cache

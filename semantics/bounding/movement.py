@@ -38,7 +38,7 @@ def _many(function: Any) -> None:
         value = function([x.value for x in xs], *args, **kwargs)
         if all(x.is_exact for x in xs):
             return Bounded(value, 0, xs[0].of)
-        return Bounded(value, function([x.radius for x in xs], *args, **kwargs), xs[0].of)
+        return Bounded(value, function([x.radius for x in xs], *args, **kwargs), xs[0].of, max(x.terms for x in xs))
 
     implements(function)(rule)
 
@@ -120,7 +120,7 @@ def astype(x: Bounded, to: DType) -> Any:
         zero = np.zeros((), x.dtype)
         return x != zero
     if to.is_integer:
-        return _to_integer(x, to)
+        return to_integer(x, to)
     if _holds(to, x.of):
         return Bounded(x.raw, 0 if x.is_exact else x.radius, to)
     value = x.value.copy()
@@ -159,12 +159,12 @@ def _holds(to: DType, of: DType) -> bool:
     )
 
 
-def _to_integer(x: Bounded, to: DType) -> Any:
-    """Truncated; a float traps where no allowed value is in range; what may trap or wrap may be anything."""
+def to_integer(x: Bounded, to: DType, trapping: bool = True) -> Any:
+    """Truncated; a float traps, if asked to, where no allowed value is in range; what may trap or wrap may be anything."""
     low, high = map(np.trunc, x.interval())
     least, most = float(to.min), float(to.max)
     known = ~np.isinf(x.radius)
-    if x.of.is_float and bool((known & (np.isnan(x.value) | (high < least) | (low >= most + 1.0))).any()):
+    if trapping and x.of.is_float and bool((known & (np.isnan(x.value) | (high < least) | (low >= most + 1.0))).any()):
         raise no_such_number(x.of, to)
     inside = known & (low >= least) & (high < most + 1.0)
     if x.is_exact and bool(inside.all()):
@@ -175,10 +175,32 @@ def _to_integer(x: Bounded, to: DType) -> Any:
     return settled(Bounded(np.where(inside, middle, 0.0), radius, to))
 
 
-def whole_division(name: str, a: Any, b: Any) -> Any:
-    """The integer operation `name` of the scalar table; anything where an operand is not decided."""
+def whole_division(name: str, a: Any, b: Any, trapping: bool = True) -> Any:
+    """The integer operation `name` of the scalar table; anything where an operand is not decided, or where it has no value
+    and need not trap."""
     a, b = coerce(a, b)
     decided = np.asarray((a.radius == 0) & (b.radius == 0))
+    if not trapping:
+        decided = decided & ~np.asarray((b.value == 0) & (b.radius == 0))
     x, y = np.broadcast_arrays(a.raw.astype(a.dtype), b.raw.astype(b.dtype))
     value = operation(name).meaning(x, np.where(decided, y, y.dtype.type(1)))
     return settled(Bounded(np.asarray(value), np.where(decided, 0.0, np.inf), a.of))
+
+
+def steps(x: Any, axis: int) -> Any:
+    """How far each element is from the farther of its two neighbours along an axis, as numbers."""
+    value, radius = np.moveaxis(x.value, axis, 0), np.moveaxis(x.radius, axis, 0)
+    apart = np.zeros(value.shape)
+    if len(value) > 1:
+        with np.errstate(all="ignore"):
+            step = np.abs(value[1:] - value[:-1]) + radius[1:] + radius[:-1]
+        step = np.nan_to_num(step, nan=np.inf, posinf=np.inf)
+        apart[1:], apart[:-1] = step, np.maximum(apart[:-1], step)
+        apart[1:-1] = np.maximum(step[1:], step[:-1])
+    return np.moveaxis(apart, 0, axis)
+
+
+def off_place(x: Bounded, apart: Any, part: float) -> Bounded:
+    """`x`, each number of which may be off by a part of how far its neighbours are apart from it."""
+    more = np.where(np.isfinite(x.value), part * apart, 0.0)
+    return Bounded(x.value, x.radius + more, x.of)

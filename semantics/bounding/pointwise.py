@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounding.core import Array, Bounded, Floats, coerce, implements
-from assay.semantics.bounding.model import U64, elementary, unit
+from assay.semantics.bounding.core import Array, Bounded, Floats, coerce, implements, is_same
+from assay.semantics.bounding.model import U64, elementary, gamma, unit
 from assay.semantics.bounding.rounding import not_below, not_below_zero, rounded
 
 
@@ -45,20 +45,44 @@ def literal(x: Any, number: float) -> Any:
 def add(a: Any, b: Any) -> Bounded:
     """A sum below the normal numbers is exact; a sum of numbers that are not negative is not below either of them."""
     a, b = coerce(a, b)
+    if is_same(a, b) and a.of.is_float:
+        return multiply(a, 2.0)
     value = a.value + b.value
     out = rounded(a.of, value, _spread(a) + _spread(b), (a, b), lambda: _pairs(np.add, a, b), underflows=False)
     wide = out.radius > out.value  # of each element by itself: what an interval is must not depend on its neighbours
     if wide.any():
         low_a, low_b = a.interval()[0], b.interval()[0]
-        return not_below(out, np.maximum(low_a, low_b), (low_a >= 0) & (low_b >= 0) & wide)
-    return out
+        out = not_below(out, np.maximum(low_a, low_b), (low_a >= 0) & (low_b >= 0) & wide)
+    return _taken_up(out, a, b)
+
+
+def _taken_up(out: Bounded, a: Bounded, b: Bounded) -> Bounded:
+    """A sum of products and one more term, which may stand in the accumulator from the beginning, so that every later
+    addition rounds it too (rule M9.8)."""
+    if not (a.terms or b.terms) or not out.of.is_float:
+        return out
+    more: Any = 0.0
+    for one, other in ((a, b), (b, a)):
+        if one.terms:
+            more = more + gamma(one.terms, out.of) * (np.abs(other.value) + _spread(other))
+    known = np.isfinite(out.value) & np.isfinite(more)
+    return Bounded(out.value, np.where(known, out.radius + more, out.radius), out.of, a.terms + b.terms + 1)
 
 
 @implements(np.subtract)
 def subtract(a: Any, b: Any) -> Bounded:
     a, b = coerce(a, b)
+    if is_same(a, b):
+        return _itself(a, 0.0, np.isfinite(a.value))
     spread = _spread(a) + _spread(b)
     return rounded(a.of, a.value - b.value, spread, (a, b), lambda: _pairs(np.subtract, a, b), underflows=False)
+
+
+def _itself(x: Bounded, result: float, finite: Array) -> Bounded:
+    """`result`, which a value used twice gives for certain where it is `finite`; NaN where it is NaN or an infinity, and
+    anything where it may be one (rule M9.7). Integers wrap, so that x - x is 0 whatever x is."""
+    known = ~np.isinf(x.radius) if x.of.is_float else np.ones(x.shape, bool)
+    return Bounded(np.where(finite | ~known, result, np.nan), np.where(known, 0.0, np.inf), x.of)
 
 
 def _is_zero(x: Bounded) -> Array:
@@ -68,7 +92,7 @@ def _is_zero(x: Bounded) -> Array:
 @implements(np.multiply)
 def multiply(a: Any, b: Any) -> Bounded:
     """A product of an interval with itself is a square, which is not negative."""
-    square = a is b
+    square = is_same(a, b)
     a, b = coerce(a, b)
     u, v = a.value, b.value
     spread: Any = 0.0
@@ -79,7 +103,10 @@ def multiply(a: Any, b: Any) -> Bounded:
     out = rounded(
         a.of, u * v, spread, (a, b), lambda: _pairs(np.multiply, a, b), zero=lambda: _is_zero(a) | _is_zero(b)
     )
-    return not_below_zero(out) if square else _same_sign(out, a, b)
+    out = not_below_zero(out) if square else _same_sign(out, a, b)
+    if not (a.terms and b.terms):
+        out.terms = a.terms or b.terms  # a factor may stand in each product
+    return out
 
 
 def _same_sign(out: Bounded, a: Bounded, b: Bounded) -> Bounded:
@@ -98,6 +125,8 @@ def square(x: Any) -> Bounded:
 def divide(a: Any, b: Any) -> Bounded:
     """Division by an interval that holds 0 may give anything: even a sum that is exactly 0 has no certain sign."""
     a, b = coerce(a, b)
+    if is_same(a, b) and not (a.is_exact or (np.abs(a.value) <= a.radius).any()):
+        return _itself(a, 1.0, np.isfinite(a.value))
     value = a.value / b.value
     spread: Any = 0.0
     divisor = b
@@ -252,11 +281,15 @@ def _larger(a: Bounded, b: Bounded) -> Bounded:
 
 @implements(np.maximum)
 def maximum(a: Any, b: Any) -> Bounded:
+    if is_same(a, b):
+        return positive(a)
     return _larger(*coerce(a, b))
 
 
 @implements(np.minimum)
 def minimum(a: Any, b: Any) -> Bounded:
+    if is_same(a, b):
+        return positive(a)
     a, b = coerce(a, b)
     return mirrored(_larger(mirrored(a), mirrored(b)))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.semantics.bounding.core import Array, Axis, Bounded, Floats, coerce, implements, method
 from assay.semantics.bounding.logic import certain_and_possible, truth
-from assay.semantics.bounding.model import SLACK, U64, gamma, has_infinity, has_sign
+from assay.semantics.bounding.model import SLACK, U64, gamma, gammas, has_infinity, has_sign
 from assay.semantics.bounding.pointwise import divide, literal, mirrored
 from assay.semantics.bounding.rounding import not_below_zero
 from assay.semantics.dtypes import FLOAT64, DType
@@ -94,6 +94,23 @@ def _sum(x: Bounded, axes: tuple[int, ...], keepdims: bool, slack: int) -> Bound
 def total(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = False, **more: Any) -> Bounded:
     """The sum of elements, added in any order; a single term is exact."""
     return _sum(x, _axes(x, axis), bool(keepdims), 2)
+
+
+def running_sums(x: Bounded, axis: int, exclusive: bool) -> Bounded | None:
+    """The sums of the elements before each place of an axis, each in any order, all at once; None where one of them may not be
+    finite. They may take up more terms (rule M9.8)."""
+    count = x.shape[axis]
+    value, radius = np.moveaxis(x.value, axis, -1), np.moveaxis(x.radius, axis, -1)
+    size = np.cumsum(np.abs(value) + radius, axis=-1)
+    if not count or not has_sign(x.of) or not size.max(initial=0.0) <= float(x.of.max) / 4:
+        return None
+    factors = gammas(np.arange(1, count + 1) + 2, x.of)
+    factors[0] = 0.0
+    made = [np.cumsum(value, axis=-1), factors * size + np.cumsum(radius, axis=-1)]
+    if exclusive:
+        made = [np.concatenate([np.zeros_like(a[..., :1]), a[..., :-1]], axis=-1) for a in made]
+    value, radius = (np.moveaxis(a, -1, axis) for a in made)
+    return Bounded(value, radius, x.of, count)
 
 
 @implements(np.mean)
@@ -213,7 +230,9 @@ def matmul(a: Any, b: Any) -> Bounded:
     def special(bad: Array) -> tuple[Array, Array]:
         return _special_product(a, b, u_size, v_size + b.radius, bad)
 
-    return _finished(a.of, value, radius, terms, factor, special)
+    out = _finished(a.of, value, radius, terms, factor, special)
+    out.terms = terms + SLACK
+    return out
 
 
 def _is_large(x: Bounded) -> bool:
@@ -223,7 +242,7 @@ def _is_large(x: Bounded) -> bool:
 
 def _joined(parts: list[Bounded], axis: int) -> Bounded:
     value = np.concatenate([p.value for p in parts], axis=axis)
-    return Bounded(value, np.concatenate([p.radius for p in parts], axis=axis), parts[0].of)
+    return Bounded(value, np.concatenate([p.radius for p in parts], axis=axis), parts[0].of, parts[0].terms)
 
 
 def _special_product(a: Bounded, b: Bounded, u: Floats, v: Floats, bad: Array) -> tuple[Array, Array]:

@@ -10,28 +10,51 @@
     module = export(Head(), x=tensor("n", 8))      # main(x, first.weight, first.bias, second.weight, second.bias)
 
 A layer is a description: its parameters become parameters of `main`, named by the attributes that lead to them. A
-parameter that two layers share is one.
+parameter that two layers share is one. Ready-made layers are in `assay.semantics.builder.nn`. A parameter may have its
+numbers (`load_state`), and is a constant of the module then, if `export` is told so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
 
 from assay.semantics.builder import Builder
 from assay.semantics.builder.scopes import Described, tensor
+from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Var
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim
+from assay.semantics.types import TensorType
+
+Array = np.ndarray[Any, Any]
 
 
 class Parameter:
     """A tensor that a model is given beside its inputs; a variable while the model is exported."""
 
     def __init__(self, *dims: Dim | str, of: str = "float32") -> None:
+        self.dims = dims
         self.type = tensor(*dims, of=of)
+        self.data: Array | None = None
         self.var: Var | None = None
+
+    def to(self, of: str) -> None:
+        """Another dtype; numbers that it has are rounded to it."""
+        self.type = tensor(*self.dims, of=of)
+        self.data = None if self.data is None else self.data.astype(dtype(of).numpy)
+
+    def load(self, name: str, data: Array) -> None:
+        """Its numbers. Invalid (layers.C3): of another type."""
+        got = TensorType(data.shape, dtype(data.dtype))
+        fits = isinstance(self.type, TensorType) and (got.shape, got.dtype) == (self.type.shape, self.type.dtype)
+        if not fits:
+            wanted = self.type if isinstance(self.type, TensorType) else "a tensor of sizes that have names"
+            raise Invalid(f"the parameter {name} is {wanted}, and {got} is given", label="layers.C3")
+        self.data = data
 
     @property
     def value(self) -> Var:
@@ -69,18 +92,46 @@ class Layer:
                     pass
             work += [(f"{name}.{n}" if name else n, x) for n, x in reversed(inside)]
 
+    def state(self) -> dict[str, Array]:
+        """The numbers of the parameters that have some, by name."""
+        return {name: p.data for name, p in self.parameters() if p.data is not None}
 
-def export(layer: Layer, **inputs: Described) -> Module:
-    """The module whose `main` takes the inputs and then the layer's parameters."""
+    def load_state(self, given: Mapping[str, Array], strict: bool = True) -> None:
+        """Numbers for parameters, by name. Invalid (layers.C2): `strict`, and names are missing or unknown."""
+        known = dict(self.parameters())
+        lost, more = sorted(known.keys() - given.keys()), sorted(given.keys() - known.keys())
+        if strict and (lost or more):
+            words = [f"{what} {', '.join(names)}" for what, names in (("missing:", lost), ("unknown:", more)) if names]
+            raise Invalid(f"these are not the parameters: {'; '.join(words)}", label="layers.C2")
+        for name in given.keys() & known.keys():
+            known[name].load(name, given[name])
+
+    def to(self, of: str) -> None:
+        """All parameters in another dtype."""
+        for _, p in self.parameters():
+            p.to(of)
+
+
+def export(layer: Layer, *, bound: bool = False, **inputs: Described) -> Module:
+    """The module whose `main` takes the inputs and then the layer's parameters; with `bound`, only those without numbers."""
+    return export_methods(layer, {"forward": inputs}, bound=bound)
+
+
+def export_methods(layer: Layer, methods: Mapping[str, Mapping[str, Described]], *, bound: bool = False) -> Module:
+    """The module with a function for each method, which takes its inputs and then the layer's parameters; `forward` is
+    called main. Each parameter is a parameter of every function, whether the method reads it or not."""
     found = list(layer.parameters())
     b = Builder()
-    types = {**inputs, **{name: p.type for name, p in found}}
     try:
-        with b.function("main", params=types) as f:
-            for name, p in found:
-                p.var = f[name]
-            result = layer(b, *(f[name] for name in inputs))
-            b.result(result)
+        for method, inputs in methods.items():
+            free = {name: p.type for name, p in found if not (bound and p.data is not None)}
+            clash = sorted(free.keys() & inputs.keys())
+            if clash:
+                raise Invalid(f"{', '.join(clash)} of {method} is called as a parameter is: rename the input", label="layers.C5")
+            with b.function("main" if method == "forward" else method, params={**inputs, **free}) as f:
+                for name, p in found:
+                    p.var = f[name] if name in free else b.constant(p.data, name=name.replace(".", "_"))
+                b.result(getattr(layer, method)(b, *(f[name] for name in inputs)))
     finally:
         for _, p in found:
             p.var = None

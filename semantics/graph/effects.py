@@ -6,6 +6,9 @@ it. All others are pure and total: when they are evaluated cannot be observed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from assay.semantics.graph import Call, CallTIR, Constructor, Expr, Function, If, Match, MatchCast, ShapeExpr, acts
 from assay.semantics.linked import unlinked
 from assay.semantics.module import GROUP, Module
@@ -28,7 +31,7 @@ def can_fail(node: Expr, module: Module) -> bool:
                 if any(_computed(a) for a in node.attrs.values()):
                     return True
                 static = all(isinstance(a.type, TensorType) and a.type.is_static for a in node.args)
-                return operator_can_trap(node.op, static)
+                return operator_can_trap(node.op, static, node.attrs)
             return not isinstance(node.op, Constructor)
         case CallTIR():
             return kernel_can_trap(module.kernel(node.func))
@@ -56,9 +59,10 @@ BY_SIZE = ("contraction", "pooling", "reduction")
 numbers, the type rule has refused those."""
 
 
-def operator_can_trap(op: Operator, static: bool) -> bool:
-    """Whether a well-typed use may trap; `static` says that all dims of its operands are numbers."""
-    return op.can_trap and not (static and op.family in BY_SIZE)
+def operator_can_trap(op: Operator, static: bool, attrs: Mapping[str, Any]) -> bool:
+    """Whether a well-typed use may trap; `static` says that all dims of its operands are numbers. What is open where it
+    has no value does not."""
+    return op.can_trap and attrs.get("open") is not True and not (static and op.family in BY_SIZE)
 
 
 def kernel_can_trap(kernel: PrimFunc) -> bool:
@@ -73,7 +77,7 @@ def kernel_can_trap(kernel: PrimFunc) -> bool:
     if claim == "astype" and kernel.params[0].dtype is kernel.params[1].dtype:
         return False
     static = all(isinstance(d, int) for b in kernel.inputs for d in b.shape)
-    return claim is None or operator_can_trap(operator(claim), static)
+    return claim is None or operator_can_trap(operator(claim), static, kernel.attrs.get("attrs") or {})
 
 
 def is_whole(node: Expr) -> bool:

@@ -8,12 +8,22 @@ means for integers and for zeros is taken from the one scalar table.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounds import Bounded, elementary, erf, literal, unit, whole_division, widen
+from assay.semantics.bounds import (
+    Bounded,
+    elementary,
+    erf,
+    literal,
+    to_integer,
+    unit,
+    where_exact,
+    whole_division,
+    widen,
+)
 from assay.semantics.dtypes import BOOL, DTYPES, DType, dtype
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import broadcast_shapes, require_kind, same_dtype
@@ -103,17 +113,34 @@ def _number(value: float, of: DType) -> Any:
 
 
 def _astype(attrs: Attrs, x: Any) -> Any:
+    """Where there is no such number and `open` is set, anything is right, and an array has 0."""
     to = dtype(attrs["dtype"])
-    return x.astype(to.numpy) if isinstance(x, Bounded) else np.asarray(convert(x, to))
+    if not attrs.get("open"):
+        return x.astype(to.numpy) if isinstance(x, Bounded) else np.asarray(convert(x, to))
+    of = dtype(x.dtype)
+    if not of.is_float or not to.is_integer:
+        return _astype({**attrs, "open": False}, x)
+    if isinstance(x, Bounded):
+        with np.errstate(all="ignore"):
+            return to_integer(x, to, trapping=False)
+    whole = np.trunc(np.asarray(x).astype(np.float64))
+    held = (whole >= float(to.min)) & (whole < float(to.max) + 1.0)
+    return np.asarray(convert(np.where(held, x, np.zeros((), of.numpy)).astype(of.numpy), to))
 
 
 def _whole(name: str) -> Value:
-    """An integer operation of the scalar table that traps at 0."""
+    """An integer quotient of the scalar table. By 0 it traps; where `open` is set anything is right, and an array has 0."""
 
     def value(attrs: Attrs, a: Any, b: Any) -> Any:
         if isinstance(a, Bounded) or isinstance(b, Bounded):
-            return whole_division(name, a, b)
-        return operation(name).meaning(a, b)
+            return whole_division(name, a, b, trapping=not attrs.get("open"))
+        if not attrs.get("open"):
+            return operation(name).meaning(a, b)
+        none = np.asarray(b) == 0
+        if not none.any():
+            return operation(name).meaning(a, b)
+        quotient = np.asarray(operation(name).meaning(a, np.where(none, b.dtype.type(1), b)))
+        return np.where(none, quotient.dtype.type(0), quotient)
 
     return value
 
@@ -160,7 +187,7 @@ def unary(
 
 def binary(
     name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: str,
-    result: str = "same", can_trap: bool = False, plain: bool = False,
+    result: str = "same", can_trap: bool = False, plain: bool = False, attrs: Mapping[str, Attr] | None = None,
 ) -> Operator:  # fmt: skip
     # a divisor is to be free of zeros
     safe = {1: (1, 7)} if can_trap else {}
@@ -171,7 +198,7 @@ def binary(
     return Operator(
         name, doc, ("a", "b"), "elementwise", _rule(name, kinds, result), value if plain else _own(value), bound,
         tuple(examples),
-        can_trap=can_trap, source=source,
+        can_trap=can_trap, source=source, attrs=attrs or {},
     )  # fmt: skip
 
 
@@ -284,12 +311,16 @@ CLIP = unary(
 )
 
 
+OPEN = Attr("whether an element that has no value may be anything (it is open, and 0 here), instead of a trap", False)
+
+
 def _astype_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
     ASTYPE.require(
         isinstance(attrs["dtype"], str) and attrs["dtype"] in DTYPES,
         "C1",
         f"dtype is {attrs['dtype']!r}; wanted is one of {', '.join(DTYPES)}",
     )
+    ASTYPE.require(isinstance(attrs["open"], bool), "C2", f"open is {attrs['open']!r}; True or False is wanted")
     return TensorType(types[0].shape, dtype(attrs["dtype"]))
 
 
@@ -301,29 +332,30 @@ ASTYPE = unary(
     _astype,
     "exact where the dtype holds the value, else one rounding; an operand that is off may be truncated either way",
     documents("Cast", "astype"),
-    ({"dtype": "float16"}, {"dtype": "int8"}, {"dtype": "bool"}, {"dtype": "float64"}),
+    ({"dtype": "float16"}, {"dtype": "int8"}, {"dtype": "bool"}, {"dtype": "float64"}, {"dtype": "int8", "open": True}),
     plain=True,
     type_rule=_astype_rule,
-    attrs={"dtype": Attr("the name of the dtype")},
-    constraints={"C1": "dtype is the name of a dtype"},
+    attrs={"dtype": Attr("the name of the dtype"), "open": OPEN},
+    constraints={"C1": "dtype is the name of a dtype", "C2": "open is True or False"},
     can_trap=True,
 )
 
 _BINARY = (
-    binary("add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: a + b, ROUNDED, documents("Add", "add")),
-    binary("subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a, b: a - b, ROUNDED, documents("Sub", "subtract")),
-    binary("multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: a * b, ROUNDED, documents("Mul", "multiply")),
+    binary("add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("add", a + b, a, b), ROUNDED, documents("Add", "add")),
+    binary("subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("subtract", a - b, a, b), ROUNDED, documents("Sub", "subtract")),
+    binary("multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("multiply", a * b, a, b), ROUNDED, documents("Mul", "multiply")),
     binary(
-        "divide", "a / b, by the rules of IEEE 754 where b is 0", FLOAT, lambda attrs, a, b: a / b, ROUNDED,
+        "divide", "a / b, by the rules of IEEE 754 where b is 0", FLOAT,
+        lambda attrs, a, b: where_exact("divide", a / b, a, b), ROUNDED,
         documents("Div", "divide"),
     ),
     binary(
         "truncate_divide", "a / b rounded to zero; a trap where b is 0", WHOLE, _whole("truncdiv"), EXACT,
-        "ONNX Div of integers, docs/Operators.md; TVM tir.truncdiv", can_trap=True,
+        "ONNX Div of integers, docs/Operators.md; TVM tir.truncdiv", can_trap=True, attrs={"open": OPEN},
     ),
     binary(
         "floor_divide", "a / b rounded down; a trap where b is 0", WHOLE, _whole("floordiv"), EXACT,
-        "TVM relax.op.floor_divide; NumPy floor_divide", can_trap=True,
+        "TVM relax.op.floor_divide; NumPy floor_divide", can_trap=True, attrs={"open": OPEN},
     ),
     binary(
         "power", "a to the power b, by the rules of C's pow", FLOAT, lambda attrs, a, b: np.power(a, b),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.bounding.logic import certain_and_possible
-from assay.semantics.bounds import Bounded
+from assay.semantics.bounds import Bounded, hull, off_place, steps
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.operator import Attr, Attrs, Example, Family, Operator
@@ -120,7 +120,11 @@ def _take_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
     x, indices = types
     axis = attrs["axis"]
     TAKE.require(is_int(axis), "C1", f"axis is {axis!r}, not an integer")
+    TAKE.require(_near_rule(attrs["near"]), "C2", f"near is {attrs['near']!r}; a number of at least 0, below 1, is wanted")
     require_kind("take with indices", indices.dtype, ("int", "uint"))
+    pairs = attrs["either"]
+    right = isinstance(pairs, tuple) and all(isinstance(p, tuple) and len(p) == 2 and all(is_int(n, 0) for n in p) for p in pairs)
+    TAKE.require(right and (not pairs or indices.ndim == 1), "C3", f"either is {pairs!r}; pairs of places, for a vector of indices, are wanted")
     axis = normalize_axis("take", axis, x.ndim)
     return TensorType((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
 
@@ -135,7 +139,21 @@ def _take(attrs: Attrs, x: Any, indices: Any) -> Any:
         first = int(centres[certain_and_possible(outside)[0]].reshape(-1)[0])
         raise Trap("out of bounds", f"take: index {first} into axis {axis} of size {size}", label="take.T1")
     places = indices.astype(np.int64)
-    return as_array(np.take(x, np.where(places < 0, places + size, places), axis=axis))
+    places = np.where(places < 0, places + size, places)
+    found = np.take(x, places, axis=axis)
+    if attrs.get("near") and isinstance(found, Bounded) and found.of.is_float:
+        return off_place(found, np.take(steps(x, axis), places, axis=axis), attrs["near"] * (size + 1))
+    if attrs.get("either") and isinstance(found, Bounded) and found.of.is_float:
+        other = np.array(places)
+        at = [i for i, _ in attrs["either"]]
+        other[at] = [place for _, place in attrs["either"]]
+        beside: Any = np.take(x, other, axis=axis)
+        return hull(found, beside, np.ones(found.shape, bool))
+    return as_array(found)
+
+
+def _near_rule(near: Any) -> bool:
+    return type(near) in (int, float) and 0 <= near < 1
 
 
 def _outside(indices: Any, size: int) -> Any:
@@ -155,8 +173,20 @@ TAKE = record(
         Example((((4, 3), "float32"), ((), "int64")), {"axis": 1}, ranges={1: (-3, 3)}),
         Example((((6, 2), "int8"), ((5,), "uint8")), {"axis": 0}, ranges={1: (0, 6)}),
     ),
-    attrs={"axis": Attr("the axis of x that the indices are into, counted from the end if negative", 0)},
-    constraints={"C1": "axis is an integer"},
+    attrs={
+        "axis": Attr("the axis of x that the indices are into, counted from the end if negative", 0),
+        "near": Attr(
+            "of a sum that is taken between places: how far off an implementation may be that computes the places, as a part of"
+            " the axis; each number may be off by as much of the way to its neighbours (M9.10)", 0.0,
+        ),
+        "either": Attr(
+            "of places that are rounded, pairs of a place in the indices and another element that is as right there (M9.10)", ()
+        ),
+    },
+    constraints={
+        "C1": "axis is an integer", "C2": "near is a number of at least 0, below 1",
+        "C3": "either is a tuple of pairs of places, and of a vector of indices only",
+    },
     can_trap=True,
 )
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.bounds import Bounded
+from assay.semantics.bounds import Bounded, running_sums
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import normalize_axis, require_kind
@@ -25,6 +25,10 @@ from assay.semantics.types import TensorType, TupleType
 
 def _prefixes(x: Bounded, axis: int, exclusive: bool, whole: Callable[..., Any]) -> Any:
     """The reduction of the elements before each place, each a bound of its own."""
+    if whole is np.sum and x.of.is_float:
+        made = running_sums(x, axis, exclusive)
+        if made is not None:
+            return made
     places = range(x.shape[axis])
     parts = [whole(x[(slice(None),) * axis + (slice(0, k if exclusive else k + 1),)], axis=axis) for k in places]
     return np.stack(parts, axis) if parts else x
@@ -114,7 +118,8 @@ def _topk_rule(attrs: Attrs, types: tuple[TensorType, ...]) -> TupleType:
     require_kind("topk", x.dtype, NUMERIC)
     k = attrs["k"]
     TOPK.require(is_int(attrs["axis"]), "C1", f"axis is {attrs['axis']!r}, not an integer")
-    TOPK.require(isinstance(attrs["largest"], bool), "C2", f"largest is {attrs['largest']!r}, not True or False")
+    for flag in ("largest", "sorted"):
+        TOPK.require(isinstance(attrs[flag], bool), "C2", f"{flag} is {attrs[flag]!r}, not True or False")
     axis = normalize_axis("topk", attrs["axis"], x.ndim)
     size = x.shape[axis]
     TOPK.require(is_int(k, 0), "C3", f"k is {k!r}; an integer of at least 0 is wanted")
@@ -134,17 +139,18 @@ TOPK = Operator(
     "exact; of intervals the k-th of their ends, and any place",
     (
         Example((((2, 3, 5), "float32"),), {"k": 2, "axis": 1}),
-        Example((((2, 5), "float32"),), {"k": 3, "largest": False}),
+        Example((((2, 5), "float32"),), {"k": 3, "largest": False, "sorted": False}),
         Example((((4, 3), "int32"),), {"k": 4, "axis": 0}),
     ),
     {
         "k": Attr("how many"),
         "axis": Attr("the axis, counted from the end where negative", -1),
         "largest": Attr("whether the largest are wanted, not the smallest", True),
+        "sorted": Attr("whether the order matters; where it does not, this is one right order", True),
     },
     {
         "C1": "axis is an integer",
-        "C2": "largest is True or False",
+        "C2": "largest and sorted are True or False",
         "C3": "k is an integer of at least 0",
         "C4": "k is at most the size of the axis",
     },

@@ -196,6 +196,8 @@ class _Units:
                 return replace(changed, buffer=memory.whole, body=inner)
             case AllocateConst(buffer=b) if b in self.memories and self.memories[b].whole is not b:
                 memory = self.memories[b]
+                if self.pointers:  # it may be an entry of the module's table, in its own dtype
+                    return replace(changed, body=Alias(as_units(memory), memory.around(changed.body)))
                 data = np.ascontiguousarray(changed.data).reshape(-1).view(memory.unit.numpy)
                 data.flags.writeable = False
                 return replace(changed, buffer=memory.whole, data=data, body=memory.around(changed.body))

@@ -23,6 +23,7 @@ import numpy as np
 from assay.semantics.bits import Array, raw
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid
+from assay.semantics.files import cannot_write
 from assay.semantics.store import ArrayReader, ArrayWriter
 
 LARGEST = 1 << 16
@@ -112,4 +113,4 @@ def write(path: Path, text_of: Callable[[TensorWriter], str]) -> None:
         if not writer.declaration:
             beside.unlink(missing_ok=True)
     except OSError as wrong:
-        raise Invalid(f"cannot write: {wrong.strerror or wrong}", where=str(path), label="output.C1") from None
+        raise cannot_write(wrong, path) from None

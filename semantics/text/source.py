@@ -11,13 +11,18 @@ with a caret below the place. Every parser of the text format raises through a `
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from assay.semantics.digits import MOST
 from assay.semantics.errors import Invalid, Span, Unsupported
+from assay.semantics.files import read_text
+
+_LONG = re.compile(rf"[0-9a-fA-F_]{{{MOST},}}")
 
 WIDEST = 160
 """Of a longer source line only a part around the place is shown."""
@@ -39,7 +44,7 @@ class Source:
     def read(path: Path) -> Source:
         """The source in a file; Invalid where there is none or it is not UTF-8."""
         try:
-            return Source.of(path.read_bytes().decode("utf-8-sig"), str(path))
+            return Source.of(read_text(path, "utf-8-sig"), str(path))
         except OSError as wrong:
             raise Invalid(f"cannot be read: {wrong.strerror or wrong}", where=str(path), label="text.C1") from None
         except UnicodeDecodeError as wrong:
@@ -52,7 +57,7 @@ class Source:
     def parse(self) -> ast.Module:
         """The text as Python's tree; Invalid where it is no Python."""
         try:
-            return ast.parse(self.text, self.file)
+            tree = ast.parse(self.text, self.file)
         except SyntaxError as wrong:
             line, column = wrong.lineno or 1, max(wrong.offset or 1, 1)
             raise self.failure(Invalid, line, column, column, f"syntax: {wrong.msg}", "text.C2") from None
@@ -60,6 +65,15 @@ class Source:
             raise Invalid("nested too deeply for Python's parser", where=Span(self.file, "", 1, 1), label="text.C2") from None
         except ValueError as wrong:  # a NUL byte, a lone surrogate
             raise Invalid(f"syntax: {wrong}", where=Span(self.file, "", 1, 1), label="text.C2") from None
+        self.require_numbers(tree)
+        return tree
+
+    def require_numbers(self, tree: ast.AST) -> None:
+        """Invalid (text.C2): a whole number is so long that Python would not print it."""
+        if _LONG.search(self.text):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and type(node.value) is int and node.value.bit_length() > 4 * MOST:
+                    raise self.error(node, f"a number of more than {MOST} digits", "text.C2")
 
     def line(self, number: int) -> str:
         """A line by its number, which starts at 1."""

@@ -81,8 +81,8 @@ class Call:
     def count(self) -> int:
         return len(self.tensors)
 
-    def run(self, library: ctypes.CDLL, handle: int | None = None, count: int | None = None) -> int:
-        entry = getattr(library, f"{self.source.name}_run")
+    def run(self, library: ctypes.CDLL, handle: int | None = None, count: int | None = None, name: str = "") -> int:
+        entry = getattr(library, name or f"{self.source.name}_run")
         entry.restype = ctypes.c_int
         given = self.count if count is None else count
         return int(entry(ctypes.c_void_p(handle), self.args, ctypes.c_int32(given), ctypes.byref(self.result)))

@@ -408,15 +408,33 @@ def test_two_models_in_one_program(tmp_path: Path, interface: Interface) -> None
         assert status == 0 and call.outputs[0].shape == RESULT and same_bits(call.outputs[0], want)
 
 
+@pytest.mark.parametrize("interface", PACKED)
+def test_a_shared_library_has_the_names_that_tvm_ffi_looks_for(tmp_path: Path, interface: Interface) -> None:
+    """Without a flag, for each of two models; it loads where tvm-ffi is not, and a failure is told by the status alone. A
+    program has none of them."""
+    for name in ("m", "two"):
+        emit(trapping(), name, interface=interface).write(tmp_path)
+    library = build(tmp_path, ["m.c", "two.c"])
+    call = arguments(emit(trapping(), "m", interface=interface), np.array([0, 1, -1], np.float32))
+    for name in ("m_run", "m", "main", "run", "two", "two_run"):
+        assert call.run(library, name=f"__tvm_ffi_{name}") == 0 and call.outputs[0].tolist() == [1, -1, 0]
+    call = arguments(emit(trapping(), "m", interface=interface), np.array([0, 9, -1], np.float32))
+    assert call.run(library, name="__tvm_ffi_main") == -1
+    subprocess.run([*find_compiler(), *STANDARD, "-fPIE", "-c", "m.c", "-o", "m.o"], cwd=tmp_path, check=True)
+    assert b"__tvm_ffi" not in (tmp_path / "m.o").read_bytes()
+
+
 @pytest.mark.peer
 @pytest.mark.parametrize("interface", PACKED)
 def test_tvm_ffi_loads_and_calls_it(tmp_path: Path, interface: Interface) -> None:
     tvm_ffi = pytest.importorskip("tvm_ffi", reason="tvm-ffi is not installed; pip install '.[tvm]'")
     source = emit(trapping(), "m", interface=interface)
     source.write(tmp_path)
-    command = [*find_compiler(), *STANDARD, "-O1", "-DM_TVM_FFI", "-fPIC", "-shared", "m.c", "-o", "m.so"]
+    command = [*find_compiler(), *STANDARD, "-O1", "-fPIC", "-shared", "m.c", "-o", "m.so"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    function = tvm_ffi.load_module(str(tmp_path / "m.so"))["m_run"]
+    loaded = tvm_ffi.load_module(str(tmp_path / "m.so"))
+    assert all(loaded[name] is not None for name in ("main", "run", "m"))
+    function = loaded["m_run"]
     workspace = np.zeros(source.workspace_bytes + 64, np.uint8)[-source.workspace_bytes or None :]
     call = arguments(source, np.array([0, 1, -1], np.float32))
     out = call.outputs[0]

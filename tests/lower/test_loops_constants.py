@@ -11,7 +11,7 @@ import pytest
 
 from assay.lower.kernels import build
 from assay.lower.loops import Schedule, schedule
-from assay.lower.loops.layout import Layout
+from assay.lower.loops.layout import Layout, relayout
 from assay.lower.loops.rewriting import loop, put
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid
@@ -29,6 +29,7 @@ from assay.semantics.tensor import (
     seq,
     store,
 )
+from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.loops_check import check_schedule
@@ -273,3 +274,28 @@ def test_a_layout_that_nobody_asked_for() -> None:
     source = matmul()
     result = schedule(source).layout("b", TRANSPOSED).func
     assert check_schedule(source, result, {"b": TRANSPOSED}).holds and not check_schedule(source, result).holds
+
+
+VIEWED = """
+@T.prim_func(private=True)
+def scale(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+    T.func_attr({"num_outputs": 1})
+    w = T.allocate_const([1.0, 2.0, 3.0, 4.0], "float32", [4])
+    w_1 = T.decl_buffer((4,), data=w)
+    w_2 = T.decl_buffer((2, 2), "float32", data=w_1.data)
+    for i in range(4):
+        y[i] = x[i] * w_1[i] + w_2[i // 2, i % 2]
+"""
+
+
+def test_a_constant_that_is_seen_through_views() -> None:
+    """As TVM spells it: a buffer is declared over the constant's data. Layouts and caches follow it."""
+    func = parse(VIEWED).kernels["scale"]
+    blocks = {"w": Layout((0,), ((0, 2),))}
+    relaid = relayout(func, "w", blocks["w"])
+    for made in (relaid, schedule(func).layout("w", blocks["w"]).func):
+        found = check_schedule(func, made, blocks)
+        assert found.holds, found.detail
+    assert check_schedule(func, schedule(func).cache_read("w", "i").func).holds
+    wrong = rewrite(relaid.body, lambda s: replace(s, data=s.contents[::-1].copy()) if isinstance(s, AllocateConst) else s)
+    assert not check_schedule(func, replace(relaid, body=wrong), blocks).holds

@@ -20,6 +20,7 @@ from assay.lower.memory.options import Options
 from assay.lower.memory.problem import Layout
 from assay.lower.memory.sums import Sums
 from assay.lower.memory.symbolic import nominal, plan_symbolic
+from assay.semantics.deadline import Deadline
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, overlap
 from assay.semantics.scalar import Dim, Var, apply, evaluate_dim
@@ -114,7 +115,7 @@ def test_a_budget_is_spent_to_the_last_node() -> None:
     whole = Budget(10)
     whole.used = 4
     assert (whole.part(3).nodes, whole.part(30).nodes, Budget(None).part(30).nodes) == (3, 6, 30)
-    late = Budget(None, deadline=0.0)
+    late = Budget(None, deadline=Deadline(0.0))
     assert late.over
     for _ in range(63):  # the clock is not asked at each
         late.spend()
@@ -178,9 +179,9 @@ def test_the_unit_of_a_reduced_problem() -> None:
     assert [whole.rounded(c) for c in (7, 8, 11, 12)] == [4, 8, 8, 12]
     odd = reduce(Layout(one_pool(live("a", 9, 4), live("b", 12, 8))), range(2))
     assert (odd.unit, odd.whole, odd.size.tolist(), odd.align.tolist()) == (4, False, [3, 3], [1, 2])
-    assert odd.rounded(11) == 11 and odd.last(20).tolist() == [2, 2] and odd.bound == 21 and odd.aligned
+    assert odd.rounded(11) == 11 and odd.last(20).tolist() == [2, 2] and odd.bound() == 21 and odd.aligned
     nothing = reduce(Layout(one_pool()), [])
-    assert (nothing.unit, nothing.bound, nothing.sections) == (1, 0, 0)
+    assert (nothing.unit, nothing.bound(), nothing.sections) == (1, 0, 0)
 
 
 def test_sections_are_sets_that_conflict_pairwise() -> None:

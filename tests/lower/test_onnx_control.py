@@ -141,7 +141,7 @@ def test_inputs_have_the_form_of_their_type() -> None:
     for inputs in (np.zeros(3, F), np.int64(0)), ([np.zeros(3)], np.int64(0)):
         with pytest.raises(Invalid) as found:
             run(SEQUENCE, *inputs)
-        assert found.value.label == "onnx_backend.C1"
+        assert found.value.label == "values.C1"
     with pytest.raises(Invalid) as found:
         run(IF, np.bool_(True), np.zeros(3, F), np.zeros(3, F))
     assert found.value.label == "onnx_backend.C2"

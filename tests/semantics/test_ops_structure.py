@@ -125,6 +125,8 @@ INVALID: list[tuple[str, str, tuple[Any, ...], Mapping[str, Any]]] = [
     ("split.C3", "split", ((n, 2),), {"sections": (1, 2)}),
     ("axis.C1", "split", (X,), {"sections": (2,), "axis": 3}),
     ("take.C1", "take", (X, ((2,), "int64")), {"axis": None}),
+    ("take.C3", "take", (X, ((2,), "int64")), {"either": ((0,),)}),
+    ("take.C2", "take", (X, ((2,), "int64")), {"near": 2.0}),
     ("axis.C1", "take", (X, ((2,), "int64")), {"axis": 3}),
     ("dtype.C3", "take", (X, (2,)), {"axis": 0}),
     ("nn.pad.C1", "nn.pad", ((2, 3),), {"pad_width": (1, 1)}),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from assay.lower.kernels import build
-from assay.semantics import graph
+from assay.semantics import graph, strict_json
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32
 from assay.semantics.errors import Invalid, Span
@@ -132,12 +132,42 @@ def test_changed_tensor_is_refused(tmp_path: Path) -> None:
      '{"format": "assay-module-1", "rows": [["os.system", {}]]}',
      '{"format": "assay-module-1", "rows": [["graph.Var", {"name": "x", "type": {"r": 5}}]]}',
      '{"format": "assay-module-1", "rows": [["graph.Var", {"nome": "x"}]]}',
-     '{"format": "assay-module-1", "rows": [["graph.Var", {"name": "x", "type": null}]]}'],
+     '{"format": "assay-module-1", "rows": [["graph.Var", {"name": "x", "type": null}]]}',
+     '{"format": "assay-module-1", "rows": [], "rows": [["graph.Var", {"name": "x"}]]}',
+     '{"format": "assay-module-1", "rows": [["errors.Span", {"source": "a", "source": "b"}]]}',
+     '{"format": "assay-module-1", "rows": [["errors.Span", {"source": "a", "line": 1.0}]]}',
+     '{"format": "assay-module-1", "rows": [["errors.Span", {"source": "a", "line": NaN}]]}',
+     '{"format": "assay-module-1", "rows": [["errors.Span", {"source": "a", "line": ' + "9" * 5000 + "}]]}",
+     '{"format": "assay-module-1", "rows": [], "more": 1}',
+     "[" * 100_000],
 )  # fmt: skip
 def test_bad_text_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b"")
     with pytest.raises(Invalid, match="stored module|format"):
         decode(text, ArrayReader(tmp_path / "t"))
+
+
+def test_a_text_with_two_readings_is_refused(tmp_path: Path) -> None:
+    """A key that comes twice, planted in what is otherwise a stored module: the last one used to win."""
+    with (tmp_path / "t").open("wb") as file:
+        text = encode(sample(), ArrayWriter(file))
+    arrays = ArrayReader(tmp_path / "t")
+    decode(text, arrays)
+    for old, new in (('"name": ', '"name": "other", "name": '), ('{"format": ', '{"format": "assay-module-1", "format": ')):
+        assert old in text
+        with pytest.raises(Invalid, match="comes twice in one object"):
+            decode(text.replace(old, new, 1), arrays)
+
+
+def test_json_with_one_reading() -> None:
+    assert strict_json.loads('{"a": [1, -2, "x", null, true]}') == {"a": [1, -2, "x", None, True]}
+    assert strict_json.loads('{"seconds": 1.5}', fractions=True) == {"seconds": 1.5}
+    for text in ('{"a": 1.5}', '{"a": 1e3}', '{"a": NaN}', '{"a": 1, "b": 2, "a": 1}', "1" * 101, "[" * 100_000, '[{"a": 1} 2]'):
+        with pytest.raises(ValueError):
+            strict_json.loads(text)
+    for text in ("NaN", "Infinity", "-Infinity", '{"a": 1, "a": 2}'):
+        with pytest.raises(ValueError):
+            strict_json.loads(text, fractions=True)
 
 
 def test_a_wrong_annotation_is_found_by_the_rules(tmp_path: Path) -> None:

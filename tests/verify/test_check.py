@@ -17,7 +17,8 @@ from assay.semantics.graph import CallTIR, Let
 from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
 from assay.verify.c.compiled import compile_c, run_sanitized
-from assay.verify.check import Check, Judged, Line, Lowering
+from assay.verify.check import Check, Line, Lowering
+from assay.verify.judging import Judged
 from tests.models import LightModel, light_models, model, small_cnn, transformer_block
 
 
@@ -46,13 +47,15 @@ def test_light_models(light: LightModel) -> None:
     except ImportError:
         pass
     lines = run(proto, given=light.inputs, judged=judged)
-    assert [line.evidence.detail for line in lines if not line.evidence.holds] == []
+    # weights all alike make logits of up to 1e21: what may be off there, softmax makes anything
+    saturated = {"bvlc_alexnet", "inception_v1", "resnet50", "squeezenet", "vgg19", "zfnet512"}
+    assert [line.evidence.detail for line in lines if line.evidence.holds is False] == []
+    unknown = ["expected"] if light.name in saturated else []  # of given outputs alone nothing more can be known
+    assert [line.stage for line in lines if line.evidence.holds is None] == unknown
     stages = ["import", "devices", "anf", "legalize", "fuse", "constants", "schedule", "liveness", "pool", "c", "compare", *(j.name for j in judged)]
     assert [line.stage for line in lines] == stages
     pool = lines[stages.index("pool")].as_data()["data"]
     assert pool["pool_bytes"] == pool["lower_bound"], "no plan needs less"
-    # weights all alike make logits of up to 1e21: what may be off there, softmax makes anything
-    saturated = {"bvlc_alexnet", "inception_v1", "resnet50", "squeezenet", "vgg19", "zfnet512"}
     assert ("vacuous" in lines[10].did) == (light.name in saturated)
 
 

@@ -13,7 +13,7 @@ import pytest
 from assay.lower.c import CSource, emit
 from assay.lower.c.tables import Blob
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, INT64
-from assay.semantics.errors import Crash, Invalid, Trap
+from assay.semantics.errors import Crash, EnvironmentFailure, Invalid, Trap
 from assay.semantics.module import Module
 from assay.semantics.scalar import apply, cast
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, loops, seq, store
@@ -349,12 +349,12 @@ def test_the_compiler_is_chosen_by_cc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", f"{plain[0]} -DCHOSEN='a b'")
     assert find_compiler() == (plain[0], "-DCHOSEN=a b")
     monkeypatch.setenv("CC", "no-such-compiler -O2")
-    with pytest.raises(Invalid, match="no-such-compiler") as caught:
+    with pytest.raises(EnvironmentFailure, match="no-such-compiler") as caught:
         find_compiler()
     assert caught.value.label == "compiled.C1"
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(Invalid, match="cc, gcc, clang"):
+    with pytest.raises(EnvironmentFailure, match="cc, gcc, clang"):
         find_compiler()
 
 

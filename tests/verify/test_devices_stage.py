@@ -65,12 +65,12 @@ def test_devices_in_the_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     manifest = out / "certificate" / "manifest.json"
     listed = json.loads(manifest.read_text())
     assert listed["devices"] == {"there": [["cuda", 0, "cuda"], ["cpu", 0, "c"]], "host": 1, "default": 0}
-    manifest.write_text(json.dumps({**listed, "devices": {**listed["devices"], "default": 1}}))
+    manifest.write_text(json.dumps({**listed, "devices": {**listed["devices"], "default": 1}}, indent=1) + "\n")
     capsys.readouterr()
     assert assay(monkeypatch, "verify", out) == 1
     assert "devices" in capsys.readouterr().out
     for wrong in (7, {**listed["devices"], "host": 5}, {**listed["devices"], "there": [["cuda", -2, ""]]}):
-        manifest.write_text(json.dumps({**listed, "devices": wrong}))
+        manifest.write_text(json.dumps({**listed, "devices": wrong}, indent=1) + "\n")
         assert assay(monkeypatch, "verify", out) == 2
         assert "not a certificate" in capsys.readouterr().err
 

@@ -44,6 +44,8 @@ def test_four(row): ...
 @pytest.mark.xfail(reason="not yet")
 @pytest.mark.row("A3")
 def test_five(): ...
+
+SHOWN: tuple[Shown, ...] = (Shown("A1 A2", "check FILE.py", "text"), Shown("A2", "run FILE.py", text))
 """
 
 
@@ -68,8 +70,8 @@ def test_markers_are_collected_without_running(small: Path) -> None:
     file = "tests/lower/test_anf.py"
     assert claims(small / "tests") == {
         "J1": [file],
-        "A1": [f"{file}::test_one", f"{file}::test_three"],
-        "A2": [f"{file}::test_one", f"{file}::TestMany::test_two"],
+        "A1": [f"{file}::test_one", f"{file}::test_three", f"{file}::SHOWN"],
+        "A2": [f"{file}::test_one", f"{file}::TestMany::test_two", f"{file}::SHOWN"],
     }
 
 

@@ -10,14 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx.defs
+import onnx.helper
 import onnx.parser
 import pytest
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Unsupported
+from assay.semantics.left_open.table import BY_NAME
 from assay.verify.backends import backend, subject_of_model
-from assay.verify.oracle import oracle_of
+from assay.verify.docs.findings import PAGES, findings_page, shown
+from assay.verify.docs.left_open_cases import CASES as LEFT_OPEN, GIVES, RAN, Case
+from assay.verify.oracle import judge_backend, oracle_of
+from tests.verify.ladder import run
 
 ROOT = Path(__file__).parents[2] / "specs" / "findings"
 FOUND_IN = {"onnxruntime-1.31": ("onnxruntime", "1.31."), "onnx-reference-1.23": ("onnx", "1.23.")}
@@ -82,7 +88,7 @@ def test_what_is_right_is_right(path: Path) -> None:
         assert "division overflow" in why.message  # which is a trap here: no value is right
         return
     assert not differ(ours, right, case["WITHIN"] or 1e-6), ours
-    assert oracle_of(subject).judge(inputs, {name: right}).outcome in ("right", "undecided")
+    assert oracle_of(subject).judge(inputs, {name: right}).outcome in ("right", "undecided", "open")
 
 
 DIMS: dict[str, dict[str, int]] = {}
@@ -99,3 +105,56 @@ def test_a_case_that_no_longer_shows_is_noticed() -> None:
     assert not differ(right, right, 0.0) and not differ(right * (1 + 1e-9), right, 1e-6)
     for wrong in ([1.1, np.nan, -0.0], [1.0, 1.0, -0.0], [1.0, np.nan, 0.0], [np.inf, np.nan, -0.0], [1.0]):
         assert differ(np.array(wrong), right, 1e-3)
+
+
+# --- what the standard leaves open --------------------------------------------------------------------------------
+
+RUNS = [(case, who) for case in LEFT_OPEN for who in case.verdicts]
+
+
+def given_to(case: Case, model: onnx.ModelProto) -> dict[str, Any]:
+    kinds = {i.name: onnx.helper.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type) for i in model.graph.input}
+    return {name: np.array(case.inputs[name], kind) for name, kind in kinds.items()}
+
+
+@pytest.mark.peer
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("case", "who"), RUNS, ids=lambda x: x if isinstance(x, str) else x.name.replace(" ", "_"))
+def test_a_case_of_the_table_has_its_verdict(case: Case, who: str) -> None:
+    """It is run by the backend, and named by its entry; and the page says what the backend gives."""
+    pytest.importorskip({"reference": "onnx"}.get(who, who))
+    model = onnx.parser.parse_model(case.text)
+    subject, inputs = subject_of_model(model), given_to(case, model)
+    if case.verdicts[who] == "refused":
+        with pytest.raises(Unsupported, match=r"backend\.C2"):
+            judge_backend(subject, backend(who), inputs)
+        return
+    verdict = judge_backend(subject, backend(who), inputs)
+    assert verdict.outcome == case.verdicts[who], str(verdict)
+    assert verdict.outcome != "open" or f"{case.entry}: " in verdict.detail
+    if version({"reference": "onnx"}.get(who, who)).startswith(RAN[who]):
+        assert shown(backend(who).prepare(subject, subject.outputs)(inputs)[subject.outputs[0]]) == GIVES[case.name][who]
+
+
+def test_every_entry_has_a_case_or_its_test() -> None:
+    """The entries that no backend here differs by are tried in tests/semantics/test_left_open.py alone."""
+    there = {case.entry for case in LEFT_OPEN if case.entry}
+    assert there <= set(BY_NAME)
+    assert set(BY_NAME) - there == {"nan.two", "nan.bounds", "nan.order", "shift", "det.one"}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_of_findings_is_made_of_the_table(name: str) -> None:
+    assert findings_page(ROOT / name) == (ROOT / name).read_text("utf-8"), "run `make docs`"
+
+
+@pytest.mark.peer
+def test_the_command_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime")
+    case = next(c for c in LEFT_OPEN if c.name == "ReduceMax")
+    model = onnx.parser.parse_model(case.text)
+    onnx.save(model, tmp_path / "m.onnx")
+    np.savez(tmp_path / "in.npz", **given_to(case, model))
+    assert run(monkeypatch, "check", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", "--backend", "onnxruntime") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "onnxruntime open" in said and "nan.window: one of the numbers is NaN (ONNX ReduceMax is silent)" in said

@@ -21,6 +21,7 @@ from assay.verify import fuse as checking
 from assay.verify.fuse import check_fuse, check_group
 from assay.verify.fuse.kept import changed_beside
 from assay.verify.fuse.placed import misplaced
+from assay.verify.trials.kernels import different
 from tests.lower import fusing
 from tests.lower.fusing import fused, group_of, only_group, x
 
@@ -225,7 +226,7 @@ def test_stores_are_counted() -> None:
     out = Buffer("out", (n, 4), FLOAT32)
     one = loops("i j", (n, 4), lambda i, j: store(out, (i, j), 1.0))
     kernel = PrimFunc("f", (out,), 1, seq(one, loops("i", (n - 3,), lambda i: store(out, (i, 0), 1.0))))
-    assert [checking._stores(kernel, {n: k}) for k in (5, 3, 2)] == [22, 12, 8] and checking._stores(kernel, {}) == 5
+    assert [checking.stores(kernel, {n: k}) for k in (5, 3, 2)] == [22, 12, 8] and checking.stores(kernel, {}) == 5
 
 
 def test_what_not_a_number_shows_is_found() -> None:
@@ -370,5 +371,5 @@ def test_a_number_off_is_found_among_numbers() -> None:
     nan = np.array([np.nan, 0.0], np.float32)
     other = nan.copy()
     other.view(np.uint32)[0] ^= 1
-    assert checking._difference(nan, other, FLOAT32) is None
-    assert "element (1,) is -0.0, must be 0.0" == checking._difference(nan, np.array([np.nan, -0.0], np.float32), FLOAT32)
+    assert different(nan, other) is None
+    assert "element (1,) is -0.0, must be 0.0 (1 of 2 differ)" == different(nan, np.array([np.nan, -0.0], np.float32))

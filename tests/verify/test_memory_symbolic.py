@@ -305,14 +305,19 @@ def test_pairs_are_all_pairs() -> None:
         assert set(found) == expected and len(found) == len(expected)
 
 
-def test_goals_left_out_are_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the neighbours are for: without them, and without all pairs, a clash that no sample shows goes unseen."""
+def test_goals_that_are_left_out_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without neighbours, or without a pair, a clash that no sample shows goes unseen; but lives tell that one is missing."""
     strange = select(apply("eq", N, 54_321), 1, 0)
     given, found = two(N + strange, 8), plan(N + 16, a=0, b=N)
     monkeypatch.setattr("assay.verify.memory.symbolic.SMALL", 0)
     assert not prove_plan(given, found).evidence.holds
     monkeypatch.setattr("assay.verify.memory.symbolic.neighbours", lambda boxes: iter(()))
-    assert prove_plan(given, found).evidence.holds
+    evidence = prove_plan(given, found).evidence
+    assert evidence.holds is None and evidence.exit == 4 and "leave out no two buffers" in evidence.detail
+    monkeypatch.undo()
+    for module in ("neighbours", "live_pairs"):
+        monkeypatch.setattr(f"assay.verify.memory.symbolic.{module}", lambda boxes: iter(()))
+    assert prove_plan(given, found).evidence.holds is None
 
 
 def test_names_of_symbols_do_not_reach_the_text() -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto
 from onnx.backend.base import Backend
 from onnx.backend.test.runner import Runner
 
 from assay.verify import onnx_backend
 from tests.lower.onnx_own_cases import named
 from tests.verify import onnx_suite
+from tests.verify.test_cli import assay
 
 NETWORKS = [
     f"test_{n}_cpu"
@@ -81,3 +86,48 @@ def test_an_empty_optional_value_is_none() -> None:
     rep = onnx_backend.prepare(made)
     assert rep.run([None]) == (None,)
     Runner.assert_similar_outputs([np.ones(2, np.float32)], rep.run([np.ones(2, np.float32)]), 0, 0)
+
+
+# --- through files
+
+Files = dict[str, np.ndarray[Any, Any]]
+
+
+def in_file(name: str, value: Any) -> Files:
+    """A value of ONNX's test data under the names of a file, as the chapter says."""
+    if value is None:
+        return {f"{name}.none": np.array(True)}
+    if isinstance(value, list):
+        found = {n: a for i, v in enumerate(value) for n, a in in_file(f"{name}.{i}", v).items()}
+        return found | {f"{name}.length": np.array(len(value))}
+    array = np.asarray(value)
+    return {name: array.astype(np.str_) if array.dtype.kind == "O" else array}
+
+
+def holds_more(model: onnx.ModelProto) -> bool:
+    """Whether an input or output is no tensor of numbers."""
+    values = (*model.graph.input, *model.graph.output)
+    return any(not v.type.HasField("tensor_type") or v.type.tensor_type.elem_type == TensorProto.STRING for v in values)
+
+
+def test_cases_of_onnx_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every case of ONNX with a sequence, an optional value or strings at its border that the interpreter runs."""
+    said: dict[str, str] = {}
+    for case in named("optional sequence identity_sequence identity_opt if_seq if_opt loop13_seq loop16_seq string_ split_to_sequence regex_full label_encoder equal_string"):
+        assert case.model is not None
+        if not holds_more(case.model):
+            continue
+        onnx.save(case.model, tmp_path / "m.onnx")
+        for inputs, outputs in case.data_sets or []:
+            given: Files = {}
+            for of, value in zip(case.model.graph.input, inputs, strict=True):
+                given |= in_file(of.name, value)
+            np.savez(tmp_path / "in.npz", **given)  # type: ignore[arg-type]
+            code = assay(monkeypatch, "run", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", "-o", tmp_path / "out.npz")
+            wanted: Files = {}
+            for of, value in zip(case.model.graph.output, outputs, strict=True):
+                wanted |= in_file(of.name, value)
+            got = dict(np.load(tmp_path / "out.npz")) if code == 0 else {}
+            same = got.keys() == wanted.keys() and all(np.array_equal(got[n], wanted[n]) for n in wanted)
+            said[case.name] = "" if code == 0 and same else f"exit code {code}: {got} instead of {wanted}"
+    assert {n: s for n, s in said.items() if s} == {} and len(said) >= 17, said

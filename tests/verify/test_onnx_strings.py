@@ -151,3 +151,18 @@ def test_a_table_of_strings() -> None:
     assert table.texts(numbers).tolist() == [["x", "y"], ["x", "z"]]
     with pytest.raises(Invalid, match=r"onnx.C8"):
         table.texts(np.array([3]))
+
+
+def test_numbers_as_strings() -> None:
+    """Plain representation; infinities and NaN by the literals that a cast from a string reads."""
+    for given, wanted in [
+        (np.array([314.5, 1e-5, -2.0, np.nan, np.inf, -np.inf], np.float32), ["314.5", "0.00001", "-2.0", "NaN", "INF", "-INF"]),
+        (np.array([-3, 2**40]), ["-3", "1099511627776"]),
+        (np.array([True, False]), ["1", "0"]),
+    ]:
+        node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)
+        kind = helper.np_dtype_to_tensor_dtype(given.dtype)
+        graph_ = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", kind, given.shape)], [helper.make_tensor_value_info("y", TensorProto.STRING, given.shape)])
+        made = helper.make_model(graph_, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+        (found,) = onnx_backend.prepare(made).run([given])
+        assert found.tolist() == wanted

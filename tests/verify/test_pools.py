@@ -63,7 +63,7 @@ def test_two_pools_and_arguments_in_them(cnn: Path, tmp_path: Path, monkeypatch:
     assert assay(monkeypatch, "verify", out) == 0
 
 
-@pytest.mark.parametrize("planner", ["greedy-size", "greedy-conflicts", "first-fit", "hill-climb", "exact"])
+@pytest.mark.parametrize("planner", ["tokens", "greedy-size", "greedy-conflicts", "first-fit", "hill-climb", "exact"])
 def test_every_planner(lives: Module, planner: str) -> None:
     assert check_pool(plan(lives, Memory(planner=planner)))[0].holds
 

@@ -16,7 +16,7 @@ import pytest
 
 from assay.interp import vector
 from assay.lower.pipeline import passes
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import EnvironmentFailure, Invalid
 from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Pool, Problem, conflicts, lower_bound
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar.expression import Var
@@ -355,7 +355,7 @@ def test_nothing_is_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(Invalid, match=r"No space left on device \[output\.C1\]"):
+    with pytest.raises(EnvironmentFailure, match=r"No space left on device \[output\.C1\]"):
         write(tmp_path, report_of(many(5)))
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == old
 

@@ -282,7 +282,7 @@ def test_the_certificate_has_the_stage(tmp_path: Path, monkeypatch: pytest.Monke
     manifest = out / "certificate" / "manifest.json"
     listed = json.loads(manifest.read_text())
     listed["files"][name] = hashlib.sha256(changed.encode()).hexdigest()
-    manifest.write_text(json.dumps(listed))
+    manifest.write_text(json.dumps(listed, indent=1) + "\n")
     assert assay("verify", out) == 1
     assert "the peak after is said to be" in capsys.readouterr().out
 

@@ -1,21 +1,21 @@
 """The process in which an isolated backend runs: `python -m assay.verify.backends.child` (specs/verify.md, "Backends").
 
-It reads requests from its standard input and writes answers to its standard output, each with its length before it. What
-the backend prints goes to the standard error.
+It reads requests from its standard input and writes answers to its standard output, as `assay.verify.backends.channel`
+says. What the backend prints goes to the standard error.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
+import sys
 from collections.abc import Callable
 from typing import IO, Any
 
 import onnx
 
-from assay.semantics.errors import AssayError, Invalid, Unsupported
+from assay.semantics.errors import AssayError, EnvironmentFailure, Invalid, Unsupported
 from assay.verify.backends import BACKENDS, backend, subject_of_model
-from assay.verify.backends.isolated import LENGTH
+from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
 from assay.verify.protocol import Prepared, called, cannot
 
 KEPT = 16
@@ -31,16 +31,19 @@ def main() -> None:
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer one request after another until there are no more."""
     prepared: dict[int, tuple[str, Prepared]] = {}
-    while size := requests.read(LENGTH):
-        request = pickle.loads(requests.read(int.from_bytes(size, "big")))
+    while head := requests.read(HEAD.size):
+        request = unpack(*map(requests.read, lengths(head, sys.maxsize)))
         try:
-            answer: tuple[Any, ...] = ("done", handle(request, prepared))
+            data = pack(("done", handle(request, prepared)))
         except Invalid as wrong:
-            answer = ("invalid", wrong.message, wrong.label, isinstance(wrong, Unsupported))
+            data = pack(("invalid", wrong.message, wrong.label, isinstance(wrong, Unsupported)))
+        except Garbled as wrong:
+            data = pack(("invalid", f"the backend gives what is no array: {wrong}", "backend.C7", False))
+        except EnvironmentFailure as wrong:
+            data = pack(("environment", wrong.message, wrong.label))
         except Exception as wrong:  # noqa: BLE001  (the parent says whose fault it is)
-            answer = ("crash", f"{type(wrong).__name__}: {wrong}")
-        data = pickle.dumps(answer, protocol=5)
-        answers.write(len(data).to_bytes(LENGTH, "big") + data)
+            data = pack(("crash", f"{type(wrong).__name__}: {wrong}"))
+        answers.write(data)
         answers.flush()
 
 

@@ -9,7 +9,7 @@ The process stays for the next program. One that dies or takes too long is repla
 from __future__ import annotations
 
 import os
-import pickle
+import re
 import select
 import signal
 import subprocess
@@ -22,21 +22,26 @@ from itertools import count
 from types import TracebackType
 from typing import IO, Any
 
-from assay.semantics.errors import Crash, Invalid, Unsupported
-from assay.verify.backends.registry import backend
+from assay.semantics.errors import Crash, EnvironmentFailure, Invalid, Unsupported
+from assay.semantics.files import on_disk
+from assay.verify import children
+from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
+from assay.verify.backends.registry import BACKENDS, backend
 from assay.verify.oracle.accepts import EVERYTHING_KEPT
 from assay.verify.protocol import Array, Prepared, Subject
 
-LENGTH = 8
-"""Bytes of a message's length."""
+LARGEST = 1 << 34
+"""Bytes of the longest answer that is taken."""
+_LABEL = re.compile(r"[a-z_0-9.]{1,40}\.[A-Z][0-9]{1,3}")
 
 
 @dataclass(eq=False)
 class Isolated:
     """The backend of a name, in another process. `seconds` is how long one answer may take.
 
-    Raises what the backend raises, and Unsupported where its process died (backend.C5) or took too long (backend.C6).
-    The program goes there as its ONNX model.
+    Raises what the backend raises, and Unsupported where its process died (backend.C5), took too long (backend.C6), or
+    answers what is no answer (backend.C9). The program goes there as its ONNX model, and only arrays come back: the
+    process is not trusted.
     """
 
     name: str
@@ -60,8 +65,8 @@ class Isolated:
             if answer is None:  # it is another process by now, or it has prepared much else
                 self._ask(request)
                 answer = self._ask(("run", number, dict(inputs)))
-            if not isinstance(answer, dict):
-                raise Crash(f"the process of backend {self.name} forgets what it prepared")
+            if not isinstance(answer, dict) or any(isinstance(v, (bytes, bool, int, str)) for v in answer.values()):
+                raise self._garbled("no tensors by name")
             return answer
 
         return run
@@ -70,8 +75,7 @@ class Isolated:
         """End the process, if there is one."""
         process, self._process = self._process, None
         if process is not None:
-            process.kill()
-            process.wait()
+            children.end(process)
             for pipe in (process.stdin, process.stdout, self._errors):
                 if pipe is not None:
                     pipe.close()
@@ -91,34 +95,49 @@ class Isolated:
         """The answer to one request."""
         process = self._running()
         deadline = time.monotonic() + self.seconds
-        data = pickle.dumps(request, protocol=5)
+        data = pack(request)
         try:
-            self._send(process, len(data).to_bytes(LENGTH, "big") + data, deadline)
-            size = int.from_bytes(self._receive(process, LENGTH, deadline), "big")
-            kind, *answer = pickle.loads(self._receive(process, size, deadline))
+            self._send(process, data, deadline)
+            sizes = lengths(self._receive(process, HEAD.size, deadline), LARGEST)
+            answer = unpack(*(self._receive(process, size, deadline) for size in sizes))
         except (BrokenPipeError, EOFError):
             raise self._died(process) from None
+        except Garbled as wrong:
+            raise self._garbled(str(wrong)) from None
         except TimeoutError:
             self.close()
             raise Unsupported(
                 f"the backend {self.name} took more than {self.seconds:g} seconds, and was ended", label="backend.C6"
             ) from None
-        match kind:
-            case "done":
-                return answer[0]
-            case "invalid":
-                message, label, unsupported = answer
-                raise (Unsupported if unsupported else Invalid)(message, label=label)
+        match answer:
+            case ("done", value):
+                return value
+            case ("invalid", str(message), str(label), bool(unsupported)):
+                known = label if _LABEL.fullmatch(label) else ""
+                raise (Unsupported if unsupported else Invalid)(message, label=known)
+            case ("environment", str(message), str(label)) if self.name in BACKENDS:
+                raise EnvironmentFailure(message, label=label)
+            case ("crash", str(message)) if self.name in BACKENDS:
+                raise Crash(f"the backend {self.name} in its process: {message}")
             case _:
-                raise Crash(f"the backend {self.name} in its process: {answer[0]}")
+                raise self._garbled("neither tensors nor a reason")
+
+    def _garbled(self, why: str) -> Unsupported:
+        """It says what nobody that keeps to the protocol says; from then on nothing that it says can be understood."""
+        self.close()
+        return Unsupported(f"the process of backend {self.name} answers what is no answer: {why}", label="backend.C9")
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.close()
+        with on_disk():
+            return self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
         self._errors = tempfile.TemporaryFile()
         path = os.pathsep.join(p or os.getcwd() for p in sys.path)
-        self._process = subprocess.Popen(
+        self._process = children.start(
             [sys.executable, "-m", "assay.verify.backends.child"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, env={**os.environ, "PYTHONPATH": path},
         )  # fmt: skip
@@ -135,7 +154,7 @@ class Isolated:
                 raise TimeoutError
             left = left[os.write(process.stdin.fileno(), left[: 1 << 16]) :]
 
-    def _receive(self, process: subprocess.Popen[bytes], size: int, deadline: float) -> bytes:
+    def _receive(self, process: subprocess.Popen[bytes], size: int, deadline: float) -> bytearray:
         assert process.stdout is not None
         parts = bytearray()
         while len(parts) < size:
@@ -146,7 +165,7 @@ class Isolated:
             if not part:
                 raise EOFError
             parts += part
-        return bytes(parts)
+        return parts
 
     def _died(self, process: subprocess.Popen[bytes]) -> Unsupported:
         code = process.wait()

@@ -11,8 +11,6 @@ in a process of its own, under the sanitizers.
 from __future__ import annotations
 
 import ctypes
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,8 +22,10 @@ import numpy as np
 
 from assay.lower.c import CSource
 from assay.lower.c.layout import Argument, by_pointer
-from assay.semantics.errors import Crash, Trap
+from assay.semantics.errors import Crash, EnvironmentFailure, Trap
+from assay.semantics.files import on_disk
 from assay.semantics.module import Slot
+from assay.verify import children
 from assay.verify.c.calls import caller
 from assay.verify.c.sanitized import run_sanitized
 from assay.verify.c.tools import (
@@ -36,6 +36,7 @@ from assay.verify.c.tools import (
     add_externs,
     build,
     check_inputs,
+    command,
     defines,
     find_compiler,
     raw,
@@ -71,23 +72,42 @@ def compile_c(
     directory: Path | None = None,
     flags: Sequence[str] = FLAGS,
     externs: str = "",
+    beside: str = "",
 ) -> Compiled:
     """`source` as a library in this process, in `directory` or in a temporary one that lives as long as the result.
 
     With `reproducible` the transcendental functions are those of the interpreters; with `trace` a run can be watched
     step by step. `externs` is C that defines the functions which `source` declares as externs; the header is included.
-    Invalid where it is missing or is not accepted; Crash where generated C is not accepted.
+    `beside` is C that stands behind the source in the same file, for what is not visible from outside.
+    Invalid where it is missing or is not accepted; Crash where generated C is not accepted; EnvironmentFailure where
+    there is no room for it, or no compiler that works.
     """
-    place = Path(tempfile.mkdtemp(prefix="assay-")) if directory is None else directory
+    with on_disk():
+        return _compiled(source, reproducible, trace, directory, flags, externs, beside)
+
+
+def _compiled(
+    source: CSource, reproducible: bool, trace: bool, directory: Path | None, flags: Sequence[str], externs: str, beside: str
+) -> Compiled:
+    place = children.new_folder() if directory is None else directory
     compiled = Compiled(source, place / f"{source.name}.so")
+    try:
+        source.write(place)
+        (place / "call.c").write_text(caller(source), encoding="ascii")
+        macros = [*defines(source, reproducible), *([f"-D{source.macro}_TRACE"] if trace else [])]
+        main = f"{source.name}.c"
+        if beside:
+            (place / "beside.c").write_text(f'#include "{main}"\n{beside}', encoding="ascii")
+            main = "beside.c"
+        weights = [f"{source.name}_weights.c"] if source.weights is not None else []
+        words = [*flags, "-fPIC", "-shared", *macros, main, "call.c", *weights, *add_externs(source, externs, flags, place)]
+        build(words, compiled.library, place)
+    except BaseException:
+        if directory is None:
+            children.remove_folder(place)
+        raise
     if directory is None:
-        weakref.finalize(compiled, shutil.rmtree, place, ignore_errors=True)
-    source.write(place)
-    (place / "call.c").write_text(caller(source), encoding="ascii")
-    macros = [*defines(source, reproducible), *([f"-D{source.macro}_TRACE"] if trace else [])]
-    beside = [f"{source.name}_weights.c"] if source.weights is not None else []
-    words = [*flags, "-fPIC", "-shared", *macros, f"{source.name}.c", "call.c", *beside, *add_externs(source, externs, flags, place)]
-    build(words, compiled.library, place)
+        weakref.finalize(compiled, children.remove_folder, place)
     return compiled
 
 
@@ -101,7 +121,11 @@ class Compiled:
     @cached_property
     def loaded(self) -> ctypes.CDLL:
         """The library in this process."""
-        return ctypes.CDLL(str(self.library))
+        try:
+            return ctypes.CDLL(str(self.library))
+        except OSError as wrong:
+            message = f"what the C compiler {command()} has made cannot be loaded: {wrong}"
+            raise EnvironmentFailure(message, label="compiled.C7") from None
 
     @cached_property
     def weights(self) -> Array | None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from assay.lower.c import CSource
+from assay.semantics.budget import patience
 from assay.semantics.errors import Crash, Trap
+from assay.semantics.files import on_disk
+from assay.verify import children
 from assay.verify.c.calls import caller
 from assay.verify.c.tools import STANDARD, Array, add_externs, build, check_inputs, defines, raw, status_error, typed
 
@@ -36,7 +38,7 @@ def run_sanitized(
     `externs` as in `compile_c`.
     """
     arrays = check_inputs(source, inputs)
-    with tempfile.TemporaryDirectory(prefix="assay-") as temporary:
+    with on_disk(), children.folder() as temporary:
         place = Path(directory or temporary)
         source.write(place)
         (place / "main.c").write_text(_main(source), encoding="ascii")
@@ -63,9 +65,9 @@ def _run_sanitized(program: Path, place: Path, timeout: float) -> int:
         "UBSAN_OPTIONS": f"print_stacktrace=0:exitcode={SANITIZER_EXIT}",
     }
     try:
-        done = subprocess.run(
-            [str(program)], cwd=place, env=environment, capture_output=True, timeout=timeout, check=False
-        )
+        # the sanitizers map far more than they use: the limit of memory that the system knows is not for them
+        unlimited = ["/bin/sh", "-c", 'ulimit -S -d "$(ulimit -H -d)"; exec "$0"', str(program)]
+        done = children.run(unlimited, cwd=place, env=environment, seconds=min(timeout, patience(timeout)))
     except subprocess.TimeoutExpired:
         raise Trap("timeout", f"no result after {timeout} seconds", label="compiled.T5") from None
     errors = done.stderr.decode(errors="replace")

@@ -17,14 +17,18 @@ from assay.lower.c import CSource
 from assay.lower.c.header import FOREIGN, PACKED_STATUSES, STATUSES
 from assay.lower.c.kernel import TRAPS
 from assay.lower.c.layout import Argument
+from assay.semantics.budget import patience
 from assay.semantics.dtypes import BOOL, dtype
-from assay.semantics.errors import AssayError, Crash, Invalid, Trap
+from assay.semantics.errors import AssayError, BudgetSpent, Crash, EnvironmentFailure, Invalid, Trap
+from assay.verify import children
 
 Array = np.ndarray[Any, Any]
 
 STANDARD = ("-std=c99", "-ffp-contract=off", "-fno-strict-aliasing")
 """What the generated C needs to keep its meaning."""
 FLAGS = (*STANDARD, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O3")
+COMPILING = 600.0
+"""Seconds that a compiler may take where nobody says how long the run may."""
 STRICT = (*FLAGS[:-1], "-Wconversion", "-Wshadow", "-Wcast-qual", "-Wmissing-prototypes")
 """All the warnings that generated C is free of; the level of optimisation is not among these."""
 
@@ -35,14 +39,18 @@ _NAMES = ("OK", *STATUSES, *PACKED_STATUSES)
 
 
 def find_compiler() -> tuple[str, ...]:
-    """The command of a C compiler: $CC, else cc, gcc or clang; Invalid where there is none."""
+    """The command of a C compiler: $CC, else cc, gcc or clang; EnvironmentFailure where there is none."""
     chosen = os.environ.get("CC", "")
     for command in (chosen,) if chosen else ("cc", "gcc", "clang"):
-        words = shlex.split(command)
+        try:
+            words = shlex.split(command)
+        except ValueError as wrong:
+            message = f"CC is {command!r}, which is no command: {str(wrong).lower()}"
+            raise EnvironmentFailure(message, label="compiled.C1") from None
         if words and shutil.which(words[0]):
             return tuple(words)
     what = f"the compiler {chosen!r} that CC names" if chosen else "a C compiler: none of cc, gcc, clang is there"
-    raise Invalid(f"cannot find {what}; install one (Debian: apt install gcc) or set CC", label="compiled.C1")
+    raise EnvironmentFailure(f"cannot find {what}; install one (Debian: apt install gcc) or set CC", label="compiled.C1")
 
 
 def status_name(status: int) -> str:
@@ -93,13 +101,70 @@ def defines(source: CSource, reproducible: bool) -> list[str]:
 
 
 def build(words: Sequence[str], output: Path, place: Path) -> None:
-    """Run the compiler in `place`; Crash with its first error, for generated C is always accepted."""
-    command = [*find_compiler(), *words, "-o", str(output.resolve()), "-lm"]
-    done = subprocess.run(command, cwd=place, capture_output=True, check=False)
+    """Run the compiler in `place`; Crash with its first error, for generated C is always accepted. EnvironmentFailure where
+    it is the compiler that does not work: it refuses a program that means nothing too, or says nothing of the source."""
+    done = compiler([*words, "-o", str(output.resolve()), "-lm"], place)
     if done.returncode != 0:
-        lines = done.stderr.decode(errors="replace").splitlines()
-        errors = [x for x in lines if "error" in x] or lines or [f"exit code {done.returncode}"]
-        raise Crash(f"the C compiler refused generated code: {errors[0]}")
+        require_working(words, place)
+        if not speaks_of_source(done):
+            raise EnvironmentFailure(f"the C compiler {command()} failed: {first_error(done)}", label="compiled.C7")
+        raise Crash(f"the C compiler refused generated code: {first_error(done)}")
+    if not output.is_file():
+        raise EnvironmentFailure(f"the C compiler {command()} says that all went well, and has made nothing", label="compiled.C7")
+
+
+def compiler(words: Sequence[str], place: Path) -> subprocess.CompletedProcess[bytes]:
+    """One run of the C compiler in `place`. EnvironmentFailure where it cannot be run, or is ended by a signal."""
+    try:
+        seconds = patience(COMPILING)
+        done = children.run([*find_compiler(), *words], cwd=place, seconds=seconds)
+    except subprocess.TimeoutExpired:
+        message = f"the C compiler {command()} was waited for {seconds:.3g} seconds, and was ended; --timeout raises that"
+        raise BudgetSpent(message, label="budget.C2") from None
+    except (OSError, ValueError) as wrong:
+        why = wrong.strerror if isinstance(wrong, OSError) else wrong
+        raise EnvironmentFailure(f"the C compiler {command()} cannot be run: {why}", label="compiled.C7") from None
+    if done.returncode < 0:
+        raise EnvironmentFailure(f"the C compiler {command()} was ended by signal {-done.returncode}", label="compiled.C7")
+    return done
+
+
+def command() -> str:
+    return shlex.join(find_compiler())
+
+
+def version(place: Path) -> str:
+    """What the compiler says of itself, in one line."""
+    lines = compiler(["--version"], place).stdout.decode("ascii", errors="replace").splitlines() or ["unknown"]
+    return "".join(c if c.isprintable() else "?" for c in lines[0])[:200]
+
+
+def first_error(done: subprocess.CompletedProcess[bytes], *words: str) -> str:
+    """The first line of what a compiler said that has one of the words, or "error", in it."""
+    lines = done.stderr.decode(errors="replace").splitlines()
+    errors = [x for x in lines if any(w in x for w in (*words, "error"))] or lines or [f"exit code {done.returncode}"]
+    return errors[0].strip()
+
+
+_DIAGNOSTIC = re.compile(r"[^\n:]+\.[ch]:\d+(:\d+)?:.*error|undefined reference to|undefined symbol|multiple definition of|duplicate symbol")
+_SURROUNDINGS = re.compile(r"[Nn]o space left|error writing|error closing|[Kk]illed|terminated (with|by) signal|memory exhausted|out of memory")
+"""What compilers and linkers say that were stopped from outside, at a place in the source or without one."""
+
+
+def speaks_of_source(done: subprocess.CompletedProcess[bytes]) -> bool:
+    """Whether a compiler that failed says what is wrong with a place in a source, or with a name."""
+    lines = done.stderr.decode(errors="replace").splitlines()
+    return any(_DIAGNOSTIC.search(x) for x in lines) and not any(_SURROUNDINGS.search(x) for x in lines)
+
+
+def require_working(words: Sequence[str], place: Path) -> None:
+    """EnvironmentFailure where the compiler refuses a program that means nothing, with the same flags: then what it says of
+    another program says nothing about that."""
+    (place / "nothing.c").write_text("int nothing(void);\nint nothing(void)\n{\n    return 0;\n}\n", encoding="ascii")
+    flags = [w for w in words if w.startswith("-") and w != "-shared"]
+    done = compiler([*flags, "-c", "nothing.c", "-o", "nothing.o"], place)
+    if done.returncode != 0 or not (place / "nothing.o").is_file():
+        raise EnvironmentFailure(f"the C compiler {command()} does not work: {first_error(done)}", label="compiled.C7")
 
 
 def add_externs(source: CSource, text: str, flags: Sequence[str], place: Path) -> tuple[str, ...]:
@@ -116,11 +181,10 @@ def add_externs(source: CSource, text: str, flags: Sequence[str], place: Path) -
     (place / "uses.c").write_text(f"{include}int main(void)\n{{\n    void (*volatile f)(void) = 0;\n{uses}    return f != 0;\n}}\n")
     plain = [f for f in flags if not f.startswith("-W")]
     for words in ([*flags, "-fPIC", "-c", "externs.c", "-o", "externs.o"], [*plain, "uses.c", "externs.o", "-o", "uses", "-lm"]):
-        done = subprocess.run([*find_compiler(), *words], cwd=place, capture_output=True, check=False)
+        done = compiler(words, place)
         if done.returncode != 0:
-            lines = done.stderr.decode(errors="replace").splitlines()
-            errors = [x for x in lines if "undefined" in x or "error" in x] or lines or [f"exit code {done.returncode}"]
-            raise Invalid(f"the C compiler refused the C of the externs: {errors[0].strip()}", label="compiled.C6")
+            require_working(plain, place)
+            raise Invalid(f"the C compiler refused the C of the externs: {first_error(done, 'undefined')}", label="compiled.C6")
     return ("externs.o",)
 
 

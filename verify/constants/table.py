@@ -199,11 +199,13 @@ def moved(source: Numbered, target: Numbered, before: Module, after: Module) -> 
 
 
 def _origins(numbered: Numbered) -> dict[int, Expr]:
-    """What each node is, by identity: names, and projections of tuples that are written out, are looked through."""
+    """What each node is, by identity: names, lets, and projections of tuples that are written out, are looked through."""
     found: dict[int, Expr] = {}
     for node in numbered.order:
         of = numbered.nest.resolve(node)
         of = found.get(id(of), of)
+        if isinstance(of, Let):
+            of = found[id(of.body)]
         if isinstance(of, TupleGetItem) and isinstance(whole := found[id(of.value)], Tuple):
             of = found[id(whole.fields[of.index])]
         found[id(node)] = of

@@ -208,7 +208,7 @@ class _Check:
         """The source with a function for each instance of it, called where the planned module calls the instance."""
         made: dict[str, Definition] = dict(self.before.definitions)
         for name, d in self.after.definitions.items():
-            of = self.before.definitions.get(original_of(self.after, name))
+            of = self.before.definitions.get(name, self.before.definitions.get(original_of(self.after, name)))
             if isinstance(d, Function) and isinstance(of, Function):
                 found = self.renamed(of, d)
                 if name not in self.before.definitions:  # nothing of it is a node of the function that it is an instance of

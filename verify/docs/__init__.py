@@ -1,4 +1,4 @@
-"""The generated pages of specs/: operators, labels, rows. Chapter: specs/verify.md, "Generated pages".
+"""The generated pages of specs/: operators, labels, rows, and what findings say of the standard. Chapter: specs/verify.md, "Generated pages".
 
 Each page is a function of the records, the sources or the tests, so that none is kept by hand. A page that is stale
 fails a test; `make docs` writes them all.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from assay.verify.docs.findings import PAGES, findings_page
 from assay.verify.docs.labels import labels_page
 from assay.verify.docs.operators import operators_page
 from assay.verify.docs.rows import rows_page
@@ -19,6 +20,7 @@ def pages(root: Path) -> dict[Path, str]:
         root / "specs" / "operators.md": operators_page(),
         root / "specs" / "labels.md": labels_page(root),
         root / "specs" / "rows.md": rows_page(root),
+        **{p: findings_page(p) for n in PAGES if (p := root / "specs" / "findings" / n).is_file()},
     }
 
 

@@ -1,9 +1,9 @@
 """The page of feature rows: what the five seed systems do, and which test shows that we do it.
 
 Chapter: specs/verify.md, "Generated pages". The rows stand in specs/rows.csv; a test claims one by the marker
-`@pytest.mark.row("A1", "A2")`, on itself, its class, a parameter set or (as `pytestmark`) its whole file. The markers
-are read without running anything, so the page says what is claimed; the tests say whether it holds. A test that is
-expected to fail, or is skipped as it stands, claims nothing.
+`@pytest.mark.row("A1", "A2")`, on itself, its class, a parameter set or (as `pytestmark`) its whole file, or by an entry
+`Shown("A1 A2", ...)` of a table `SHOWN`. Both are read without running anything, so the page says what is claimed; the
+tests say whether it holds. A test that is expected to fail, or is skipped as it stands, claims nothing.
 """
 
 from __future__ import annotations
@@ -74,6 +74,8 @@ def _claims_of(tree: ast.Module, file: str) -> Iterator[tuple[str, list[str]]]:
         match node:
             case ast.Assign(targets=[ast.Name(id="pytestmark")]):
                 yield file, _marked(node.value, file)
+            case ast.AnnAssign(target=ast.Name(id="SHOWN"), value=ast.expr() as cases):
+                yield f"{file}::SHOWN", _shown(cases, file)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield f"{file}::{node.name}", _decorated(node, file)
             case ast.ClassDef():
@@ -102,6 +104,19 @@ def _marked(where: ast.AST, file: str) -> list[str]:
                             "a row marker takes literal ids only", where=f"{file}:{node.lineno}", label="rows.C3"
                         )
                     ids.append(arg.value)
+    return ids
+
+
+def _shown(where: ast.AST, file: str) -> list[str]:
+    """The ids that the entries of a table of shown rows begin with: `Shown("A1 A2", ...)`."""
+    calls = [n for n in ast.walk(where) if isinstance(n, ast.Call) and ast.unparse(n.func) == "Shown"]
+    ids: list[str] = []
+    for call in calls:
+        match call.args:
+            case [ast.Constant(value=str(text)), *_]:
+                ids += text.split()
+            case _:
+                raise Invalid("an entry begins with literal ids of rows", where=f"{file}:{call.lineno}", label="rows.C3")
     return ids
 
 

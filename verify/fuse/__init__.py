@@ -9,19 +9,17 @@ to be equal to them for every input, over terms, where that is not too long.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from assay.interp import vector
 from assay.semantics.alias import bindings, result
 from assay.semantics.dtypes import DType
-from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import CallTIR, Function
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.module import GROUP, Module
-from assay.semantics.scalar import Apply, Cast, Const, Var as Symbol, evaluate_dim, variables
+from assay.semantics.scalar import Apply, Cast, Const, Var as Symbol, evaluate_dim
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
@@ -30,7 +28,6 @@ from assay.semantics.tensor import (
     LetStmt,
     PrimFunc,
     Seq,
-    Stmt,
     Store,
     program_order,
 )
@@ -44,6 +41,9 @@ from assay.verify.fuse.group import at_sizes, written_out
 from assay.verify.fuse.kept import changed_beside
 from assay.verify.fuse.placed import misplaced
 from assay.verify.numbering import Table, Undecided, number_function
+from assay.verify.trials.batch import stores
+from assay.verify.trials.groups import apart, calls_of, try_group
+from assay.verify.trials.kernels import Tried
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]
@@ -66,10 +66,10 @@ def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress
     wrong = wrong or next(misplaced(target, fused), None)
     if wrong:
         return refuted("proved", wrong)
-    left, count = MOST_OF_ALL, 0
+    left, count, tried = MOST_OF_ALL, 0, Tried()
     for i, kernel in enumerate(fused):
         progress(i, len(fused))
-        verdict = check_group(kernel, target, seed, min(left, MOST))
+        verdict = check_group(kernel, target, seed, min(left, MOST), tried)
         if not verdict.holds:
             return verdict
         left -= verdict.data.get("stores", 0)
@@ -77,6 +77,7 @@ def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress
     progress(len(fused), len(fused))
     said = f"same calls; {plural(len(fused), 'fused kernel')} bit for bit the calls one after another"
     said += f", {count} of them for every input" if count else ""
+    said += f"; {tried}" if fused else ""
     return (proved if count == len(fused) else tested)(said, groups=len(fused), groups_proved=count)
 
 
@@ -122,9 +123,9 @@ def _graphs(source: Module, target: Module) -> Iterator[str]:
 # --- a group -----------------------------------------------------------------------------------------------------
 
 
-def check_group(kernel: PrimFunc, module: Module, seed: int, most: int = MOST) -> Evidence:
+def check_group(kernel: PrimFunc, module: Module, seed: int, most: int = MOST, tried: Tried | None = None) -> Evidence:
     """Whether a fused tensor function computes, bit for bit, what the calls of its group do. What stores more than `most`
-    elements is run on numbers only."""
+    elements is run on numbers only. What the trials were is added to `tried`."""
     try:
         group = module.group(kernel)
         if group is None:
@@ -136,13 +137,17 @@ def check_group(kernel: PrimFunc, module: Module, seed: int, most: int = MOST) -
         return refuted("checked", f"{kernel.name}: {wrong}")
     chosen = list(_sizes(group))
     for sizes in chosen:
-        for data in ("reals", "specials") if _stores(kernel, sizes) <= LARGE else ("reals",):
+        size = stores(kernel, sizes)
+        for data in ("reals", "specials") if size <= LARGE else ("reals",):
             wrong = _run(kernel, group, module, sizes, np.random.default_rng([seed, data == "reals"]), data)
             if wrong:
                 return refuted("tested", f"{kernel.name} on {data}: {wrong}")
+        wrong = try_group(kernel, list(calls_of(group, module, sizes)), group, sizes, seed, size, tried or Tried())
+        if wrong:
+            return refuted("tested", f"{kernel.name} {wrong}")
     plain = [(written_out(group, module, sizes), at_sizes(kernel, group, sizes)) for sizes in chosen]
-    stores = sum(_stores(f, {}) for pair in plain for f in pair)
-    if stores > most:
+    count = sum(stores(f, {}) for pair in plain for f in pair)
+    if count > most:
         return checked("")
     how = "proved" if not symbols(group.type) else "checked"
     for calls, fused in plain:
@@ -155,7 +160,7 @@ def check_group(kernel: PrimFunc, module: Module, seed: int, most: int = MOST) -
             how = "checked"
         elif not verdict.holds():
             return refuted("proved", f"{kernel.name}: {verdict}")
-    return (proved if how == "proved" else checked)("", stores=stores)
+    return (proved if how == "proved" else checked)("", stores=count)
 
 
 def _interface(kernel: PrimFunc, group: Function, module: Module) -> str | None:
@@ -211,60 +216,13 @@ def _sizes(group: Function) -> Iterator[Mapping[Symbol, int]]:
         yield {s: 6 + len(found) - i for i, s in enumerate(found)}
 
 
-@dataclass(frozen=True)
-class _Call:
-    """A call of a group at given sizes: its kernel, its operands by name, its scalars."""
-
-    name: object
-    kernel: PrimFunc
-    args: Sequence[object]
-    scalars: Sequence[int]
-
-
-def _calls(group: Function, module: Module, sizes: Mapping[Symbol, int]) -> Iterator[_Call]:
-    for var, value in bindings(group):
-        if isinstance(value, CallTIR):
-            scalars = [evaluate_dim(d, sizes) for d in value.scalars]
-            yield _Call(var, module.kernel(value.func), value.args, scalars)
-
-
 def _run(
     kernel: PrimFunc, group: Function, module: Module, sizes: Mapping[Symbol, int], rng: np.random.Generator, data: str
 ) -> str | None:
     """Where the kernel differs from its calls on one set of operands, if it does."""
     shapes = [(_shape(p.type, sizes), t.dtype) for p in group.params for t in flatten(p.type)]
     operands = [_random(shape, of, rng, data) for shape, of in shapes]
-    values: dict[object, Sequence[Array]] = {p: [x] for p, x in zip(group.params, operands, strict=True)}
-    wanted: Sequence[Array] = []
-    try:
-        for call in _calls(group, module, sizes):
-            read = [x for a in call.args for x in values[a]]
-            values[call.name] = wanted = vector.run(call.kernel, read, scalars=call.scalars)
-    except (Trap, Invalid) as why:
-        return f"its calls do not run: {why}"
-    try:
-        got = vector.run(kernel, operands, scalars=[sizes[s] for s in kernel.scalars])
-    except (Trap, Invalid) as why:
-        return f"it does not run: {why}"
-    for i, (w, g, b) in enumerate(zip(wanted, got, kernel.outputs, strict=True)):
-        wrong = _difference(w, g, b.dtype)
-        if wrong:
-            return f"result {i}: {wrong}"
-    return None
-
-
-def _stores(kernel: PrimFunc, sizes: Mapping[Symbol, int]) -> int:
-    """About how many stores a run is."""
-    total = 0
-    work: list[tuple[Stmt, int]] = [(kernel.body, 1)]
-    while work:
-        stmt, times = work.pop()
-        total += times if isinstance(stmt, Store) else 0
-        if isinstance(stmt, For):
-            known = all(v in sizes for v in variables(stmt.extent))
-            times *= max(evaluate_dim(stmt.extent, sizes), 0) if known else 1
-        work += [(c, times) for c in stmt.children]
-    return total
+    return apart(kernel, [sizes[s] for s in kernel.scalars], calls_of(group, module, sizes), group, operands)
 
 
 def _shape(of: Type, sizes: Mapping[Symbol, int]) -> tuple[int, ...]:
@@ -284,15 +242,3 @@ def _random(shape: Sequence[int], of: DType, rng: np.random.Generator, data: str
             known = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -1.0]).astype(of.numpy)
             found = np.where(rng.random(shape) < 0.2, known[rng.integers(0, len(known), shape)], found)
     return np.asarray(found)
-
-
-def _difference(wanted: Array, got: Array, of: DType) -> str | None:
-    """The first element that differs in its bits; every NaN is one (rule M5). Both have one shape and dtype."""
-    bits = np.dtype(f"u{wanted.dtype.itemsize}")
-    same = np.asarray(np.ascontiguousarray(wanted).view(bits) == np.ascontiguousarray(got).view(bits)).reshape(wanted.shape)
-    if of.is_float:
-        same = same | (np.isnan(wanted) & np.isnan(got))
-    if same.all():
-        return None
-    at = tuple(int(i) for i in np.argwhere(~same)[0])
-    return f"element {at} is {got[at]}, must be {wanted[at]}"

@@ -6,9 +6,7 @@ command cannot be carried out.
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,14 +18,16 @@ from rich.console import Console
 from rich.markup import escape
 
 from assay.semantics.errors import Invalid
+from assay.verify.answers import answering, write_answer
 from assay.verify.evidence import plural
+from assay.verify.exits import Exit
 from assay.verify.fuzz.campaign import Campaign, Plan, replay, unseen
 from assay.verify.fuzz.cases import EXPORTED, SWITCHES, Recipe
 from assay.verify.fuzz.cluster import Cluster
 from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.pool import Pool
-from assay.verify.fuzz.targets import GOOD, OURS, target
-from assay.verify.fuzz.work import failed
+from assay.verify.fuzz.targets import FAILURES, GOOD, OURS, target
+from assay.verify.fuzz.work import Report, failed
 from assay.verify.strategies.features import chosen
 
 
@@ -83,17 +83,31 @@ def fuzz(request: Request, out: Console, as_json: bool) -> int:
                 campaign.run(workers)
             except KeyboardInterrupt:  # what was found until then is worth as much
                 interrupted = True
+            except Exception:
+                with answering(_as_data(campaign, interrupted)):
+                    raise
     finally:
         workers.close()
     _show(campaign, out, as_json, interrupted)
-    return 1 if failed(campaign.done) else 0
+    return _code(campaign.done)
+
+
+def _code(done: Report) -> Exit:
+    """Of a campaign: wrong where an example failed; undecided where none was found right, for then nothing is known."""
+    if failed(done):
+        return Exit.WRONG
+    return Exit.HOLDS if done.kinds["right"] or done.kinds["open"] else Exit.UNDECIDED
+
+
+def _holds(done: Report) -> bool | None:
+    code = _code(done)
+    return True if code is Exit.HOLDS else False if code is Exit.WRONG else None
 
 
 def _replay(corpus: Corpus, backend: str, out: Console, as_json: bool) -> int:
     rows = list(replay(corpus, backend))
     if as_json:
-        json.dump([{"file": r.stored.path.name, "fails": r.still, "detail": r.detail} for r in rows], sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        write_answer([{"file": r.stored.path.name, "fails": r.still, "detail": r.detail} for r in rows])
     else:
         for r in rows:
             _print(out, f"{'still fails' if r.still else 'holds now'}  {r.stored.path.name}: {r.detail}")
@@ -104,26 +118,30 @@ def _replay(corpus: Corpus, backend: str, out: Console, as_json: bool) -> int:
 def summary(campaign: Campaign) -> str:
     """One line that says how far a campaign is."""
     kinds = campaign.done.kinds
-    said = [f"{kinds[k]} {k}" for k in (*GOOD, "wrong", "crash", "died") if kinds[k]]
+    said = [f"{kinds[k]} {k}" for k in (*GOOD, *FAILURES) if kinds[k]]
     wanted = campaign.plan.recipe.operators
     met = len(wanted) - len(unseen(campaign.done.operators, wanted))
     rate = f"{campaign.rate:.0f} a second"
     return f"{plural(campaign.before + campaign.judged, 'example')}, {rate}: {', '.join(said) or 'none yet'}; {met} of {len(wanted)} operators"
 
 
-def _show(campaign: Campaign, out: Console, as_json: bool, interrupted: bool) -> None:
+def _as_data(campaign: Campaign, interrupted: bool) -> dict[str, Any]:
     done, plan = campaign.done, campaign.plan
-    missing = unseen(done.operators, plan.recipe.operators)
+    return {
+        "backend": plan.target, "seed": plan.seed, "holds": _holds(done), "examples": campaign.before + campaign.judged,
+        "per_second": round(campaign.rate, 1), "interrupted": interrupted, "kinds": dict(done.kinds),
+        "operators": dict(done.operators.most_common()),
+        "unseen_operators": unseen(done.operators, plan.recipe.operators),
+        "constructs": dict(done.constructs), "rules": dict(done.layers.most_common()),
+        "new": [f.result.as_data() | {"example": f.number} for f in campaign.new],
+    }  # fmt: skip
+
+
+def _show(campaign: Campaign, out: Console, as_json: bool, interrupted: bool) -> None:
+    done = campaign.done
+    missing = unseen(done.operators, campaign.plan.recipe.operators)
     if as_json:
-        data: dict[str, Any] = {
-            "backend": plan.target, "seed": plan.seed, "examples": campaign.before + campaign.judged,
-            "per_second": round(campaign.rate, 1), "interrupted": interrupted, "kinds": dict(done.kinds),
-            "operators": dict(done.operators.most_common()), "unseen_operators": missing,
-            "constructs": dict(done.constructs), "rules": dict(done.layers.most_common()),
-            "new": [f.result.as_data() | {"example": f.number} for f in campaign.new],
-        }  # fmt: skip
-        json.dump(data, sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        write_answer(_as_data(campaign, interrupted))
         return
     _print(out, summary(campaign) + (", interrupted" if interrupted else ""))
     for title, counter in (("rules", done.layers), ("besides operators", done.constructs)):

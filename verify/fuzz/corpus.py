@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.semantics.errors import Invalid
+from assay.semantics.files import read_text
 from assay.semantics.text.module_text import write_module
 from assay.verify.fuzz.cases import Case, Recipe
 from assay.verify.fuzz.targets import Result, plain
@@ -96,7 +97,7 @@ def _plain(text: str) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(read_text(path))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as wrong:
         raise Invalid(f"not a file of a corpus: {wrong}", where=str(path), label="fuzz.C2") from None
     if not isinstance(data, dict):

@@ -24,19 +24,19 @@ from assay.semantics.rules import check
 from assay.verify.backends import Backend, backend, names as backend_names, subject_of_module
 from assay.verify.backends.ort import OnnxRuntime
 from assay.verify.oracle import Oracle, Verdict, judge_backend
-from assay.verify.protocol import FATAL
+from assay.verify.protocol import FATAL, OUTCOMES
 from assay.verify.stages import STAGES, Context
 
-GOOD = ("right", "undecided", "unpredictable", "unsaid", "refused")
-FAILURES = ("wrong", "crash", "died")
+GOOD = ("right", "open", "undecided", "unpredictable", "unsaid", "refused")
+FAILURES = ("wrong", "crash", "died", "late")
 
 
 @dataclass(frozen=True)
 class Result:
     """What came of one example.
 
-    `kind`: right, undecided and unpredictable are the oracle's words; unsaid, ONNX or a stage has no word for the program;
-    refused, the backend cannot run it. Failures are wrong, crash (a fault of ours) and died (the process, or its time).
+    `kind`: right, open, undecided and unpredictable are the oracle's words; unsaid, ONNX or a stage has no word for the program;
+    refused, the backend cannot run it. Failures are wrong, crash (a fault of ours), died (the process) and late (its time).
     `where` is the layer or stage, `culprit` the operator, if that is known.
     """
 
@@ -92,7 +92,7 @@ class Judged:
             return from_verdict(judge_backend(subject, self.backend, inputs))
         except AssayError as wrong:
             if wrong.label in FATAL:
-                return Result("died", wrong.label, "", wrong.message)
+                return Result(OUTCOMES[wrong.label], wrong.label, "", wrong.message)
             if wrong.label.startswith("backend."):
                 return Result("refused", wrong.label, "", wrong.message)
             raise
@@ -132,7 +132,7 @@ class Stages:
                 return Result("unsaid", wrong.label, "", f"{stage.name}: {wrong.message}")
             evidence = stage.check(before, after, context)
             if not evidence.holds:
-                return Result("wrong", stage.name, "", evidence.detail)
+                return Result("undecided" if evidence.holds is None else "wrong", stage.name, "", evidence.detail)
             before = after
         outputs: Any
         try:

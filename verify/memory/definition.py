@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal, TypeAlias
 
+from assay.semantics.dtypes import INT64
 from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Pool, Problem
-from assay.semantics.scalar import Var, evaluate_dim
+from assay.semantics.scalar import Expr, Var, evaluate_dim
 from assay.verify.evidence import Evidence, How, checked, plural, refuted
 
 Claim: TypeAlias = Literal[
-    "names", "placed", "pool", "read only", "alignment", "size", "by hand", "inside", "limit", "aligned", "apart", "overflow"
+    "names", "placed", "pool", "read only", "alignment", "life", "size", "by hand", "inside", "limit", "aligned", "apart", "overflow"
 ]
 """What a plan is held to; see `CLAIMS`."""
 
@@ -27,14 +28,19 @@ CLAIMS: dict[Claim, str] = {
     "pool": "a buffer lies in one of its candidate pools, which is of its kind",
     "read only": "a read-only pool holds constants only",
     "alignment": "alignments are positive, and a buffer's divides its pool's",
-    "size": "no buffer and no pool has less than 0 bytes",
+    "life": "every interval of a life is of whole positions, and ends after it begins",
+    "size": "sizes and offsets are whole numbers, and no buffer and no pool has less than 0 bytes",
     "by hand": "a buffer that was placed by hand lies there, in the first of its pools",
     "inside": "a buffer begins at 0 or later and ends within its pool",
     "limit": "no pool is larger than its limit",
     "aligned": "an offset is a multiple of the buffer's alignment",
     "apart": "two buffers that are live at one position share no byte",
-    "overflow": "no step of a size or an offset leaves int64",
+    "overflow": "no size, no offset, no end of a buffer, and no step of them, leaves int64",
 }
+
+
+MOST = int(INT64.max)
+"""The greatest size and the greatest end of a buffer: a run counts bytes in int64."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +102,38 @@ def unplaced(problem: Problem, plan: Plan) -> Iterator[Fault]:
     for p in problem.pools:
         if p.alignment <= 0:
             yield Fault("alignment", f"pool {p.name} has the alignment {p.alignment}", pool=p.name)
+    for name, size in plan.sizes.items():
+        if not whole(size):
+            yield Fault("size", f"pool {name} has {size!r} bytes, which is no whole number", name)
+    for p in problem.pools:
+        if p.limit is not None and not is_number(p.limit):
+            yield Fault("limit", f"pool {p.name} has the limit {p.limit!r}, which is no whole number", p.name)
     for b in problem.buffers:
+        yield from _odd(b)
         yield from _unplaced(problem, plan, b, pools)
+
+
+def is_number(value: object) -> bool:
+    """Whether something is a number without a fraction: 99.5 is not, 99.0 is not written as one, and True is none."""
+    return type(value) is int
+
+
+def whole(dim: object) -> bool:
+    """Whether something can be a size or an offset: a whole number, or an expression of integers."""
+    return dim.dtype.is_integer if isinstance(dim, Expr) else is_number(dim)
+
+
+def _odd(b: BufferInfo) -> Iterator[Fault]:
+    """What is no number, or no life, in a buffer by itself."""
+    if not whole(b.nbytes):
+        yield Fault("size", f"buffer {called(b)} has {b.nbytes!r} bytes, which is no whole number", buffers=(b.name,))
+    if not is_number(b.alignment):
+        yield Fault("alignment", f"buffer {called(b)} has the alignment {b.alignment!r}, which is no whole number", buffers=(b.name,))
+    if b.offset is not None and not is_number(b.offset):
+        yield Fault("by hand", f"buffer {called(b)} was placed at {b.offset!r} by hand, which is no whole number", buffers=(b.name,))
+    for start, stop in b.live:
+        if not is_number(start) or not is_number(stop) or start >= stop:
+            yield Fault("life", f"buffer {called(b)} is live in [{start!r}, {stop!r}), which is no interval", buffers=(b.name,))
 
 
 def _unplaced(problem: Problem, plan: Plan, b: BufferInfo, pools: Mapping[str, Pool]) -> Iterator[Fault]:
@@ -107,6 +143,8 @@ def _unplaced(problem: Problem, plan: Plan, b: BufferInfo, pools: Mapping[str, P
         return
     pool = pools.get(place.pool)
     where = f"buffer {called(b)} lies in pool {place.pool}"
+    if not whole(place.offset):
+        yield Fault("size", f"{where} at {place.offset!r}, which is no whole number", place.pool, (b.name,))
     if pool is None or place.pool not in plan.sizes:
         what = "is no pool of the problem" if pool is None else "has no size"
         yield Fault("placed", f"{where}, which {what}", place.pool, (b.name,))
@@ -130,6 +168,8 @@ def misplaced(problem: Problem, plan: Plan) -> Iterator[Fault]:
     """Each buffer and each pool by itself, in numbers."""
     for p in problem.pools:
         size = number(plan.sizes.get(p.name, 0))
+        if size > MOST:
+            yield Fault("overflow", f"pool {p.name} has {size} bytes, more than int64 can count", p.name)
         if size < 0:
             yield Fault("size", f"pool {p.name} has {size} bytes", p.name)
         if p.limit is not None and size > p.limit:
@@ -138,6 +178,9 @@ def misplaced(problem: Problem, plan: Plan) -> Iterator[Fault]:
         place = plan.places[b.name]
         offset, nbytes, size = number(place.offset), number(b.nbytes), number(plan.sizes[place.pool])
         at = f"buffer {called(b)} at offset {offset} of pool {place.pool}"
+        if max(offset, offset + nbytes) > MOST or offset < -MOST - 1:
+            what = f"{at} ends at {offset + nbytes}, which is not in int64"
+            yield Fault("overflow", what, place.pool, (b.name,), (offset, offset + nbytes))
         if nbytes < 0:
             yield Fault("size", f"buffer {called(b)} has {nbytes} bytes", place.pool, (b.name,))
         if b.offset is not None and offset != b.offset:

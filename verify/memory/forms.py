@@ -143,6 +143,15 @@ class Forms:
         """Every part of every expression seen so far that is an integer, and its form."""
         return ((node, self._memo[id(node)]) for node in self._alive if node.dtype.is_integer)
 
+    def parts(self) -> Iterator[tuple[Expr, Form, tuple[Form, ...]]]:
+        """Every part of every expression seen so far that is an integer, its form, and those of its operands."""
+        for node, f in self.nodes():
+            yield node, f, tuple(self._memo[id(c)] for c in node.children)
+
+    def same(self, a: Expr, b: Expr) -> bool:
+        """Whether two expressions are written alike."""
+        return self._intern(a) == self._intern(b)
+
     # --- from expressions ---------------------------------------------------------------------------------------
 
     def _node(self, node: Expr) -> Form:

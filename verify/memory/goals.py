@@ -15,8 +15,9 @@ from assay.semantics.memory import Bounds, BufferInfo, Plan, Pool, range_of
 from assay.semantics.scalar import Dim, Expr, Load, Var, show
 from assay.semantics.scalar.smt import Term, Terms
 from assay.verify.memory.definition import Claim, called
-from assay.verify.memory.forms import ZERO, Extreme, Form, Forms, Product, Quotient, Range, Symbol, Unknown
-from assay.verify.memory.query import comment, literal
+from assay.verify.memory.forms import ZERO, Form, Forms, Range
+from assay.verify.memory.grounds import Grounds, products, text, total
+from assay.verify.memory.query import comment
 
 
 @dataclass(frozen=True)
@@ -104,94 +105,71 @@ class Goals:
 # --- as linear text --------------------------------------------------------------------------------------------------
 
 
-def local_text(goals: Sequence[tuple[Goal, Sequence[Form]]], forms: Forms, about: str) -> str:
-    """The text that is satisfiable if some goal does not follow from the facts that stand with it; `bad` is its number."""
-    names = _Names(forms)
+def local_text(
+    goals: Sequence[tuple[Goal, Sequence[Form]]], forms: Forms, about: str, ranges: list[Range] | None = None
+) -> str:
+    """The text that asks whether each goal follows from the facts that stand with it, and each fact from definitions.
+
+    `bad` is the number of a goal that does not. A fact that an earlier goal of the text states is no question again.
+    """
+    grounds = Grounds(forms, forms.ranges if ranges is None else ranges)
     facts = {f: i for i, f in enumerate(dict.fromkeys(f for _, found in goals for f in found))}
-    defined = [f"(define-fun f{i} () Bool (>= {names.sum(f)} 0))" for f, i in facts.items()]
+    shown: set[Form] = set()
+    open_facts: dict[Form, None] = {}
     claims = []
     for i, (goal, found) in enumerate(goals):
         claims.append(f"  ; {i}: {comment(goal.about)}")
         beside = "".join(f" f{facts[f]}" for f in dict.fromkeys(found))
-        claims.append(f"  (and (= bad {i}) {names.wrong(goal)}{beside})")
-    return _text(about, len(goals), len(facts), [*names.declared(), *defined], claims)
+        claims.append(f"  (and (= bad {i}) {_wrong(goal)}{beside})")
+        open_facts |= dict.fromkeys(f for f in found if f not in shown)
+        if len(goal.ways) == 1 and not goal.multiple:
+            shown.add(goal.ways[0].form)
+    defined = [f"(define-fun f{i} () Bool (>= {total(f)} 0))" for f, i in facts.items()]
+    seen = products([*facts, *(w.form for g, _ in goals for w in g.ways)])
+    asked = [*grounds.declared(seen), "(declare-const bad Int)", *defined, "(assert (or", *claims, "  false))"]
+    rest = grounds.sections(open_facts)
+    return text(about, f"{len(goals)} goals", f"{len(facts)} facts", grounds.head(), ["\n".join(asked), *rest])
 
 
-def linear_text(goals: Sequence[Goal], forms: Forms, about: str, ranges: list[Range] | None = None, *, deep: bool = False) -> str:
-    """The text that is satisfiable if the linear facts allow some goal to be wrong; `bad` is its number.
+def linear_text(
+    goals: Sequence[Goal], forms: Forms, about: str, ranges: list[Range] | None = None, *, deep: bool = False, alone: bool = False
+) -> str:
+    """The text that asks whether the linear facts allow some goal to be wrong, `bad` is its number, and of each fact
+    whether it follows from definitions. `alone`: without the latter, to learn which goals follow.
 
     Satisfiable does not mean wrong, for of products only some facts are known. `deep`: a maximum is one of its two.
     """
+    grounds = Grounds(forms, forms.ranges if ranges is None else ranges)
     wanted = [w.form for g in goals for w in g.ways]
-    facts = list(dict.fromkeys(forms.facts(wanted, ranges)))
-    pairs = list(forms.either(wanted)) if deep else []
-    names = _Names(forms)
-    asserted = [f"(assert (>= {names.sum(f)} 0))" for f in facts if f.constant is None]
-    asserted += [f"(assert (or (= {names.sum(a)} 0) (= {names.sum(b)} 0)))" for a, b in pairs]
+    facts = [f for f in dict.fromkeys(forms.facts(wanted, ranges)) if f.constant is None]
+    pairs = list(dict.fromkeys(forms.either(wanted))) if deep else []
+    asserted = [f"(assert (>= {total(f)} 0))" for f in facts]
+    asserted += [f"(assert (or (= {total(a)} 0) (= {total(b)} 0)))" for a, b in pairs]
     claims = []
     for i, goal in enumerate(goals):
         claims.append(f"  ; {i}: {comment(goal.about)}")
-        claims.append(f"  (and (= bad {i}) {names.wrong(goal)})")
-    return _text(about, len(goals), len(facts), [*names.declared(), *asserted], claims)
+        claims.append(f"  (and (= bad {i}) {_wrong(goal)})")
+    seen = products([*facts, *wanted, *(f for pair in pairs for f in pair)])
+    asked = [*grounds.declared(seen), "(declare-const bad Int)", *asserted, "(assert (or", *claims, "  false))"]
+    rest = [] if alone else grounds.sections(facts, pairs)
+    return text(about, f"{len(goals)} goals", f"{len(facts)} facts", grounds.head(), ["\n".join(asked), *rest])
 
 
-def _text(about: str, goals: int, facts: int, body: Sequence[str], claims: Sequence[str]) -> str:
-    head = f"; {comment(about)}: {goals} goals, {facts} facts; unsat means that all of them hold"
-    lines = [head, "(set-logic QF_LIA)", "(declare-const bad Int)", *body, "(assert (or", *claims, "  false))"]
-    return "\n".join([*lines, "(check-sat)", ""])
+def forms_text(forms: Forms) -> str:
+    """The text that asks whether each part of each size and offset is the form that stands for it in the other texts."""
+    grounds = Grounds(forms, forms.ranges)
+    parts = list(forms.parts())
+    return text("sizes and offsets as forms", f"{len(parts)} parts", f"{len(forms.atoms)} atoms", grounds.head(), [*grounds.meanings(parts)])
 
 
-class _Names:
-    """What products are called in a text, and sums of them."""
-
-    def __init__(self, forms: Forms) -> None:
-        self._forms = forms
-        self._names: dict[Product, str] = {}
-
-    def __call__(self, product: Product) -> str:
-        if product not in self._names:
-            self._names[product] = f"v{product[0]}" if len(product) == 1 else f"p{len(self._names)}"
-        return self._names[product]
-
-    def sum(self, f: Form) -> str:
-        parts = [self._part(p, k) for p, k in f.terms]
-        return f"(+ {' '.join(parts)})" if len(parts) > 1 else parts[0] if parts else "0"
-
-    def _part(self, product: Product, factor: int) -> str:
-        if not product:
-            return literal(factor)
-        return self(product) if factor == 1 else f"(* {literal(factor)} {self(product)})"
-
-    def wrong(self, goal: Goal) -> str:
-        """That a goal does not hold."""
-        if not goal.multiple:
-            return " ".join(f"(< {self.sum(w.form)} 0)" for w in goal.ways)
-        found = goal.ways[0].form
-        if found.divides(goal.multiple):  # the quotient is a witness: nothing has to be divided
-            return f"(not (= {self.sum(found)} (* {goal.multiple} {self.sum(found.over(goal.multiple))})))"
-        return f"(not (= (mod {self.sum(found)} {goal.multiple}) 0))"
-
-    def declared(self) -> Iterator[str]:
-        """Every name, with what it stands for."""
-        for product, name in self._names.items():
-            yield f"(declare-const {name} Int) ; {comment(self._meaning(product))}"
-
-    def _meaning(self, product: Product) -> str:
-        if len(product) > 1:
-            return " * ".join(f"v{a}" for a in product)
-        match self._forms.atoms[product[0]]:
-            case Symbol(var=var):
-                return f"the symbol {var.name}"
-            case Quotient(dividend=a, divisor=b):
-                return f"{self._shown(a)} // {self._shown(b)}"
-            case Extreme(which=which, first=a, second=b):
-                return f"{which}({self._shown(a)}, {self._shown(b)})"
-            case Unknown():
-                return "a part that is not looked into"
-
-    def _shown(self, f: Form) -> str:
-        text = " + ".join(" * ".join([*([str(k)] if k != 1 or not p else []), *(f"v{a}" for a in p)]) for p, k in f.terms)
-        return f"({text or '0'})"
+def _wrong(goal: Goal) -> str:
+    """That a goal does not hold."""
+    if not goal.multiple:
+        return " ".join(f"(< {total(w.form)} 0)" for w in goal.ways)
+    found = goal.ways[0].form
+    if found.divides(goal.multiple):  # the quotient is a witness: nothing has to be divided
+        return f"(not (= {total(found)} (* {goal.multiple} {total(found.over(goal.multiple))})))"
+    return f"(not (= (mod {total(found)} {goal.multiple}) 0))"
 
 
 # --- exactly -----------------------------------------------------------------------------------------------------------
@@ -220,17 +198,17 @@ def exact_text(goal: Goal, symbols: Mapping[Var, str], bounds: Bounds, most: int
     memo: dict[int, Term] = {}
     solver = z3.Solver()
 
-    def total(dims: Sequence[Dim]) -> Term:
+    def sum_of(dims: Sequence[Dim]) -> Term:
         return z3.Sum([z3.IntVal(0), *(terms.value(d, Scope(env), memo) if isinstance(d, Expr) else z3.IntVal(d) for d in dims)])
 
     for way in goal.ways:
         if goal.multiple:
-            solver.add(terms.divided(total(way.more), z3.IntVal(goal.multiple))[1] != 0)
+            solver.add(terms.divided(sum_of(way.more), z3.IntVal(goal.multiple))[1] != 0)
         else:
-            solver.add(total(way.more) < total(way.less))
+            solver.add(sum_of(way.more) < sum_of(way.less))
     for v, term in env.items():
         low, high = range_of(bounds, v)
         solver.add(term >= low, *(term <= k for k in (high, most) if k is not None))
     solver.add(*terms.known)
-    text: str = solver.to_smt2()
-    return f"; {comment(goal.about)}; unsat means that it holds\n" + text
+    made: str = solver.to_smt2()
+    return f"; {comment(goal.about)}; unsat means that it holds\n" + made

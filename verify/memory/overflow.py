@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.memory import Plan, Problem, range_of
 from assay.semantics.scalar import Var
-from assay.verify.evidence import Evidence, refuted
+from assay.verify.evidence import Evidence, refuted, unknown
 from assay.verify.memory.derive import within
 from assay.verify.memory.forms import Form, Forms, Range, form_range, value, whole
 from assay.verify.memory.goals import Goal, Way, local_text
@@ -44,10 +44,11 @@ def overflow(problem: Problem, plan: Plan, forms: Forms, queries: dict[str, str]
         stays = f"int64 suffices while {' and '.join(v.name for v in free)} {'is' if len(free) == 1 else 'are'} at most {most}"
     ranges = forms.ranges_within(bounds)
     goals = [Goal("overflow", f"{about} is in int64", "", (), (_at_most(f),)) for about, f, _ in ends]
-    text = local_text([(g, tuple(within(g.ways[0].form, ranges))) for g in goals], forms, stays)
+    text = local_text([(g, tuple(within(g.ways[0].form, ranges))) for g in goals], forms, stays, ranges)
     solved = solve(text)
     if solved.answer != "unsat":
-        return refuted("proved", f"z3 does not know whether offsets stay in int64: {solved.answer} {solved.reason}"), ""
+        what = f"z3 does not know whether offsets stay in int64: {solved.answer} {solved.reason}"
+        return unknown("proved", what, claim="unknown"), ""
     queries["overflow"] = text
     return None, stays
 
@@ -101,7 +102,7 @@ def _broken(left: Sequence[Held], forms: Forms) -> Evidence:
                 dims = {v.name: k for v, k in corner.items()}
                 return refuted("proved", f"for {where}: {about} is {number}, not in {of}", claim="overflow", dims=dims)
     about, _, of = left[0]
-    return refuted("proved", f"not decided: whether {about} stays in {of}", claim="overflow")
+    return unknown("proved", f"not decided: whether {about} stays in {of}", claim="overflow")
 
 
 def _at_most(f: Form) -> Way:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
 from assay.semantics.errors import Invalid
-from assay.verify.evidence import Evidence, plural, proved, refuted
-from assay.verify.memory.solve import Answer, solve
+from assay.verify.evidence import Evidence, plural, proved, refuted, unknown
+from assay.verify.memory.solve import BEGIN, Answer, questions, solve
 
 RLIMIT = 100_000_000
 """cvc5's resource limit for one text."""
@@ -21,13 +21,18 @@ def available() -> bool:
 
 
 def recheck(text: str) -> Answer:
-    """cvc5's answer to a text. Invalid (smt.C1): cvc5 is not installed; (smt.C2): it cannot read the text."""
+    """cvc5's answer to a text: `unsat` if that is the answer to every question in it, else the first other one.
+
+    Invalid (smt.C1): cvc5 is not installed; (smt.C2): it cannot read the text, or is asked nothing.
+    """
     try:
         import cvc5
     except ModuleNotFoundError:
         raise Invalid("cvc5 is not installed: pip install 'assay[cvc5]'", label="smt.C1") from None
     solver = cvc5.Solver(cvc5.TermManager())
     solver.setOption("rlimit-per", str(RLIMIT))
+    if BEGIN in text:
+        solver.setOption("incremental", "true")
     parser = cvc5.InputParser(solver)
     said = ""
     try:
@@ -36,15 +41,19 @@ def recheck(text: str) -> Answer:
             said += command.invoke(solver, parser.getSymbolManager())
     except RuntimeError as wrong:  # the errors of cvc5's own parser and solver
         raise Invalid(f"cvc5 cannot read the text: {wrong}", label="smt.C2") from None
-    found = [a for a in ANSWERS if a == said.strip()]
-    if not found:
-        raise Invalid(f"the text asks cvc5 nothing, or more than once: {said.strip()!r}", label="smt.C2")
-    return found[0]
+    return whole_answer(said.split(), len(questions(text)))
+
+
+def whole_answer(said: Sequence[str], asked: int) -> Answer:
+    """The answer to a text from those to its questions. Invalid (smt.C2): there are not as many, or others."""
+    if len(said) != asked or not set(said) <= set(ANSWERS):
+        raise Invalid(f"{plural(asked, 'answer')} of cvc5 are expected, not {' '.join(said)[:80]!r}", label="smt.C2")
+    return next((a for a in ("sat", "unknown", "unsat") if a in said), "unknown")
 
 
 def second_opinion(queries: Mapping[str, str], *, holds: bool = True) -> Evidence:
     """Put the texts of a proof to z3 and to cvc5. Solvers that contradict each other are a failure, so is a text that
-    is not `unsat` where the proof `holds`. That cvc5 does not know is said, and is no contradiction."""
+    is not `unsat` where the proof `holds`. What a solver does not know is counted, and is no agreement: then it is unknown."""
     undecided = []
     for name, text in queries.items():
         ours, theirs = solve(text).answer, recheck(text)
@@ -53,9 +62,11 @@ def second_opinion(queries: Mapping[str, str], *, holds: bool = True) -> Evidenc
         if holds and "sat" in (ours, theirs):
             return refuted("proved", f"{name} is satisfiable, and the plan was called proved", query=name)
         if holds and ours == "unknown":
-            return refuted("proved", f"z3 does not decide {name} again", query=name)
-        if theirs == "unknown":
+            undecided.append(name)
+        elif theirs == "unknown":
             undecided.append(name)
     agreed = plural(len(queries) - len(undecided), "text")
-    rest = f"; it does not decide {', '.join(undecided)}" if undecided else ""
-    return proved(f"cvc5 agrees on {agreed}{rest}", undecided=tuple(undecided))
+    if undecided or not queries:
+        what = f"cvc5 agrees on {agreed}; not decided again by both: {', '.join(undecided) or 'there is no text'}"
+        return unknown("proved", what, undecided=tuple(undecided))
+    return proved(f"cvc5 agrees on {agreed}", undecided=())

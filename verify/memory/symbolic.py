@@ -17,14 +17,15 @@ from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Trap
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, range_of
 from assay.semantics.scalar import Var
-from assay.verify.evidence import Evidence, plural, proved, refuted
+from assay.verify.evidence import Evidence, plural, proved, refuted, unknown
 from assay.verify.memory.definition import Fault, both_live, clash, faults, misplaced
 from assay.verify.memory.derive import derive
 from assay.verify.memory.forms import Form, Forms, Range, value
-from assay.verify.memory.goals import Goal, Goals, exact_text, linear_text, local_text
+from assay.verify.memory.goals import Goal, Goals, exact_text, forms_text, linear_text, local_text
+from assay.verify.memory.lives import chain_text, pairs_text
 from assay.verify.memory.overflow import overflow
 from assay.verify.memory.query import SMALL, Box, boxes, neighbours, only
-from assay.verify.memory.solve import solve
+from assay.verify.memory.solve import questions, solve
 
 EXACT_RLIMIT = 10_000_000
 """z3's resource limit for one goal by itself, a few seconds: products are there, and may never end."""
@@ -63,12 +64,16 @@ class Proofs:
         found_overflow, stays = overflow(self.problem, self.plan, self.forms, self.queries)
         if found_overflow is not None:
             return found_overflow
+        self.queries["forms"] = text = forms_text(self.forms)
+        if (solved := solve(text)).answer != "unsat":
+            what = f"whether sizes and offsets are what is said of them: question {solved.question} of the text, {solved.answer}"
+            return unknown("proved", f"not decided: {what} {solved.reason}", claim="unknown")
         for number, pool in enumerate(self.problem.pools):
             if (found := self._pool(f"pool{number}", pool)) is not None:
                 return self._refuted(*found)
         if self.unknown:
             more = f", and {len(self.unknown) - SHOWN} more" if len(self.unknown) > SHOWN else ""
-            return refuted("proved", f"not decided: {'; '.join(self.unknown[:SHOWN])}{more}", claim="unknown")
+            return unknown("proved", f"not decided: {'; '.join(self.unknown[:SHOWN])}{more}", claim="unknown")
         where = ", ".join(shown_bounds(v, range_of(self.forms.bounds, v)) for v in self.symbols)
         count = plural(len(self.problem.buffers), "live buffer")
         detail = f"z3: no two of {count} share a byte, for all {where}; {plural(self.goals, 'goal')}; {stays}"
@@ -95,10 +100,29 @@ class Proofs:
             if not pairs:
                 pairs = [make.apart(a, b) for a, b in live_pairs(there)]
                 left += self._linear(f"{name}-pairs", pool, distinct(pairs), {})
+        if there:
+            self._whole(f"{name}-lives", there, order or (), pairs)
         for i, goal in enumerate(left):
             if (found := self._alone(f"{name}-goal{i}", goal)) is not None:
                 return found
         return None
+
+    def _whole(self, name: str, there: Sequence[BufferInfo], order: Sequence[Goal], pairs: Sequence[Goal]) -> None:
+        """That the goals leave out no two that are live together; else it is unknown whether the plan is good."""
+        number = {b.name: i for i, b in enumerate(there)}
+        listed = {(number[g.buffers[0]], number[g.buffers[1]]) for g in (pairs or order)}
+        if pairs or not order:
+            text = pairs_text(there, listed)
+        else:
+            placed = self._at(nominal(self.symbols, self.forms))
+            assert placed is not None, "there is an order at these values"
+            found = boxes(*placed, self.plan.places[there[0].name].pool)
+            text = chain_text(there, [box.offset for box in found], listed)
+        self.queries[name] = text
+        if solve(text).answer == "unsat":
+            self.goals += 1
+        else:
+            self.unknown.append(f"whether the goals of {name.removesuffix('-lives')} leave out no two buffers that are live together")
 
     def _ordered(
         self, make: Goals, pool: Pool, there: Sequence[BufferInfo]
@@ -142,14 +166,19 @@ class Proofs:
         about = f"pool {pool.name}"
         for start in range(0, len(easy), TOGETHER):
             part = f"{name}-part{start // TOGETHER}" if start else name
-            self.queries[part] = text = local_text(easy[start : start + TOGETHER], self.forms, about)
-            if (solved := solve(text)).answer != "unsat":
+            asked = with_lemmas(easy, start, min(start + TOGETHER, len(easy)))
+            text = local_text(asked, self.forms, about)
+            if (solved := solve(text)).answer == "unsat":
+                self.queries[part] = text
+            elif solved.question == 0 and solved.answer == "sat":
                 raise Crash(f"a goal does not follow from the facts that were found for it: {solved}")
+            else:  # a fact does not follow from what its parts are, or z3 does not know: it is none
+                hard += [goal for goal, _ in easy[start : start + TOGETHER]]
         left = []
         if hard:
             text = linear_text(hard, self.forms, about)
             if solve(text).answer != "unsat":
-                left = [hard[i] for i in undecided(text, len(hard))]
+                left = [hard[i] for i in undecided(linear_text(hard, self.forms, about, alone=True), len(hard))]
                 text = linear_text([g for g in hard if g not in left], self.forms, about)
                 if solve(text).answer != "unsat":
                     left = hard
@@ -231,7 +260,8 @@ class Proofs:
         if any(not int(INT64.min) <= k <= int(INT64.max) for k in at.values()):
             return None
         try:
-            return next(faults(*only(self.problem, self.plan, buffers), at), None)
+            found = faults(*only(self.problem, self.plan, buffers), at)
+            return next((fault for fault in found if fault.claim != "overflow"), None)
         except Trap:
             return None
 
@@ -290,11 +320,26 @@ def beside(goal: Goal, forms: Forms, points: Sequence[list[int]]) -> Sequence[Fo
     return None
 
 
+def with_lemmas(easy: Sequence[tuple[Goal, Sequence[Form]]], first: int, last: int) -> list[tuple[Goal, Sequence[Form]]]:
+    """Some goals with their facts, and before them the earlier goals that are such facts: a text stands by itself."""
+    stated = {g.ways[0].form: i for i, (g, _) in reversed([*enumerate(easy)]) if len(g.ways) == 1 and not g.multiple}
+    wanted = set(range(first, last))
+    todo = list(wanted)
+    while todo:
+        at = todo.pop()
+        for fact in easy[at][1]:
+            other = stated.get(fact)
+            if other is not None and other < at and other not in wanted:
+                wanted.add(other)
+                todo.append(other)
+    return [easy[i] for i in sorted(wanted)]
+
+
 def undecided(text: str, count: int) -> list[int]:
     """The numbers of the claims of a text that can be wrong, each asked by itself."""
     solver = z3.Solver()
     solver.set("rlimit", EXACT_RLIMIT)
-    solver.from_string(text)
+    solver.from_string(questions(text)[0])
     found = []
     for i in range(count):
         solver.push()
@@ -328,7 +373,8 @@ def live_pairs(buffers: Sequence[BufferInfo]) -> Iterator[tuple[BufferInfo, Buff
 def first_fault(problem: Problem, plan: Plan) -> Fault | None:
     """What the definition finds, by neighbours: a plan in numbers."""
     for fault in misplaced(problem, plan):
-        return fault
+        if fault.claim != "overflow":  # is found by itself
+            return fault
     for pool in problem.pools:
         found = [box for box in boxes(problem, plan, pool.name) if box.nbytes > 0]
         for i, j in neighbours(found):

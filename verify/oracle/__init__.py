@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from assay.verify.oracle.accepts import Accepts
 from assay.verify.oracle.expected import Expected, Possible
-from assay.verify.oracle.judge import Oracle, judge_backend, oracle_of
+from assay.verify.oracle.judge import Oracle
+from assay.verify.oracle.trial import judge_backend, oracle_of
 from assay.verify.oracle.verdict import Verdict, Worst
 
 __all__ = ["Accepts", "Expected", "Oracle", "Possible", "Verdict", "Worst", "judge_backend", "oracle_of"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DType, dtype
+from assay.semantics.errors import Invalid
+from assay.verify.oracle.wider import NAME
 
 
 @dataclass(frozen=True)
@@ -17,13 +20,25 @@ class Accepts:
 
     `flushes`: subnormal numbers are taken for zero, operands and results, all or none. `splits`: float32 factors of
     contractions are taken as two bfloat16 parts each, and the product of the lesser parts is left out; each product is
-    off by `SPLIT` of its magnitude, and whole numbers are no longer exact.
+    off by `SPLIT` of its magnitude, and whole numbers are no longer exact. `wider`: tensors of 16 bits may be held in
+    float32 between operators (M9.11), which every backend may do unless it is excluded; a run that is judged so `holds`.
     """
 
     flushes: bool = False
     splits: bool = False
+    wider: bool = True
+    holds: bool = False
+
+    def excluding(self, names: Collection[str]) -> Accepts:
+        """The same without the rights of these names; Invalid (cli.C6) for a name of none."""
+        for name in names:
+            if name not in RIGHTS:
+                raise Invalid(f"--exclude {name}: no right has this name; there is {', '.join(RIGHTS)}", label="cli.C6")
+        return replace(self, wider=self.wider and NAME not in names)
 
 
+RIGHTS = (NAME,)
+"""What may be excluded."""
 SPLIT = 3 * 2.0**-16
 """What two parts leave out of each factor, and the product of the lesser parts: each at most 2**-16."""
 EVERYTHING_KEPT = Accepts()

@@ -14,8 +14,10 @@ from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.module import Module
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.layers import BITWISE, INTEGERS, Finding, judge_result
+from assay.verify.oracle.left_open import Silence, excused
+from assay.verify.oracle.named import Named
 from assay.verify.oracle.verdict import worst_exact
-from assay.verify.oracle.walk import Walk
+from assay.verify.oracle.walk import OpenWalk, Walk
 from assay.verify.oracle.whole import Whole, run_whole
 
 Array = np.ndarray[Any, Any]
@@ -31,6 +33,7 @@ class Expected:
     inputs: Mapping[str, Array]
     accepts: Accepts = EVERYTHING_KEPT
     flushing: bool = False
+    named: Named = field(default_factory=Named)
     walk: Walk = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,9 +42,41 @@ class Expected:
     @cached_property
     def possible(self) -> Possible:
         try:
-            return self.walk.run(self.inputs)
+            found = self.walk.run(self.inputs)
         except (Trap, Unpredictable) as why:
             return why
+        # a run that decides by an element that is open, which is one of ours here, may be anything (rule M9.9)
+        return self.opened[1] if self.walk.narrowed and isinstance(self.opened[1], Unpredictable) else found
+
+    @cached_property
+    def opened(self) -> tuple[Silence, Possible]:
+        """What is left open on the way, and what may come of it."""
+        nodes = self.named.openings(self.module, self.inputs, {}, self.accepts, self.flushing)
+        walk = OpenWalk(self.module, self.named.places, accepts=self.accepts, flushing=self.flushing, silence=Silence(nodes))
+        try:
+            return walk.silence, walk.run(self.inputs)
+        except (Trap, Unpredictable) as why:
+            return walk.silence, why
+
+    def excused(self, found: Mapping[str, Finding], outputs: Mapping[str, Any]) -> dict[str, Finding]:
+        """The findings with those that are wrong judged by what a standard leaves open too."""
+        silence, possible = self.opened
+        if not isinstance(possible, dict):
+            return dict(found)
+        leaves = _leaves(possible, outputs)
+        made = dict(found)
+        for name, f in found.items():
+            wide, given, _ = leaves[name]
+            if not f.wrong or given is None or not hasattr(wide, "dtype"):
+                continue
+            opened = silence.results.get(id(wide))
+            index = opened.index if opened is not None else 0
+            others = {
+                o.index: np.asarray(g) for w, g, _ in leaves.values()
+                if g is not None and opened is not None and (o := silence.results.get(id(w))) is not None and o.call == opened.call
+            }  # fmt: skip
+            made[name] = excused(f, wide, silence, np.asarray(given), others, self.accepts, self.flushing, index)
+        return made
 
     @cached_property
     def exact(self) -> dict[str, Value] | str:

@@ -18,6 +18,7 @@ from assay.semantics.bounds import Bounded
 from assay.semantics.operator import Operator
 from assay.verify.oracle.accepts import Accepts, is_subnormal
 from assay.verify.oracle.dot import TERMS, wrong_together
+from assay.verify.oracle.left_open import without_value
 from assay.verify.oracle.verdict import Worst, fits, worst_exact, worst_outside
 from assay.verify.oracle.whole import MOVES, Whole, exact_result
 
@@ -52,7 +53,8 @@ class Applied:
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict on one tensor. `open` is how many elements were not decided, of `size`."""
+    """The verdict on one tensor. `open` is how many elements were not decided, of `size`; `excused` how many are what only the
+    standard's silence allows, by the entries `silent`."""
 
     tensor: str
     layer: str
@@ -61,12 +63,23 @@ class Finding:
     open: int = 0
     size: int = 0
     by: Applied | None = None
+    allowed: Any = None
+    """What was compared with, where something is wrong."""
+    excused: int = 0
+    silent: tuple[str, ...] = ()
 
 
 def judge_result(
     tensor: str, by: Applied | None, allowed: Any, got: Array, accepts: Accepts, flushing: bool = False, index: int = 0
 ) -> Finding:
     """The verdict on a result, or on field `index` of a result that is a tuple; `allowed` is what M9 allows for it."""
+    found = _by_layers(tensor, by, allowed, got, accepts, flushing, index)
+    return replace(found, allowed=allowed, by=by) if found.wrong else without_value(found, by, allowed, index)
+
+
+def _by_layers(
+    tensor: str, by: Applied | None, allowed: Any, got: Array, accepts: Accepts, flushing: bool = False, index: int = 0
+) -> Finding:
     odd = fits(tensor, allowed, got)
     if odd:
         return Finding(tensor, BITWISE, odd, by=by, size=got.size)

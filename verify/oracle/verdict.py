@@ -11,7 +11,7 @@ from assay.semantics.bounds import Bounded, contains
 from assay.semantics.dtypes import DType, dtype
 
 Array = np.ndarray[Any, Any]
-Answer = Literal["right", "wrong", "undecided", "unpredictable"]
+Answer = Literal["right", "open", "wrong", "undecided", "unpredictable"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Verdict:
     """The oracle's answer on one run.
 
     - right: everything that was given is what a correct implementation may give.
+    - open: so, but for elements that a standard leaves open; the entry of `assay.semantics.left_open` is named.
     - wrong: `worst` is not, and no choice that implementations have can make it so.
     - undecided: nothing is wrong, but for some elements the intervals leave a decision open, or say nothing.
     - unpredictable: the comparison is waived, for the reason in `detail`: nobody can tell what is right here.

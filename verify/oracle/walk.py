@@ -21,7 +21,9 @@ from assay.verify.oracle.accepts import EVERYTHING_KEPT, SPLIT, Accepts, open_su
 from assay.verify.oracle.claims import meant, named
 from assay.verify.oracle.dot import TERMS
 from assay.verify.oracle.layers import DECIDES, Applied, Finding, judge_result
+from assay.verify.oracle.left_open import Silence, closed, excused
 from assay.verify.oracle.whole import MOVES
+from assay.verify.oracle.wider import Kept, own
 
 Array = np.ndarray[Any, Any]
 Places = dict[int, list[tuple[str, int | None]]]
@@ -62,9 +64,13 @@ class Walk:
     """In the order of evaluation."""
     makers: dict[int, tuple[Value, Applied]] = field(default_factory=dict)
     """Results that come of operands known exactly, or of a decision, and how; for judging outputs that are such results."""
+    kept: Kept = field(default_factory=Kept)
+    narrowed: bool = False
+    """Whether an element is open, and was taken for what our definition gives."""
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Value]:
-        return graph.run(self.module, inputs, bounds=True, apply=self.apply)
+        found = graph.run(self.module, inputs, bounds=True, apply=self.apply)
+        return {n: self.kept.show(v) for n, v in found.items()} if self.accepts.holds else found
 
     def apply(self, node: Call | CallTIR, attrs: Mapping[str, Any], args: Sequence[Value], ordinary: Callable[..., Value]) -> Value:
         found = meant(node, attrs, self.module)
@@ -72,30 +78,43 @@ class Walk:
         used = list(args)
         if self.flushing and (op is None or op.family not in MOVES):
             used = [open_subnormals(a) if isinstance(a, Bounded) else a for a in args]
-        result = ordinary(*used)
+        result = self.kept.apply(op, given, used, ordinary) if self.accepts.holds else ordinary(*used)
         if self.flushing and (op is None or op.family not in MOVES):
             result = self.opened(op, given, args, result)
         if self.accepts.splits and op is not None and op.family == "contraction" and isinstance(result, Bounded):
             result = self.split(op, given, args, result)
         by = Applied(op, given, args, named(node))
+        result = self.settled(by, result, self.where.get(id(node), []))
         judged = self.where.get(id(node), [])
         if not any(t in self.theirs for t, _ in judged):
             if by.known is not None or (op is not None and op.name in DECIDES):
                 for part in result if isinstance(result, tuple) else (result,):
                     self.makers[id(part)] = part, by
-            return result
+            return self.kept.carry(result) if self.accepts.holds else result
         several = isinstance(result, tuple)
         parts = list(result) if several else [result]
+        if self.accepts.holds:
+            parts = [self.kept.carry(p) for p in parts]
         for tensor, index in judged:
             if tensor not in self.theirs or (index is None and several):
                 continue
             i = index or 0
             got = np.asarray(self.theirs[tensor])
             wanted = result[i] if several else result
-            self.findings[tensor] = judge_result(tensor, by, wanted, got, self.accepts, self.flushing, i)
+            self.findings[tensor] = self.found(tensor, by, wanted, got, i)
             if tuple(wanted.shape) == got.shape and wanted.dtype == got.dtype:
-                parts[i] = Bounded.exact(got) if dtype(got.dtype).is_float else got
+                parts[i] = own(got) if self.accepts.holds else Bounded.exact(got) if dtype(got.dtype).is_float else got
         return tuple(parts) if several else parts[0]
+
+    def settled(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
+        """The result by our own definition, where the standard leaves an element open and its interval holds anything."""
+        ours = closed(by, result)
+        self.narrowed |= ours is not result
+        return ours
+
+    def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> Finding:
+        """The verdict on somebody's tensor."""
+        return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
 
     def split(self, op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], result: Bounded) -> Bounded:
         """What factors taken as two bfloat16 parts may be off by."""
@@ -117,3 +136,38 @@ class Walk:
         if op is not None and op.family == "normalization":
             terms = int(result.size)
         return open_subnormals(result, result.of.smallest_normal * terms if result.of.is_float else 0.0)
+
+
+@dataclass
+class OpenWalk(Walk):
+    """The same with all that a standard leaves open: what the walk before, of which `before` are the findings, calls wrong is judged
+    again."""
+
+    before: Mapping[str, Finding] = field(default_factory=dict)
+    silence: Silence = field(default_factory=Silence)
+
+    def settled(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
+        self.others = {i or 0: np.asarray(self.theirs[t]) for t, i in judged if t in self.theirs}
+        return self.silence.widen(by, result, judged)
+
+    def found(self, tensor: str, by: Applied, wanted: Any, got: Array, index: int) -> Finding:
+        before = self.before.get(tensor)
+        if before is None:
+            return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
+        if not before.wrong:
+            return before
+        return excused(before, wanted, self.silence, got, self.others, self.accepts, self.flushing, index)
+
+
+@dataclass
+class Recording(Walk):
+    """The same, which keeps tensors: by our definition (`ours`), and as they were used."""
+
+    ours: dict[str, Any] = field(default_factory=dict)
+
+    def settled(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
+        made = super().settled(by, result, judged)
+        for tensor, i in judged:
+            if i is not None or not isinstance(made, tuple):
+                self.ours[tensor] = made[i or 0] if isinstance(made, tuple) else made
+        return made

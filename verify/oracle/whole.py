@@ -63,6 +63,9 @@ class Whole:
     def __bool__(self) -> bool:
         raise Unpredictable("a condition on numbers that may be rounded", label="bounds.C1")
 
+    def __array__(self, *args: Any, **kwargs: Any) -> Array:
+        raise Unpredictable("a size or a place from numbers that may be rounded", label="bounds.C4")
+
 
 def whole(array: Array) -> Whole:
     """A float array as it is; lost where it is not finite, or no small multiple of a step."""
@@ -262,6 +265,8 @@ def exactly(op: Operator, attrs: Attrs, args: Sequence[Any]) -> Result:
     rule = RULES.get(op.name) or (_same if op.family in MOVES and op.name != "suppress" else None)
     if op.name == "scatter_nd" and attrs["reduction"] not in ("none", "add", "max", "min"):
         rule = None
+    if op.name == "take" and (attrs.get("near") or attrs.get("either")):
+        return _lost(op, attrs, args, "the places that it takes are rounded")
     if not wholes and op.name != "astype":
         return op.value(attrs, *args)
     if rule is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ import numpy as np
 import onnx
 from rich.console import Console
 
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.backends import Backend, subject_of_model
 from assay.verify.evidence import plural
+from assay.verify.exits import Exit
 from assay.verify.oracle import Oracle
 from assay.verify.oracle.data import KINDS
+from assay.verify.protocol import OUTCOMES
 from assay.verify.reduce import Case, reduce
 from assay.verify.reduce.finding import Finding, first_finding, shows
 from assay.verify.reduce.standalone import make_directory, write
@@ -31,12 +34,22 @@ def reduce_model(
     smallest case so far."""
     make_directory(output)  # before the work begins
     subject = subject_of_model(model, dims)
+    model = with_sizes(model, dims)  # what is made of it is imported again and again
     oracle = Oracle(subject.module, subject.tensors, seed)
     others: dict[str, dict[str, Array]] = {kind: oracle.inputs(kind, given=given) for kind in KINDS}
-    first = first_finding(Case(model, others.pop("random")), backend, others)
+    seen: list[str] = []
+    try:
+        first = first_finding(Case(model, others.pop("random")), backend, others, seen)
+    except Unsupported as wrong:
+        if wrong.label not in OUTCOMES:
+            raise
+        console.print(f"refused: {wrong.message}", markup=False, highlight=False, soft_wrap=True)
+        return Exit.UNDECIDED
     if first is None:
-        console.print(f"{backend.name} is not wrong on these inputs: nothing to reduce", markup=False, highlight=False)
-        return 0
+        counted = ", ".join(f"{n} {outcome}" for outcome, n in Counter(seen).items())
+        said = f"{backend.name} is not wrong on these inputs: nothing to reduce ({counted})"
+        console.print(said, markup=False, highlight=False, soft_wrap=True)
+        return Exit.HOLDS if {"right", "open"} & set(seen) else Exit.UNDECIDED
     case, found = first
     before = case.size
     console.print(_line(found, case), markup=False, highlight=False, soft_wrap=True)
@@ -58,11 +71,23 @@ def reduce_model(
     path = write(output, _name(smallest, backend.name), smallest, backend.name, again[1])
     console.print(f"{_sizes(before)} -> {_sizes(smallest.size)}: {path}", markup=False, highlight=False, soft_wrap=True)
     console.print(again[1].said, markup=False, highlight=False, soft_wrap=True)
-    return 1
+    return Exit.WRONG
+
+
+def with_sizes(model: onnx.ModelProto, dims: Mapping[str, int]) -> onnx.ModelProto:
+    """The model with numbers for symbolic dims, which are called as `import_onnx` calls them."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    for info in (*made.graph.input, *made.graph.output, *made.graph.value_info):
+        for axis, dim in enumerate(info.type.tensor_type.shape.dim if info.type.HasField("tensor_type") else ()):
+            name = dim.dim_param or f"{info.name}_{axis}"
+            if not dim.HasField("dim_value") and name in dims:
+                dim.dim_value = dims[name]
+    return made
 
 
 def _line(found: Finding, case: Case) -> str:
-    return f"{'wrong' if found.kind == 'wrong' else 'died'}: {found.said} ({_size(case)})"
+    return f"{found.kind}: {found.said} ({_size(case)})"
 
 
 def _size(case: Case) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from assay.semantics.errors import AssayError, Unsupported
 from assay.verify.backends import Backend, subject_of_model
 from assay.verify.oracle import judge_backend
-from assay.verify.protocol import FATAL
+from assay.verify.protocol import FATAL, OUTCOMES
 from assay.verify.reduce.case import Case
 
 Array = np.ndarray[Any, Any]
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 class Finding:
     """What a backend did with a case: its outputs are wrong, or it did not survive."""
 
-    kind: Literal["wrong", "died"]
+    kind: Literal["wrong", "died", "late"]
     said: str
     operator: str = ""
     """The first operator that is wrong, if that is known: its ONNX name."""
@@ -35,14 +35,17 @@ def find(case: Case, backend: Backend) -> Finding | None:
         return None
 
 
-def look(case: Case, backend: Backend) -> Finding | None:
-    """What is to be found in a case, if anything. Raises what says that it cannot be judged."""
+def look(case: Case, backend: Backend, seen: list[str] | None = None) -> Finding | None:
+    """What is to be found in a case, if anything; the verdict is put to those that were `seen`. Raises what says that it cannot be
+    judged."""
     try:
         verdict = judge_backend(subject_of_model(case.model), backend, case.inputs)
     except Unsupported as wrong:
         if wrong.label not in FATAL:
             raise
-        return Finding("died", wrong.message)
+        return Finding("late" if OUTCOMES[wrong.label] == "late" else "died", wrong.message)
+    if seen is not None:
+        seen.append(verdict.outcome)
     if verdict.outcome != "wrong":
         return None
     return Finding("wrong", str(verdict), (verdict.culprit or "").split(",")[0].split(" ")[0])
@@ -58,15 +61,18 @@ def shows(backend: Backend, found: Finding) -> Callable[[Case], bool]:
     return same
 
 
-def first_finding(case: Case, backend: Backend, others: Mapping[str, Mapping[str, Array]]) -> tuple[Case, Finding] | None:
-    """The case with its own inputs or the first of others, by what they are called, on which there is something to find.
-    Raises why it cannot be judged where that is so on all of them; and at once where that is no refusal by the backend."""
+def first_finding(
+    case: Case, backend: Backend, others: Mapping[str, Mapping[str, Array]], seen: list[str] | None = None
+) -> tuple[Case, Finding] | None:
+    """The case with its own inputs or the first of others, by what they are called, on which there is something to find; the
+    verdicts are put to those that were `seen`. Raises why it cannot be judged where that is so on all of them; and at once where
+    that is no refusal by the backend."""
     refused: Unsupported | None = None
     judged = False
     for inputs in (case.inputs, *others.values()):
         given = Case(case.model, inputs)
         try:
-            found = look(given, backend)
+            found = look(given, backend, seen)
         except Unsupported as wrong:
             refused = wrong
             continue

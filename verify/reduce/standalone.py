@@ -18,6 +18,7 @@ from assay.verify.reduce.case import Case
 from assay.verify.reduce.finding import Finding
 
 Array = np.ndarray[Any, Any]
+ENDS = {"wrong": "is wrong", "died": "ends the process", "late": "does not end in time"}
 INLINE = 256
 """Elements of an array that are written into the text; larger ones lie beside it."""
 
@@ -77,10 +78,10 @@ def write(directory: Path, name: str, case: Case, backend: str, found: Finding) 
     if "Path(" in model + inputs:
         imports = "from pathlib import Path\n\n" + imports
     operators = ", ".join(dict.fromkeys(n.op_type for n in case.nodes))
-    title = f"{backend}: {operators} {'is wrong' if found.kind == 'wrong' else 'ends the process'}"
+    title = f"{backend}: {operators} {ENDS[found.kind]}"
     content = TEXT.format(
         title=title, said=found.said.replace("\\", "\\\\").replace('"""', "'''"), model=model, inputs=inputs, backend=backend,
-        name=name, maker="Isolated" if found.kind == "died" else "backend", imports=imports + "\n" * bool(imports),
+        name=name, maker="backend" if found.kind == "wrong" else "Isolated", imports=imports + "\n" * bool(imports),
         load="from assay.verify.inputs import load\n" if "load(Path" in inputs else "",
     )  # fmt: skip
     path = directory / f"test_{name}.py"

@@ -25,7 +25,7 @@ def collect(model: str, seed: int, lines: Iterable[Line], modules: Mapping[str, 
     """The report of a run: its lines, and the modules of its stages."""
     lines = list(lines)
     stages = tuple(
-        StageLine(x.stage, x.did, x.evidence.how, x.evidence.holds, x.evidence.detail, x.seconds) for x in lines
+        StageLine(x.stage, x.did, x.evidence.word, x.evidence.holds, x.evidence.detail, x.seconds) for x in lines
     )
     stage = next((s for s in PLANNED if s in modules), None)
     report = Report(model, seed, stages)
@@ -35,7 +35,7 @@ def collect(model: str, seed: int, lines: Iterable[Line], modules: Mapping[str, 
     failed = report.failed
     if failed is None or failed.name not in PLANNED:
         return report
-    said = next(x.evidence for x in lines if not x.evidence.holds)
+    said = next(x.evidence for x in lines if x.evidence.holds is False)
     return replace(report, refutation=refutation(report, said))
 
 

@@ -17,12 +17,12 @@ Kind = Literal["input", "output", "constant", "tensor", "scratch"]
 
 @dataclass(frozen=True)
 class StageLine:
-    """A line of the table of `assay check`."""
+    """A line of the table of `assay check`: `how` is the word it says, `holds` None where nothing was shown either way."""
 
     name: str
     did: str
     how: str
-    holds: bool
+    holds: bool | None
     detail: str
     seconds: float
 
@@ -117,7 +117,7 @@ class Report:
     @property
     def failed(self) -> StageLine | None:
         """The line that does not hold."""
-        return next((s for s in self.stages if not s.holds), None)
+        return next((s for s in self.stages if s.holds is False), None)
 
     def as_data(self) -> dict[str, Any]:
         return {"format": "assay-report-1", **asdict(self)}

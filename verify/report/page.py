@@ -65,8 +65,12 @@ def _shown(report: Report) -> list[Buffer]:
 
 def _head(report: Report) -> Iterator[str]:
     failed = report.failed
-    verdict = f"refuted at {failed.name}" if failed else "every line holds"
-    yield f'<header><h1>{text(report.model)}</h1><p class="verdict {"bad" if failed else "good"}">{text(verdict)}</p>'
+    verdict, kind = "every line holds", "good"
+    if failed:
+        verdict, kind = f"refuted at {failed.name}", "bad"
+    elif any(s.holds is None for s in report.stages):
+        verdict, kind = "not everything is known", "unknown"
+    yield f'<header><h1>{text(report.model)}</h1><p class="verdict {kind}">{text(verdict)}</p>'
     yield f"<p>assay check, seed {report.seed}</p></header>"
     if report.buffers:
         total = sum(b.nbytes for b in report.buffers if b.kind in ("tensor", "scratch"))
@@ -111,8 +115,8 @@ def _stages(stages: Sequence[StageLine]) -> Iterator[str]:
     yield '<section id="stages"><h2>Stages</h2><div class="scroll"><table>'
     yield '<thead><tr><th>stage<th>verdict<th class="n">seconds<th>what it did<th>evidence</tr></thead><tbody>'
     for s in stages:
-        verdict = s.how if s.holds else "FAILS"
-        kind = "good" if s.holds else "bad"
+        verdict = s.how
+        kind = "good" if s.holds else "bad" if s.holds is False else "unknown"
         yield (
             f'<tr><th scope="row">{text(s.name)}<td class="{kind}">{verdict}<td class="n">{s.seconds:.2f}'
             f"<td>{text(s.did, 2000)}<td>{text(s.detail, 2000)}</tr>"

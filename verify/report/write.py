@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from assay.semantics.errors import Invalid
+from assay.semantics.files import cannot_write, open_regular
 from assay.verify.inputs import replace_text
 from assay.verify.report.model import Report
 from assay.verify.report.page import MARK, page
@@ -30,7 +31,7 @@ def require_place(directory: Path) -> None:
 def _is_ours(directory: Path) -> bool:
     """Whether the page in a directory is one that may be replaced."""
     try:
-        with (directory / PAGE).open("rb") as file:
+        with open_regular(directory / PAGE) as file:
             return file.read(len(MARK)) == MARK.encode()
     except OSError:
         return False
@@ -43,7 +44,7 @@ def write(directory: Path, report: Report) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as wrong:
-        raise Invalid(f"cannot write: {wrong.strerror}", where=str(directory), label="report.C1") from None
+        raise cannot_write(wrong, directory, "report.C1") from None
     for name, content in contents.items():
         replace_text(directory / name, content)
     return directory / PAGE

@@ -16,7 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from assay.semantics import strict_json
+from assay.semantics.digits import is_size
 from assay.semantics.errors import Invalid
+from assay.semantics.files import cannot_write, read_text
 from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
 from assay.verify.evidence import plural
@@ -58,7 +61,7 @@ def parse_bounds(given: Iterable[str]) -> Bounds:
     bounds: dict[str, tuple[int | None, int | None]] = {}
     for text in given:
         found = re.fullmatch(r"([^=]+)=(-?\d+)?\.\.(-?\d+)?", text)
-        if found is None:
+        if found is None or not all(is_size((n or "0").lstrip("-")) for n in found.groups()[1:]):
             raise Invalid(f"--bound takes NAME=LEAST..MOST, such as n=1.. or n=1..64, not {text!r}", label="symbolic.C2")
         name, low, high = found.groups()
         bounds[name] = (None if low is None else int(low), None if high is None else int(high))
@@ -113,7 +116,7 @@ def write(directory: Path, reports: Sequence[Report]) -> None:
         data = {"format": FORMAT, "assumes": assumes, "goals": rows}
         (directory / MANIFEST).write_text(json.dumps(data, indent=1) + "\n", "utf-8")
     except OSError as wrong:
-        raise Invalid(f"cannot write: {wrong.strerror}", where=str(directory), label="output.C1") from None
+        raise cannot_write(wrong, directory) from None
 
 
 def _row(goal: Goal) -> dict[str, Any]:
@@ -127,7 +130,7 @@ def recheck(directory: Path) -> list[str]:
 
     Another solver can read the same files: a goal is proved exactly if its query is `unsat`.
     """
-    data = json.loads((directory / MANIFEST).read_text("utf-8"))
+    data = strict_json.loads(read_text(directory / MANIFEST))
     wrong = []
     for row in data["goals"]:
         if "query" not in row:
@@ -136,7 +139,7 @@ def recheck(directory: Path) -> list[str]:
             continue
         solver = z3.Solver()
         solver.set("rlimit", RLIMIT)
-        solver.from_string((directory / row["query"]).read_text("utf-8"))
+        solver.from_string(read_text(directory / row["query"]))
         answer = solver.check()
         if row["verdict"] == ("refuted" if answer == z3.unsat else "proved"):
             wrong.append(f"{row['query']}: {answer}, but the goal is {row['verdict']}: {row['claim']}")

@@ -7,8 +7,6 @@ pass and call that is judged changes the meaning, and what is undecided or not r
 from __future__ import annotations
 
 import ast
-import json
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,7 +21,10 @@ from assay.lower.onnx_import import import_onnx, load_model
 from assay.lower.tvm_import import from_tvm
 from assay.lower.tvm_import.objects import Object
 from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.files import read_text
 from assay.semantics.module import Module
+from assay.verify.answers import answering, write_answer
+from assay.verify.exits import Exit
 from assay.verify.inputs import complete
 from assay.verify.text_run import make_inputs
 from assay.verify.tvm.kernels import judge_calls
@@ -49,35 +50,48 @@ def inside(request: Request, backends: Sequence[str], out: Console, as_json: boo
     if list(backends) != ["tvm"]:
         raise Invalid("--per-pass and --per-kernel look inside one backend: --backend tvm", label="cli.C3")
     mod, arguments, meant = load(request)
-    holds = True
     data: list[dict[str, Any]] = []
-    for pipeline in PIPELINES:
-        trace = watch(mod, pipeline)
-        if request.per_pass:
-            passes = list(verdicts(trace, Judge(arguments, meant)))
-            wrong = next((v for v in passes if v.wrong), None)
-            data.append({"pipeline": pipeline, "passes": [asdict(v) for v in passes], "first": wrong and wrong.name})
-            lines = [str(v) for v in passes if v.how not in ("same", "begin")]
-            say(out, as_json, f"{pipeline}, {len(passes)} stages: {counted(v.how for v in passes)}", lines, str(wrong) if wrong else None)
-            holds = holds and wrong is None
-        if request.per_kernel:
-            report = judge_calls(trace, arguments, name=pipeline)
-            first = report.first
-            data.append({"pipeline": pipeline, "calls": [asdict(v) for v in report.verdicts], "first": first and first.index, "flow": report.flow})
-            lines = [str(v) for v in report.verdicts if v.how != "right"] + ([report.flow] if report.flow else [])
-            say(out, as_json, f"{pipeline}, {len(report.verdicts)} calls of kernels: {counted(v.how for v in report.verdicts)}", lines, str(first) if first else None)
-            holds = holds and first is None
+    answer: dict[str, Any] = {"model": str(request.model), "seed": request.seed, "holds": True, "judged": data}
+    with answering(answer):
+        for pipeline in PIPELINES:
+            trace = watch(mod, pipeline)
+            if request.per_pass:
+                passes = list(verdicts(trace, Judge(arguments, meant)))
+                wrong = next((v for v in passes if v.wrong), None)
+                data.append({"pipeline": pipeline, "passes": [asdict(v) for v in passes], "first": wrong and wrong.name})
+                lines = [str(v) for v in passes if v.how not in ("same", "begin")]
+                say(out, as_json, f"{pipeline}, {len(passes)} stages: {counted(v.how for v in passes)}", lines, str(wrong) if wrong else None)
+                answer["holds"] = both(answer["holds"], known(v.how for v in passes), wrong is not None)
+            if request.per_kernel:
+                report = judge_calls(trace, arguments, name=pipeline)
+                first = report.first
+                data.append({"pipeline": pipeline, "calls": [asdict(v) for v in report.verdicts], "first": first and first.index, "flow": report.flow})
+                lines = [str(v) for v in report.verdicts if v.how != "right"] + ([report.flow] if report.flow else [])
+                say(out, as_json, f"{pipeline}, {len(report.verdicts)} calls of kernels: {counted(v.how for v in report.verdicts)}", lines, str(first) if first else None)
+                answer["holds"] = both(answer["holds"], known(v.how for v in report.verdicts), first is not None)
     ends = (
         f"not judged one by one: passes inside of {', '.join(NESTED)}, which compile functions of their own, and those from {FINAL} on,"
         " where a tensor function takes handles; what they do shows in the stage around them and in what the compiled code"
         " gives. A stage that calls an extern is not read"
     )
     if as_json:
-        json.dump({"model": str(request.model), "seed": request.seed, "holds": holds, "judged": data, "note": ends}, sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        write_answer({**answer, "note": ends})
     elif request.per_pass:
         out.print(ends, markup=False, highlight=False, soft_wrap=True)
-    return 0 if holds else 1
+    return Exit.HOLDS if answer["holds"] else Exit.WRONG if answer["holds"] is False else Exit.UNDECIDED
+
+
+def known(kinds: Iterator[str]) -> bool:
+    """Whether something was shown, and nothing is undecided or was not read."""
+    found = set(kinds)
+    return bool(found & {"same", "rounded", "right"}) and "undecided" not in found
+
+
+def both(before: bool | None, shown: bool, wrong: bool) -> bool | None:
+    """True if all is shown, False if something is wrong, None if neither."""
+    if before is False or wrong:
+        return False
+    return True if before and shown else None
 
 
 def say(out: Console, as_json: bool, head: str, lines: Sequence[str], wrong: str | None) -> None:
@@ -116,7 +130,7 @@ def load(request: Request) -> tuple[Object, list[Any], Module | None]:
 def module_text(path: Path) -> str:
     """The last class or function of a file of TVMScript that has a decorator: TVM reads that alone, nothing is run."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         tree = ast.parse(text)
     except (OSError, UnicodeDecodeError, SyntaxError, ValueError) as wrong:
         raise Invalid(f"cannot be read as Python: {wrong}", where=str(path), label="text.C1") from None

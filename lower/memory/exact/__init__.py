@@ -17,6 +17,7 @@ from assay.lower.memory.limits import message, refuse
 from assay.lower.memory.options import Options
 from assay.lower.memory.placing import make_plan
 from assay.lower.memory.problem import Layout
+from assay.semantics.deadline import Late
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Plan, Problem
 
@@ -35,18 +36,23 @@ def exact(problem: Problem, options: Options) -> Plan:
         if found.offsets is None:
             _refuse(layout, options, pool)
         return make_plan(layout, [pool] * len(everything), [found.offsets[i] for i in everything], NAME, found.bound)
-    filling = Filling(layout, options, budget)
-    done = filling.run()
-    start = best_first_fit(layout)
-    tried = [start[0], by_size(layout), by_conflicts(layout)]
-    if not (done and filling.settled):
-        tried.append(climb(layout, start, rest_of(layout, options, budget)))
+    until = options.deadline
+    start = best_first_fit(layout, deadline=until)
+    filling, done = Filling(layout, options, budget), False
+    tried = [start[0]]
+    try:
+        done = filling.run()
+        tried += [by_size(layout, deadline=until), by_conflicts(layout, deadline=until)]
+        if not (done and filling.settled):
+            tried.append(climb(layout, start, rest_of(options, layout)))
+    except Late:
+        pass  # the best so far
     best = min(tried, key=lambda placement: placement.score())
     if done and (filling.settled or filling.score() <= best.score()):
         offsets = [filling.offset[i] for i in range(len(layout.buffers))]
         return make_plan(layout, filling.pool, offsets, NAME, filling.bound)
     if best.stuck():
-        refuse(layout, NAME, lambda open: climb(layout, best_first_fit(layout, open), rest_of(layout, options, budget)))
+        refuse(layout, NAME, lambda open: climb(layout, best_first_fit(layout, open, until), rest_of(options, layout)))
     return best.plan(NAME)
 
 
@@ -54,10 +60,9 @@ def _refuse(layout: Layout, options: Options, pool: int) -> NoReturn:
     """Raise Invalid: nothing fits in the only pool, as far as the search has come. Says the least limit that would do."""
     name = layout.pools[pool].name
     wider = tuple(replace(p, limit=None) if p.name == name else p for p in layout.pools)
-    half = None if options.time_limit is None else options.time_limit / 2
-    plan = exact(Problem(layout.buffers, wider), replace(options, capacity=None, time_limit=half))
+    plan = exact(Problem(layout.buffers, wider), replace(options, capacity=None))
     size = plan.sizes[name]
     assert isinstance(size, int)
-    stuck = best_first_fit(layout)[0].stuck() or range(len(layout.buffers))
+    stuck = best_first_fit(layout, deadline=options.deadline)[0].stuck() or range(len(layout.buffers))
     first = max(stuck, key=lambda i: layout.nbytes[i])
     raise Invalid(message(layout, NAME, first, {pool: size}, plan.optimal), label="memory.C7")

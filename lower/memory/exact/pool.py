@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from assay.lower.memory.greedy import best_first_fit, by_conflicts, by_size
 from assay.lower.memory.options import Options
 from assay.lower.memory.placing import Placement
 from assay.lower.memory.problem import Layout
+from assay.semantics.deadline import Late
 
 EFFORT, EACH = 10_000_000, 40_000
 """Nodes if neither effort nor time is given: the first number divided by that of the buffers, at most the second."""
@@ -21,39 +21,67 @@ EFFORT, EACH = 10_000_000, 40_000
 def budget_of(layout: Layout, options: Options) -> Budget:
     """What the options, or else the size of the problem, allow."""
     nodes = options.effort
-    if nodes is None and options.time_limit is None:
+    if nodes is None and options.deadline.endless:
         nodes = min(EACH, EFFORT // max(1, len(layout.buffers)))
-    deadline = None if options.time_limit is None else time.monotonic() + options.time_limit
-    return Budget(nodes, deadline, None if options.progress is None else _ticking(options.progress))
+    return Budget(nodes, options.deadline, None if options.progress is None else _ticking(options.progress))
 
 
 def _ticking(tell: Callable[[str], None]) -> Callable[[], None]:
     return lambda: tell("")
 
 
-def rest_of(layout: Layout, options: Options, budget: Budget) -> Options:
-    """Options for a climb within what is left of the time."""
-    left = None if budget.deadline is None else max(0.0, budget.deadline - time.monotonic())
+def rest_of(options: Options, layout: Layout) -> Options:
+    """Options for a climb."""
     effort = None if options.effort is None else min(options.effort, ATTEMPTS * len(layout.buffers))
-    return replace(options, effort=effort, time_limit=left)
+    return replace(options, effort=effort)
 
 
 def least(layout: Layout, options: Options, budget: Budget) -> Found:
-    """The least size of the only pool of a layout, or the best that is found within the budget."""
+    """The least size of the only pool of a layout, or the best that is found within the budget.
+
+    The bound comes first: what a quick planner finds at it is the answer, and nothing else is made. Late: the time is up
+    before there is any plan.
+    """
+    bound, deadline = layout.bound(range(len(layout.buffers))), budget.deadline
+    start = best_first_fit(layout, deadline=deadline)
+    first = _found(start[0], bound)
+    if first is not None and first.size <= max(bound, options.capacity or 0):
+        return first
+    try:
+        return _searched(layout, options, budget, start)
+    except Late:
+        if first is None:
+            raise
+        return first
+
+
+def _searched(layout: Layout, options: Options, budget: Budget, start: tuple[Placement, list[int]]) -> Found:
+    """What a search finds that begins with a first fit. Late: the time is up before it has begun."""
     (limit,) = layout.limits
-    search = Minimum(layout, range(len(layout.buffers)), limit, options.seed, options.capacity, options.progress)
+    deadline = budget.deadline
+    search = Minimum(layout, range(len(layout.buffers)), limit, options.seed, options.capacity, options.progress, deadline)
+    _offer(search, start[0])
     if search.settled:
         return search.result()
-    start = best_first_fit(layout)
-    for placement in (start[0], by_size(layout), by_conflicts(layout)):
-        _offer(search, placement)
-    if not search.settled:
-        part = budget.part(SHARE)
-        search.run(part)
-        budget.used += part.used
-    if not search.settled:
-        _offer(search, climb(layout, start, rest_of(layout, options, budget)))
+    try:
+        for greedy in (by_size, by_conflicts):
+            _offer(search, greedy(layout, deadline=deadline))
+        if not search.settled:
+            part = budget.part(SHARE)
+            search.run(part)
+            budget.used += part.used
+        if not search.settled:
+            _offer(search, climb(layout, start, rest_of(options, layout)))
+    except Late:
+        return search.result()
     return search.run(budget)
+
+
+def _found(placement: Placement, bound: int) -> Found | None:
+    """A placement as what is known; None: something is stuck."""
+    if placement.stuck():
+        return None
+    return Found(dict(enumerate(int(at) for at in placement.offset)), placement.sizes()[0], bound)
 
 
 def _offer(search: Minimum, placement: Placement) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from assay.lower.memory.problem import SAFE, Array, Layout
+from assay.semantics.deadline import NEVER, Deadline
 
 ALL_PAIRS = 3000
 """Up to how many sections each is compared with each other one, where lives have gaps."""
@@ -62,11 +63,11 @@ class Reduced:
         """The largest size of a pool, up to `capacity`, that a plan can have."""
         return capacity - capacity % self.unit if self.whole else capacity
 
-    @property
-    def bound(self) -> int:
-        """Bytes that no plan can do without: the most in one section."""
+    def bound(self, deadline: Deadline = NEVER) -> int:
+        """Bytes that no plan can do without: the most in one section. Late: the time is up."""
         most = 0
         for k in range(self.sections):
+            deadline.turn()
             inside = self.owner[(self.low <= k) & (k < self.high)].tolist()
             lost = max(int(self.size[i]) * self.unit - self.nbytes[i] for i in inside)  # on top, nothing is lost
             most = max(most, int(self.load[k]) * self.unit - lost)
@@ -74,8 +75,8 @@ class Reduced:
         return max([most, *ends], default=0)
 
 
-def reduce(layout: Layout, members: Sequence[int]) -> Reduced:
-    """The problem of some buffers in one pool. All must have bytes and a life."""
+def reduce(layout: Layout, members: Sequence[int], deadline: Deadline = NEVER) -> Reduced:
+    """The problem of some buffers in one pool. All must have bytes and a life. Late: the time is up."""
     buffers = [layout.buffers[i] for i in members]
     nbytes = tuple(layout.nbytes[i] for i in members)
     fixed = [layout.fixed.get(i, -1) for i in members]
@@ -84,10 +85,11 @@ def reduce(layout: Layout, members: Sequence[int]) -> Reduced:
     whole = all(unit % b.alignment == 0 for b in buffers)
     if not whole:
         unit = gcd(*(b.alignment for b in buffers))
-    sections = _sections(layout, members)
+    sections = _sections(layout, members, deadline)
     runs: list[list[tuple[int, int]]] = [[] for _ in members]
     for k, live in enumerate(sections):
         while live:
+            deadline.turn()
             bit = live & -live
             live ^= bit
             own = runs[bit.bit_length() - 1]
@@ -134,7 +136,7 @@ def reduce(layout: Layout, members: Sequence[int]) -> Reduced:
     )
 
 
-def _sections(layout: Layout, members: Sequence[int]) -> list[int]:
+def _sections(layout: Layout, members: Sequence[int], deadline: Deadline) -> list[int]:
     """Sets of buffers that are live together, as bits; each maximal, as far as they are compared."""
     events: list[tuple[int, bool, int]] = []
     gaps = False
@@ -148,19 +150,21 @@ def _sections(layout: Layout, members: Sequence[int]) -> list[int]:
     now = 0
     grown = False
     for _, starts, at in events:
+        deadline.turn()
         if not starts and grown:
             found.append(now)  # only a set that something is about to leave can be maximal
         now = now | 1 << at if starts else now & ~(1 << at)
         grown = starts
-    return _maximal(_grown(list(dict.fromkeys(found)), len(members))) if gaps else found
+    return _maximal(_grown(list(dict.fromkeys(found)), len(members), deadline), deadline) if gaps else found
 
 
-def _grown(sections: list[int], n: int) -> list[int]:
+def _grown(sections: list[int], n: int, deadline: Deadline) -> list[int]:
     """Sections, each with further buffers that conflict with everything in it."""
     beside = [0] * n
     for live in sections:
         rest = live
         while rest:
+            deadline.turn()
             bit = rest & -rest
             rest ^= bit
             beside[bit.bit_length() - 1] |= live
@@ -168,6 +172,7 @@ def _grown(sections: list[int], n: int) -> list[int]:
     for live in sections:
         common, rest = (1 << n) - 1, live
         while rest:
+            deadline.turn()
             bit = rest & -rest
             rest ^= bit
             common &= beside[bit.bit_length() - 1]
@@ -180,13 +185,14 @@ def _grown(sections: list[int], n: int) -> list[int]:
     return found
 
 
-def _maximal(sections: list[int]) -> list[int]:
+def _maximal(sections: list[int], deadline: Deadline) -> list[int]:
     """The sections that are not part of another one, in order; of very many, only equal ones are left out."""
     each = list(dict.fromkeys(sections))
     if len(each) > ALL_PAIRS:
         return each
     chosen: list[int] = []
     for live in sorted(each, key=lambda x: -x.bit_count()):
+        deadline.check()
         if not any(live & c == live for c in chosen):
             chosen.append(live)
     kept = set(chosen)

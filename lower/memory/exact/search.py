@@ -13,7 +13,6 @@ has failed is remembered by floors and buffers left, and holds for every later s
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from assay.lower.memory.exact.reduction import Reduced
 from assay.lower.memory.problem import Array
+from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.tasks import Task, run_task
 
 REMEMBERED = 2_000_000
@@ -32,9 +32,9 @@ class Spent(Exception):
 
 
 class Budget:
-    """Nodes that may still be searched, and the time at which all ends. None: no limit."""
+    """Nodes that may still be searched, None: no limit, and the time at which all ends."""
 
-    def __init__(self, nodes: int | None, deadline: float | None = None, tick: Callable[[], None] | None = None) -> None:
+    def __init__(self, nodes: int | None, deadline: Deadline = NEVER, tick: Callable[[], None] | None = None) -> None:
         self.nodes = nodes
         self.deadline = deadline
         self.tick = tick
@@ -45,7 +45,7 @@ class Budget:
         """Whether nothing may be searched any more."""
         if self.nodes is not None and self.used >= self.nodes:
             return True
-        return self.deadline is not None and time.monotonic() >= self.deadline
+        return self.deadline.over
 
     def part(self, nodes: int) -> Budget:
         """A budget of so many nodes at most, within this one. What it uses is not counted here."""
@@ -58,7 +58,7 @@ class Budget:
         if self.nodes is not None and self.used > self.nodes:
             raise Spent
         if self.used % 64 == 0:
-            if self.deadline is not None and time.monotonic() >= self.deadline:
+            if self.deadline.over:
                 raise Spent
             if self.tick is not None and self.used % 2048 == 0:
                 self.tick()

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, TYPES, VirtualDevice, kind_of
+from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, INT64, dtype
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constructor, Expr, GlobalVar, Tuple
@@ -383,7 +384,7 @@ class Values:
             return self.module.named_devices[value]
         kind, _, rest = value.partition(":")
         number, _, scope = rest.partition(":")
-        if not kind or (rest and not number.isdecimal()):
+        if not kind or (rest and not is_size(number)):
             known = ", ".join(map(repr, self.module.named_devices))
             message = f'{value!r} is no device, such as "cuda:0"' + (f", and none of the module's, {known}" if known else "")
             raise self.source.error(node, message, "text.C6")

@@ -283,8 +283,15 @@ def _write_divide(node: Call) -> RelaxCall | None:
     return RelaxCall("divide", node.args) if isinstance(of, TensorType) and of.dtype.is_float else None
 
 
-def _write_truncate(node: Call) -> RelaxCall | None:
-    return RelaxCall("divide", node.args)
+def _write_trapping(name: str) -> Callable[[Call], RelaxCall | None]:
+    """Relax has no name for an element that is open."""
+
+    def write(node: Call) -> RelaxCall | None:
+        if node.attrs.get("open"):
+            return None
+        return RelaxCall(name, node.args, {k: v for k, v in node.attrs.items() if k != "open"})
+
+    return write
 
 
 def _write_clip(node: Call) -> RelaxCall | None:
@@ -317,10 +324,11 @@ def _write_reduction(node: Call) -> RelaxCall | None:
 
 WRITERS: dict[str, Callable[[Call], RelaxCall | None]] = {
     **{name: written(name) for name in (*UNARY, *BINARY)},
-    **{name: written(name) for name in ("round", "nn.relu", "nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "where", "astype")},
+    **{name: written(name) for name in ("round", "nn.relu", "nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "where")},
     "divide": _write_divide,
-    "truncate_divide": _write_truncate,
-    "floor_divide": written("floor_divide"),
+    "truncate_divide": _write_trapping("divide"),
+    "floor_divide": _write_trapping("floor_divide"),
+    "astype": _write_trapping("astype"),
     "clip": _write_clip,
     "full": _write_full,
     **{name: _write_reduction for name in ("sum", "mean", "prod", "max", "min")},

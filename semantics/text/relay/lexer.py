@@ -7,6 +7,7 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import NamedTuple, NoReturn
 
+from assay.semantics.digits import MOST
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.text.source import Source
 
@@ -29,6 +30,7 @@ _WORDS = re.compile(
     """,
     re.VERBOSE,
 )
+_LONG = re.compile(rf"[%.]?(?:\d{{1,{MOST}}}\.)?\d{{{MOST}}}|meta\[[^\]]{{0,100}}\]\[\s*\d{{{MOST}}}")
 _MARK = re.compile(r"/\*|\*/")
 
 VERSIONS = ("0.0.4", "0.0.5")
@@ -79,6 +81,8 @@ def words(places: Places) -> tuple[list[Token], str | None]:
     text = places.text
     at = _old_version(places)
     while at < len(text):
+        if (long := _LONG.match(text, at)) is not None:  # before the words, which try each of its digits as its end
+            raise places.failure(Invalid, at, long.end(), f"a number of more than {MOST} digits", "relay.C1")
         found = _WORDS.match(text, at)
         kind = found.lastgroup if found is not None else None
         if found is None or kind is None:

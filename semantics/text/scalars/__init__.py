@@ -163,6 +163,7 @@ class ScalarParser(Operations):
             raise self.source.error(node, f"no expression: {node.value!r}", "text.C6") from None
         for part in ast.walk(inside):
             ast.copy_location(part, node)
+        self.source.require_numbers(inside)
         return inside
 
     # --- the walk ------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, FLOAT32, INT32, INT64, DType
 from assay.semantics.scalar import Const, Dim, Expr, Var, cast, const, provably_equal
 from assay.semantics.tensor import AllocateConst, Buffer, Region, Seq, Stmt, View
@@ -121,7 +122,7 @@ class Declarations:
     def numbers(self, node: ast.expr) -> tuple[DType, int]:
         """The dtype that a string names, and how many lanes there are of it."""
         element, cross, lanes = self.string(node).rpartition("x")
-        if element in DTYPES and cross and lanes.isdecimal() and int(lanes) > 1:
+        if element in DTYPES and cross and is_size(lanes) and int(lanes) > 1:
             return DTYPES[element], int(lanes)
         return self.scalars.dtype_of(node, self.string(node)), 1
 

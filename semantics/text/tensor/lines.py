@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, INT32, INT64, DType
 from assay.semantics.errors import Span
 from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, simplify
@@ -154,7 +155,7 @@ class Lines(Calls):
         if isinstance(note, ast.Subscript) and self.member(note.value) == "let":
             of = self.scalar_type(note.slice)
             element, cross, lanes = (self.member(note.slice) or "").rpartition("x")
-            if element in DTYPES and cross and lanes.isdecimal() and node.value is not None:
+            if element in DTYPES and cross and is_size(lanes) and node.value is not None:
                 return self.vector(node, target.id, DTYPES[element], int(lanes), node.value)
             if of is None or node.value is None:
                 raise self.source.error(node, "x: T.let[T.dtype] = value expected", "text.C4")
@@ -164,7 +165,7 @@ class Lines(Calls):
             return partial(let, var, value, self.span(node))
         of = self.scalar_type(note)
         element, cross, lanes = (self.member(note) or "").rpartition("x")
-        if element in DTYPES and cross and lanes.isdecimal():
+        if element in DTYPES and cross and is_size(lanes):
             return self.vector_cell(node, target, DTYPES[element], int(lanes), node.value)
         if of is None:
             raise self.source.error(note, "the dtype of a scalar expected, such as T.int64", "text.C4")

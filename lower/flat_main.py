@@ -1,0 +1,86 @@
+"""A `main` that takes and gives tensors where it took and gave tuples (specs/lower.md, "Import").
+
+What is lowered, exported, kept in a file or handed to a backend has tensors at its border. So the parts of a tuple
+become parameters and results of their own, called `x.0`, `x.1.0` (`assay.semantics.parts`); inside, nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from assay.semantics.analyses.variables import called
+from assay.semantics.graph import Expr, Function, Var, get, let, tuple_of
+from assay.semantics.module import Module
+from assay.semantics.parts import input_parts, output_parts
+from assay.semantics.types import FuncType, TupleType, Type
+
+
+def with_flat_main(module: Module) -> Module:
+    """The module itself where no parameter is a tuple and no result is one inside a tuple, or where somebody calls `main`.
+    Invalid (parts.C1): two parts would have one name."""
+    main = module.definitions.get("main")
+    if not isinstance(main, Function) or not _nests(main):
+        return module
+    if any("main" in called(d).functions for d in module.definitions.values() if isinstance(d, Function)):
+        return module
+    given = input_parts(main)
+    leaves = iter([(name, of) for name, of in given])
+    params: list[Var] = []
+    body: Expr = main.body
+    bound: list[tuple[Var, Expr]] = []
+    for p in main.params:
+        if not isinstance(p.type, TupleType):
+            next(leaves)
+            params.append(p)
+            continue
+        made: list[Var] = []
+        bound.append((p, _built(p, leaves, made)))
+        params += made
+    names = [name for name, _ in output_parts(main)]
+    whole = Var(main.result_type, "result")
+    body = let(whole, body, tuple_of(*_parts_of(whole)))
+    for p, value in reversed(bound):
+        body = let(p, value, body)
+    assert isinstance(main.type, FuncType)
+    of = replace(main.type, params=tuple(p.type for p in params), result=body.type)
+    flat = replace(main, type=of, params=tuple(params), body=body, attrs={**main.attrs, "outputs": tuple(names)})
+    return module.with_(main=flat)
+
+
+def _nests(main: Function) -> bool:
+    result = main.result_type
+    inside: Sequence[Type] = result.fields if isinstance(result, TupleType) else ()
+    return any(isinstance(t, TupleType) for t in (*(p.type for p in main.params), *inside))
+
+
+def _built(param: Var, leaves: Iterator[tuple[str, Type]], made: list[Var]) -> Expr:
+    """The tuple of a parameter, of new parameters for its parts, which are added to `made`."""
+    work: list[Type | int] = [param.type]
+    done: list[Expr] = []
+    while work:
+        now = work.pop()
+        if isinstance(now, int):
+            fields = done[len(done) - now :]
+            del done[len(done) - now :]
+            done.append(tuple_of(*fields))
+        elif isinstance(now, TupleType):
+            work += [len(now.fields), *reversed(now.fields)]
+        else:
+            name, of = next(leaves)
+            made.append(Var(of, name, span=param.span, device=param.device))
+            done.append(made[-1])
+    return done[0]
+
+
+def _parts_of(value: Expr) -> list[Expr]:
+    """The parts of a value, left to right, taken out of it."""
+    found: list[Expr] = []
+    work: list[Expr] = [value]
+    while work:
+        now = work.pop()
+        if isinstance(now.type, TupleType):
+            work += [get(now, i) for i in reversed(range(len(now.type.fields)))]
+        else:
+            found.append(now)
+    return found

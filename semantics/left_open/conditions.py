@@ -1,0 +1,443 @@
+"""The conditions of the entries, and what is allowed under them (specs/semantics.md, "Left open")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.dtypes import DType, dtype
+from assay.semantics.left_open import Array, Fields, Flags, Opening, Use
+from assay.semantics.ops import operator
+
+Find = Callable[[Use], Iterator[Opening]]
+
+
+def _no_number(u: Use) -> bool:
+    """Whether some operand is NaN."""
+    return u.is_float and any(dtype(a.dtype).is_float and bool(np.isnan(a).any()) for a in u.operands)
+
+
+def _element_of(*operands: Array) -> Callable[[Array, Fields], Flags]:
+    """Whether a number is an element of the operands; NaN is no number, and may stand."""
+    return lambda got, _: np.isnan(got) | np.isin(got, np.concatenate([a.reshape(-1) for a in operands]))
+
+
+# --- NaN among what a maximum is taken of -----------------------------------------------------------------------
+
+
+def nan_of_two(u: Use) -> Iterator[Opening]:
+    """maximum and minimum: one of the two is NaN, and the other may come out."""
+    if not _no_number(u):
+        return
+    a, b = u.operands
+    number = np.where(np.isnan(a), b, a)
+    yield Opening(np.isnan(a) ^ np.isnan(b), number, number, nan=True)
+
+
+def nan_against_bounds(u: Use) -> Iterator[Opening]:
+    """nn.relu and clip: a bound may come out in place of NaN."""
+    if not _no_number(u):
+        return
+    (x,) = u.operands
+    bounds = [0.0] if u.operator == "nn.relu" else [b for b in (u.attrs["min"], u.attrs["max"]) if b is not None]
+    if bounds:
+        given = np.asarray(bounds).astype(x.dtype)
+        low, high = (np.full(x.shape, e, x.dtype) for e in (given.min(), given.max()))
+        yield Opening(np.isnan(x), low, high, nan=True, only=_element_of(given))
+
+
+def nan_in_window(u: Use) -> Iterator[Opening]:
+    """max, min, and maxima over windows: NaN, or a number among what is taken; of nothing but NaN, where an accumulator
+    begins."""
+    if not _no_number(u):
+        return
+    (x,) = u.operands
+    value = operator(u.operator).value
+    top = float(dtype(x.dtype).max)
+    begin, lowest = (np.inf, top) if u.operator == "min" else (-np.inf, -top)
+
+    def of_numbers(a: Array) -> Array:
+        return np.asarray(value(u.attrs, np.where(np.isnan(a), begin, a).astype(a.dtype)))
+
+    # the extreme of the numbers, and the other one, which is an extreme of what is mirrored
+    one, other = of_numbers(x), -of_numbers(-x)
+    none = np.isinf(one) & np.isinf(other) & (np.signbit(one) != np.signbit(other))
+    one, other = np.where(none, begin, one).astype(x.dtype), np.where(none, lowest, other).astype(x.dtype)
+    starts = np.asarray([begin, lowest]).astype(x.dtype)
+    where = np.isnan(np.asarray(u.results[0]))
+    yield Opening(where, np.minimum(one, other), np.maximum(one, other), nan=True, only=_element_of(x, starts))
+
+
+def nan_in_scatter(u: Use) -> Iterator[Opening]:
+    """scatter_nd with max or min: NaN, or one of the numbers that meet in the place."""
+    if u.attrs["reduction"] not in ("max", "min") or not _no_number(u):
+        return
+    x, indices, updates = u.operands
+    value = operator("scatter_nd").value
+
+    def of(reduction: str, infinite: float) -> Array:
+        plain = [np.where(np.isnan(a), infinite, a).astype(a.dtype) for a in (x, updates)]
+        return np.asarray(value({**u.attrs, "reduction": reduction}, plain[0], indices, plain[1]))
+
+    yield Opening(np.isnan(u.results[0]), of("min", np.inf), of("max", -np.inf), nan=True, only=_element_of(x, updates))
+
+
+def _rows_with_nan(u: Use, axis: int) -> Flags:
+    return np.asarray(np.isnan(u.operands[0]).any(axis=axis, keepdims=True))
+
+
+def nan_in_places(u: Use) -> Iterator[Opening]:
+    """ArgMax and ArgMin: any place of a row that has a NaN."""
+    if not dtype(u.operands[0].dtype).is_float or not np.isnan(u.operands[0]).any():
+        return
+    (x,) = u.operands
+    axis = u.attrs.get("axis", 0) % x.ndim
+    rows = _rows_with_nan(u, axis)
+    where = np.broadcast_to(rows.reshape(u.results[0].shape), u.results[0].shape)
+    last = np.full(where.shape, x.shape[axis] - 1, np.int64)
+    yield Opening(where, np.zeros(where.shape, np.int64), last)
+
+
+def nan_in_hardmax(u: Use) -> Iterator[Opening]:
+    """Hardmax: the one may stand at any place of a row that has a NaN, or at none."""
+    if not _no_number(u):
+        return
+    (x,) = u.operands
+    axis = u.attrs.get("axis", -1) % x.ndim
+    if u.attrs.get("since", 13) < 13:  # over all axes from there on
+        rows = np.isnan(x).any(axis=tuple(range(axis, x.ndim)), keepdims=True)
+        zeros = np.zeros(x.shape, x.dtype)
+        yield Opening(np.broadcast_to(rows, x.shape), zeros, zeros + x.dtype.type(1))
+        return
+    where = np.broadcast_to(_rows_with_nan(u, axis), x.shape)
+
+    def one(got: Array, _: Fields) -> Flags:
+        ones = np.sum(got.astype(np.float64), axis=axis, keepdims=True)
+        return np.asarray(((got == 0) | (got == 1)) & np.broadcast_to(ones <= 1, got.shape))
+
+    zeros = np.zeros(x.shape, x.dtype)
+    yield Opening(where, zeros, zeros + x.dtype.type(1), only=one)
+
+
+# --- the order of the k largest ---------------------------------------------------------------------------------
+
+
+def topk_unsorted(u: Use) -> Iterator[Opening]:
+    """topk that need not be sorted: the same elements, each with its own place, in any order."""
+    if u.attrs.get("sorted", True):
+        return
+    (x,) = u.operands
+    axis = u.attrs["axis"] % x.ndim
+    values, places = u.results
+    wanted = np.sort(values, axis=axis)
+
+    def only(got: Array, fields: Fields) -> Flags:
+        at = fields.get(1)
+        right = np.ones(values.shape, bool)
+        given = fields.get(0)
+        if at is not None:
+            inside = (at >= 0) & (at < x.shape[axis])
+            taken = np.take_along_axis(x, np.where(inside, at, 0), axis)
+            apart = np.diff(np.sort(at, axis=axis), axis=axis) != 0
+            right &= inside & apart.all(axis=axis, keepdims=True)
+            given = taken if given is None else given
+            right &= np.asarray(_same(taken, given)).all(axis=axis, keepdims=True)
+        if given is not None:
+            right &= np.asarray(_same(np.sort(given, axis=axis), wanted)).all(axis=axis, keepdims=True)
+        return right
+
+    yield from _both(values, places, x.shape[axis], np.ones(values.shape, bool), only, axis)
+
+
+def topk_nan(u: Use) -> Iterator[Opening]:
+    """topk of rows with NaN: any elements, each with its own place."""
+    if not _no_number(u):
+        return
+    (x,) = u.operands
+    axis = u.attrs["axis"] % x.ndim
+    values, places = u.results
+
+    def only(got: Array, fields: Fields) -> Flags:
+        right = np.ones(values.shape, bool)
+        at, given = fields.get(1), fields.get(0)
+        if at is not None:
+            inside = (at >= 0) & (at < x.shape[axis])
+            apart = np.diff(np.sort(at, axis=axis), axis=axis) != 0
+            right &= inside & apart.all(axis=axis, keepdims=True)
+            if given is not None:
+                right &= _same(np.take_along_axis(x, np.where(inside, at, 0), axis), given).all(axis=axis, keepdims=True)
+        elif given is not None:
+            right &= np.isnan(given) | np.isin(given, x)
+        return right
+
+    where = np.broadcast_to(_rows_with_nan(u, axis), values.shape)
+    yield from _both(values, places, x.shape[axis], where, only, axis, nan=True)
+
+
+def _same(a: Array, b: Array) -> Flags:
+    same = np.asarray(a == b)
+    return same | (np.isnan(a) & np.isnan(b)) if dtype(a.dtype).is_float else same
+
+
+def _both(
+    values: Array, places: Array, size: int, where: Flags, only: Callable[[Array, Fields], Flags], axis: int, nan: bool = False
+) -> Iterator[Opening]:
+    """The values and the places of topk, each judged beside the other."""
+    if not values.size:
+        return
+    low = None if nan else np.broadcast_to(values.min(axis=axis, keepdims=True), values.shape)
+    high = None if nan else np.broadcast_to(values.max(axis=axis, keepdims=True), values.shape)
+    yield Opening(where, low, high, only=lambda got, others: only(got, {**others, 0: got}))
+    last = np.full(places.shape, size - 1, places.dtype)
+    yield Opening(
+        where, np.zeros(places.shape, places.dtype), last, only=lambda got, others: only(got, {**others, 1: got}), index=1
+    )
+
+
+# --- integers that are too large --------------------------------------------------------------------------------
+
+
+def overflow(u: Use) -> Iterator[Opening]:
+    """Integer results that are out of range: wrapped, the end of the range, or the least number, which x86 gives for a float
+    that is too large."""
+    of = dtype(u.results[0].dtype)
+    if not of.is_integer or u.operator == "negative" and of.kind == "uint":
+        return
+    beyond = _beyond(u, of)
+    if beyond is None or not beyond.any():
+        return
+    wrapped = u.results[0]
+    kind = wrapped.dtype.type
+    end = np.where(beyond > 0, kind(of.max), kind(of.min)).astype(wrapped.dtype)
+    least = np.full(wrapped.shape, of.min, wrapped.dtype)
+    yield Opening(
+        beyond != 0, np.minimum(np.minimum(wrapped, end), least), np.maximum(np.maximum(wrapped, end), least),
+        only=lambda got, _: np.asarray((got == wrapped) | (got == end) | (got == least)),
+    )  # fmt: skip
+
+
+def _beyond(u: Use, of: DType) -> Array | None:
+    """1 where the whole number that the operator stands for is above the range, -1 where it is below, 0 elsewhere; None where all
+    are far within it."""
+    name = ONNX.get(u.operator, u.operator)
+    least, most = int(of.min), int(of.max)
+    wide = [_term(u.operator, a.astype(np.float64)) for a in u.operands]
+    if name in ("power", "prod"):
+        # of what is clear by its size nothing is counted: it has too many digits
+        near = np.power(*wide) if name == "power" else _prod(wide[0], u)
+        far = (near > 2.0 * most).astype(np.int8) - (near < 2.0 * (least - 1)).astype(np.int8)
+        close = (np.abs(near) > most / 4) & (far == 0)
+        if not close.any():
+            return np.asarray(far)
+        exact = _few_digits(u) if name == "power" else _exact(u, name)
+        return np.where(close, _side(exact, least, most), far)
+    if _size(name, wide) <= most / 4:
+        return None
+    return _side(_exact(u, name), least, most)
+
+
+ONNX = {"Pow": "power", "ReduceSum": "sum", "ReduceProd": "prod", "ReduceSumSquare": "sum", "ReduceL1": "sum"}
+
+
+def _term(name: str, a: Any) -> Any:
+    return a * a if name == "ReduceSumSquare" else abs(a) if name == "ReduceL1" else a
+
+
+def _side(exact: Any, least: int, most: int) -> Array:
+    return np.asarray(np.asarray(exact > most).astype(np.int8) - np.asarray(exact < least).astype(np.int8))
+
+
+def _size(name: str, wide: Sequence[Array]) -> float:
+    """What no result exceeds in magnitude."""
+    size = [float(np.max(np.abs(a), initial=0.0)) for a in wide]
+    match name:
+        case "add" | "subtract":
+            return size[0] + size[1]
+        case "multiply":
+            return size[0] * size[1]
+        case "matmul":
+            return size[0] * size[1] * int(wide[0].shape[-1])
+        case "sum" | "cumsum":
+            return float(np.sum(np.abs(wide[0])))
+        case "negative" | "abs":
+            return size[0] * 4
+        case _:
+            return float("inf")
+
+
+def _reduced(u: Use) -> dict[str, Any]:
+    """Axes and their keeping, of ours or of an ONNX node, where axes are an attribute or an operand."""
+    if u.operator not in ONNX:
+        return {"axis": u.attrs["axis"], "keepdims": u.attrs["keepdims"]}
+    given = u.attrs.get("axes") or (u.operands[1].tolist() if len(u.operands) > 1 else None)
+    if not given and u.attrs.get("noop_with_empty_axes"):
+        given = ()
+    elif not given:
+        given = range(u.operands[0].ndim)
+    return {"axis": tuple(int(a) for a in given), "keepdims": bool(u.attrs.get("keepdims", 1))}
+
+
+def _prod(x: Array, u: Use) -> Array:
+    how = _reduced(u)
+    return np.where(np.any(x == 0, **how), 0.0, np.prod(x, **how))
+
+
+def _few_digits(u: Use) -> Any:
+    """Powers, as far as they are near the end of the range: others are cut."""
+    base, exponent = np.broadcast_arrays(*u.operands)
+    size = np.abs(base.astype(np.float64))
+    least = np.where(size > 1, np.clip(exponent.astype(np.float64), 0, 200), 0)
+    return base.astype(object) ** least.astype(np.int64).astype(object)
+
+
+def _exact(u: Use, name: str) -> Any:
+    """The result in whole numbers without end."""
+    whole = [_term(u.operator, a.astype(object)) for a in u.operands]
+    match name:
+        case "add":
+            return whole[0] + whole[1]
+        case "subtract":
+            return whole[0] - whole[1]
+        case "multiply":
+            return whole[0] * whole[1]
+        case "matmul":
+            return np.matmul(*whole)
+        case "sum":
+            return np.asarray(np.sum(whole[0], **_reduced(u)))
+        case "prod":
+            return np.asarray(np.prod(whole[0], **_reduced(u)))
+        case "negative":
+            return -whole[0]
+        case "abs":
+            return abs(whole[0])
+        case _:
+            return _running(u, whole[0])
+
+
+def _running(u: Use, x: Any) -> Any:
+    axis = u.attrs["axis"] % x.ndim
+    given = np.flip(x, axis) if u.attrs["reverse"] else x
+    ufunc = np.add if u.operator == "cumsum" else np.multiply
+    made = ufunc.accumulate(given, axis)
+    if u.attrs["exclusive"] and made.shape[axis]:
+        start = np.full_like(np.take(made, [0], axis), ufunc.identity)
+        made = np.concatenate([start, np.delete(made, -1, axis)], axis)
+    return np.flip(made, axis) if u.attrs["reverse"] else made
+
+
+# --- what has no value ------------------------------------------------------------------------------------------
+
+
+def cast_out_of_range(u: Use) -> Iterator[Opening]:
+    """astype of a float that the integer dtype cannot hold once it is cut, or of NaN: anything."""
+    (x,), to = u.operands, dtype(u.results[0].dtype)
+    if not dtype(x.dtype).is_float or not to.is_integer:
+        return
+    cut = np.trunc(x.astype(np.float64))
+    yield Opening(~((cut >= float(to.min)) & (cut < float(to.max) + 1)))
+
+
+def no_quotient(u: Use) -> Iterator[Opening]:
+    """Integer division by zero, and of the least number by -1: anything."""
+    a, b = u.operands
+    of = dtype(u.results[0].dtype)
+    if of.is_integer:
+        yield Opening(np.asarray((b == 0) | ((a == of.min) & (b == -1) if of.kind == "int" else False)))
+
+
+def far_shift(u: Use) -> Iterator[Opening]:
+    """Shifts by less than 0 bits, or by all of them or more: anything."""
+    a, b = u.operands
+    of = dtype(u.results[0].dtype)
+    yield Opening(np.broadcast_to((b < 0) | (b >= of.bits), np.broadcast_shapes(a.shape, b.shape)))
+
+
+def mean_of_nothing(u: Use) -> Iterator[Opening]:
+    """mean of no elements: anything."""
+    (x,), axis = u.operands, u.attrs["axis"]
+    if 0 in [x.shape[a] for a in (range(x.ndim) if axis is None else axis)]:
+        yield Opening(np.ones(u.results[0].shape, bool))
+
+
+def scale_of_zeros(u: Use) -> Iterator[Opening]:
+    """DynamicQuantizeLinear of nothing but zeros, whose zero point is 0 / 0: any scale that is not negative, and any zero point;
+    the numbers are that zero point."""
+    (x,) = u.operands
+    if np.any(x != 0):
+        return
+    y, scale, zero = u.results
+    yield Opening(np.ones(y.shape, bool), only=lambda got, others: np.asarray(got == others.get(2, got)))
+    least, most = (np.full(scale.shape, e, scale.dtype) for e in (0.0, np.finfo(np.float32).max))
+    yield Opening(np.ones(scale.shape, bool), least, most, index=1)
+    yield Opening(np.ones(zero.shape, bool), index=2)
+
+
+# --- the sign of zero, and accuracy -----------------------------------------------------------------------------
+
+
+def sign_of_zero(u: Use) -> Iterator[Opening]:
+    """A zero that comes of a zero of the other sign, or of rounding: of either sign."""
+    if not u.is_float:
+        return
+    result = u.results[0]
+    zero = result == 0
+    if not zero.any():
+        return
+    match u.operator:
+        case "maximum" | "minimum":
+            a, b = u.operands
+            mixed = (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
+        case "ceil" | "round":
+            mixed = np.signbit(u.operands[0]) & (u.operands[0] != 0)
+        case "fmod":
+            mixed = np.broadcast_to((u.operands[0] == 0) & np.signbit(u.operands[0]), result.shape)
+        case "nn.relu" | "clip":
+            mixed = np.asarray((u.operands[0] == 0) & np.signbit(u.operands[0]))
+        case _:
+            mixed = np.full(result.shape, bool(np.any((u.operands[0] == 0) & np.signbit(u.operands[0]))))
+    nothing = np.zeros(result.shape, result.dtype)
+    yield Opening(zero & mixed, nothing, nothing)
+
+
+NEAR_ZERO = 2.0**-16
+"""How far off results below the least normal number may be, as a part of that."""
+
+
+def small_results(u: Use) -> Iterator[Opening]:
+    """Elementary functions whose result is below the least normal number."""
+    result = u.results[0]
+    of = dtype(result.dtype)
+    wide = result.astype(np.float64)
+    off = of.smallest_normal * NEAR_ZERO
+    yield Opening(
+        (np.abs(wide) < of.smallest_normal) & (wide != 0), (wide - off).astype(result.dtype), (wide + off).astype(result.dtype)
+    )
+
+
+def det_of_one(u: Use) -> Iterator[Opening]:
+    """det of a matrix of one element, which may go by a logarithm or by an elimination: near the element."""
+    (x,) = u.operands
+    if x.shape[-1] != 1:
+        return
+    result = u.results[0]
+    off = np.abs(result) * result.dtype.type(16 * dtype(x.dtype).unit_roundoff)
+    yield Opening(np.isfinite(result), result - off, result + off)
+
+
+def constants_as_float(u: Use) -> Iterator[Opening]:
+    """gelu with tanh in float64: its two constants may be rounded to float32, as in the function body of ONNX, which does it to
+    2 / pi before the root."""
+    (x,) = u.operands
+    if x.dtype != np.float64:
+        return
+    square, cubic = 2 / math.pi, 0.044715
+    for one in (math.sqrt(square), math.sqrt(float(np.float32(square))), float(np.float32(math.sqrt(square)))):
+        for other in (cubic, float(np.float32(cubic))):
+            made = 0.5 * x * (1 + np.tanh(one * (x + other * x**3)))
+            low, high = np.minimum(made, u.results[0]), np.maximum(made, u.results[0])
+            # beside that, the roundings of the formula: those of 1 + tanh, which is near 0 where x is far below
+            off = 2.0**-50 * (np.abs(x) + np.abs(made))
+            yield Opening(np.isfinite(made), low - off, high + off)

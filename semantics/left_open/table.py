@@ -1,0 +1,139 @@
+"""The table of what a standard leaves open (specs/semantics.md, "Left open")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assay.semantics.left_open import Entry, Source, conditions as when, nodes
+
+POOLS = tuple(f"nn.max_pool{r}d" for r in (1, 2, 3))
+ELEMENTARY = (
+    "exp", "log", "tanh", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+    "sigmoid", "power", "nn.gelu", "nn.gelu_tanh",
+)  # fmt: skip
+SILENT = "NaN, or a number among those that meet there"
+
+
+def _silent(*operators: str) -> tuple[Source, ...]:
+    return tuple(Source(f"ONNX {o}") for o in operators)
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Entry(
+        "overflow", ("add", "subtract", "multiply", "sum", "prod", "cumsum", "cumprod", "matmul", "negative", "abs",
+                     "Pow", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1"),
+        "an integer result is out of the range of its dtype",
+        "it wraps; or it is the end of the range; or the least number",
+        (*_silent("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "CumSum", "Pow"),
+         Source("C17 6.5.5", "If an exceptional condition occurs during the evaluation of an expression, the behavior is undefined")),
+        when.overflow, ("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum", "CumProd",
+                        "MatMul", "Pow", "Neg", "Abs"),
+    ),
+    Entry(
+        "nan.two", ("maximum", "minimum"), "one of two numbers is NaN", "NaN, or the other number",
+        (*_silent("Max", "Min"), Source("IEEE 754-2019 9.6", "maximumNumber")), when.nan_of_two, ("Max", "Min"),
+    ),
+    Entry(
+        "nan.bounds", ("clip", "nn.relu"), "the number is NaN", "NaN, or a bound", _silent("Clip", "Relu"),
+        when.nan_against_bounds, ("Clip", "Relu"),
+    ),
+    Entry(
+        "nan.window", ("max", "min", *POOLS), "one of the numbers is NaN",
+        "NaN, or one of the numbers; where all are NaN, also where an accumulator begins: an infinity or the last finite number",
+        _silent("ReduceMax", "ReduceMin", "MaxPool"), when.nan_in_window, ("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"),
+    ),
+    Entry(
+        "nan.scatter", ("scatter_nd",), "one of the numbers that meet in a place is NaN, the reduction is max or min", SILENT,
+        _silent("ScatterND", "ScatterElements"), when.nan_in_scatter, ("ScatterND", "ScatterElements"),
+    ),
+    Entry(
+        "nan.place", ("ArgMax", "ArgMin"), "one of the numbers is NaN", "any place of the row", _silent("ArgMax", "ArgMin"),
+        when.nan_in_places, ("ArgMax", "ArgMin"),
+    ),
+    Entry(
+        "nan.hardmax", ("Hardmax",), "one of the numbers is NaN", "a one at any place of the row, or none", _silent("Hardmax"),
+        when.nan_in_hardmax, ("Hardmax",),
+    ),
+    Entry(
+        "nan.order", ("topk",), "one of the numbers of a row is NaN", "any elements of the row, each with its own place",
+        _silent("TopK"), when.topk_nan, ("TopK",),
+    ),
+    Entry(
+        "topk.order", ("topk",), "sorted is 0", "the same elements with their places, in any order",
+        (Source("ONNX TopK", 'If "sorted" is 0, order of returned \'Values\' and \'Indices\' are undefined'),),
+        when.topk_unsorted, ("TopK",),
+    ),
+    Entry(
+        "cast.range", ("astype",), "a float is NaN, or out of the range of the integer dtype", "anything",
+        (Source("ONNX Cast", "fixed point: undefined if OOR"),
+         Source("C17 6.3.1.4", "If the value of the integral part cannot be represented by the integer type, the behavior is undefined")),
+        when.cast_out_of_range, ("Cast", "CastLike"),
+    ),
+    Entry(
+        "division", ("truncate_divide", "floor_divide"), "an integer is divided by 0, or the least one by -1",
+        "anything; the run may also be refused",
+        (*_silent("Div", "Mod"), Source("C17 6.5.5", "if the value of the second operand is zero, the behavior is undefined")),
+        when.no_quotient, ("Div", "Mod"), fails=True,
+    ),
+    Entry(
+        "shift", ("left_shift", "right_shift"), "an integer is shifted by less than 0 bits, or by its width or more",
+        "anything; the run may also be refused",
+        (*_silent("BitShift-11"),
+         Source("C17 6.5.7", "If the value of the right operand is negative or is greater than or equal to the width of the"
+                " promoted left operand, the behavior is undefined")),
+        when.far_shift, ("BitShift",), fails=True,
+    ),
+    Entry(
+        "mean.nothing", ("mean",), "there are no elements", "anything",
+        (Source("ONNX ReduceMean", "Reduction over an empty set of values yields undefined"),), when.mean_of_nothing,
+        ("ReduceMean",),
+    ),
+    Entry(
+        "zero.sign", ("maximum", "minimum", "nn.relu", "clip", "max", "min", *POOLS, "ceil", "round", "fmod"),
+        "a zero comes of zeros of both signs, or of a negative number that is rounded", "a zero of either sign",
+        (*_silent("Max", "Min", "Relu", "Clip", "ReduceMax", "ReduceMin", "MaxPool", "Ceil", "Round"),
+         Source("ONNX Mod-28", "either `+0` or `-0` may be returned")),
+        when.sign_of_zero, ("Max", "Min", "Relu", "Clip", "ReduceMax", "ReduceMin", "MaxPool", "Ceil", "Round", "Mod"),
+    ),
+    Entry(
+        "small", ELEMENTARY, "the result of an elementary function is below the least normal number",
+        "within 2**-16 of the least normal number", _silent("Tanh", "Exp", "Sin"), when.small_results, ("Tanh", "Exp", "Sin"),
+    ),
+    Entry(
+        "det.one", ("det",), "the matrix has one element", "within 16 units in the last place", _silent("Det"), when.det_of_one,
+        ("Det",),
+    ),
+    Entry(
+        "gelu.constants", ("nn.gelu_tanh",), "the dtype is float64", "its two constants may be rounded to float32",
+        _silent("Gelu"), when.constants_as_float, ("Gelu",),
+    ),
+    Entry(
+        "resize.length", ("Resize",), "scales are given, the mode is linear with align_corners, and scale * length is no whole number",
+        "the resized length is the whole number of elements",
+        (Source("ONNX Resize", "`length_resized` as the length of the resized tensor in axis x"),), nodes.whole_length, ("Resize",),
+    ),
+    Entry(
+        "unpool.indices", ("MaxUnpool",), "output_shape is given, and is not what the attributes make",
+        "the indices count in that shape",
+        (Source("ONNX MaxUnpool", "The indices are linear, i.e. computed considering the tensor as flattened 1-D tensor"),),
+        nodes.unpooled_shape, ("MaxUnpool",),
+    ),
+    Entry(
+        "quantize.zeros", ("DynamicQuantizeLinear",), "all elements are 0: the formula of the zero point is 0 / 0",
+        "any scale that is not negative, any zero point, and numbers that are the zero point",
+        (Source("ONNX DynamicQuantizeLinear", "intermediate_zero_point = qmin - min(x)/y_scale"),), when.scale_of_zeros,
+        ("DynamicQuantizeLinear",),
+    ),
+)  # fmt: skip
+
+
+def _by_operator() -> Mapping[str, Sequence[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for entry in ENTRIES:
+        for name in entry.operators:
+            found.setdefault(name, []).append(entry)
+    return found
+
+
+BY_OPERATOR: Mapping[str, Sequence[Entry]] = _by_operator()
+BY_NAME: Mapping[str, Entry] = {e.name: e for e in ENTRIES}

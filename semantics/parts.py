@@ -1,0 +1,67 @@
+"""The tensors that go into and out of a function, by name (specs/semantics.md, "Modules").
+
+A tensor that is a part of a tuple is called after the tuple and its place: `x.0`, `x.1.0`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import Function
+from assay.semantics.types import TupleType, Type
+
+Parts = list[tuple[str, Type]]
+
+
+def parts(name: str, of: Type) -> Parts:
+    """What is in a value of that type, left to right, by name: what is no tuple."""
+    found: Parts = []
+    stack: list[tuple[str, Type]] = [(name, of)]
+    while stack:
+        at, t = stack.pop()
+        if isinstance(t, TupleType):
+            stack += reversed([(f"{at}.{i}", field) for i, field in enumerate(t.fields)])
+        else:
+            found.append((at, t))
+    return found
+
+
+def input_parts(function: Function) -> Parts:
+    """The parts of the parameters. Invalid (parts.C1): two have one name."""
+    return _distinct([part for p in function.params for part in parts(p.name, p.type)])
+
+
+def output_parts(function: Function) -> Parts:
+    """The parts of the results. Invalid (parts.C1): two have one name."""
+    found = zip(output_names(function), _results(function), strict=True)
+    return _distinct([part for name, of in found for part in parts(name, of)])
+
+
+def output_names(function: Function) -> Sequence[str]:
+    """What the results are called."""
+    return result_names(function, len(_results(function)))
+
+
+def result_names(function: Function, count: int) -> Sequence[str]:
+    """The names of `count` results: what the attribute `outputs` says, or output_0, output_1 and so on. Invalid
+    (module.C5): it says another number."""
+    names: Sequence[str] = function.attrs.get("outputs", ())
+    if names and len(names) != count:
+        raise Invalid(f"main has {len(names)} names for its results, {', '.join(names)}", label="module.C5")
+    return names or [f"output_{i}" for i in range(count)]
+
+
+def _results(function: Function) -> Sequence[Type]:
+    of = function.result_type
+    return of.fields if isinstance(of, TupleType) else (of,)
+
+
+def _distinct(found: Parts) -> Parts:
+    names: Iterable[str] = (name for name, _ in found)
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise Invalid(f"{name} is the name of two tensors, one a part of a tuple: rename one", label="parts.C1")
+        seen.add(name)
+    return found

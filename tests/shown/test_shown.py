@@ -1,0 +1,39 @@
+"""Each row of specs/rows.csv through a command, on a program of its own (specs/verify.md, "Rows through commands")."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assay.verify.docs.rows import read_rows
+from tests.shown import constants, devices, language, memory, passes
+from tests.shown.case import Shown, missing, run
+
+CASES = [*passes.SHOWN, *devices.SHOWN, *constants.SHOWN, *language.SHOWN, *memory.SHOWN]
+
+NO_COMMAND = {
+    "A10": "names from several threads: a property of the generator, which a command uses on one",
+    "C11": "the table shows that views of a constant are accepted; schedules are called from Python only",
+    "R25": "tuning and its database are not built",
+    "R28": "remote execution is not built",
+    "R34": "`dump` is called from Python; `--dump` uses it for planned programs only",
+}
+"""Rows that no command shows, or not all of, with the reason. Of rows that are neither here nor in a case, only unit tests
+speak so far."""
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, id=str(c), marks=pytest.mark.campaign if c.campaign else ()) for c in CASES])
+def test_a_command_shows_the_row(case: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(case, tmp_path, monkeypatch, capsys)
+    assert missing(case, said, tmp_path) == [], said
+
+
+def test_a_case_that_does_not_show_its_row_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    case = Shown("V21", "check FILE.py --stop-after import --dump DIR", devices.ON_TWO, ("well-formed", "3 devices"), files={"01-import.py": "no such", "x.txt": ""})
+    assert missing(case, run(case, tmp_path, monkeypatch, capsys), tmp_path) == ["3 devices", "01-import.py: no such", "x.txt: "]
+
+
+def test_cases_name_rows() -> None:
+    rows = read_rows(Path(__file__).resolve().parents[2] / "specs" / "rows.csv")
+    assert {i for c in CASES for i in c.rows.split()} | NO_COMMAND.keys() <= {*rows}

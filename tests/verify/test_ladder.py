@@ -1,0 +1,172 @@
+"""The ladder of verdicts, through the command line: each word, its exit code, and what is never said of what is not known."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from assay.lower.c import CSource, emit
+from assay.verify import cli
+from assay.verify.backends import backend as find_backend, subject_of_model
+from assay.verify.check import Check, Lowering
+from assay.verify.compare import Comparison
+from assay.verify.native_check import step_that_is_outside
+from assay.verify.oracle import Oracle, judge_backend
+from tests.verify.ladder import brought, deep, made, run, shallow, sums
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """`assay check --json` of a model with a backend: the exit code, `holds`, and the backend's line."""
+    brought(tmp_path, monkeypatch)
+
+    def asked(model: onnx.ModelProto, backend: str, **inputs: Any) -> tuple[int, bool | None, dict[str, Any]]:
+        onnx.save(model, tmp_path / "model.onnx")
+        given = []
+        if inputs:
+            np.savez(tmp_path / "in.npz", **inputs)
+            given = ["--inputs", tmp_path / "in.npz"]
+        capsys.readouterr()
+        code = run(monkeypatch, "check", tmp_path / "model.onnx", "--backend", backend, "--json", *given)
+        data = json.loads(capsys.readouterr().out)
+        return code, data["holds"], data["lines"][-1]
+
+    return asked
+
+
+def test_outputs_that_are_all_a_million(ask: Any) -> None:
+    """Where the graph's intervals exclude nothing that is not known to be wrong, and nobody says that it is right."""
+    code, holds, line = ask(deep(), "million_closed")
+    assert (code, holds, line["holds"], line["outcome"]) == (5, None, None, "undecided")
+    assert "nothing is known of 16 of 16 elements" in line["detail"] and "inside the graph's bounds" not in line["detail"]
+
+
+@pytest.mark.parametrize(("backend", "when"), [("later", "in a second run"), ("stale", "on other inputs in between")])
+def test_what_a_backend_keeps_from_run_to_run(backend: str, when: str, ask: Any) -> None:
+    code, holds, line = ask(shallow(), backend)
+    assert (code, holds) == (1, False) and when in line["detail"] and line["outcome"] == "wrong"
+    subject = subject_of_model(deep())
+    inputs = Oracle(subject.module).inputs("random")
+    verdict = judge_backend(subject, find_backend(backend), inputs)
+    assert verdict.outcome == "undecided" and f"{when}, it gives other outputs than its own tensors" in verdict.detail
+    assert judge_backend(subject, find_backend("numpy"), inputs).outcome == "right"
+    assert judge_backend(subject, find_backend("million"), inputs).outcome == "wrong", "the first operator, on its own operands"
+
+
+@pytest.mark.parametrize(
+    ("backend", "code", "outcome", "word"),
+    [("refuses", 5, "refused", "no licence"), ("dies", 1, "died", "SIGABRT"), ("sleeps", 1, "late", "took more than 1 seconds")],
+)
+def test_a_backend_that_gives_nothing(
+    backend: str, code: int, outcome: str, word: str, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "PATIENCE", 1.0 if backend == "sleeps" else 60.0)
+    found, holds, line = ask(shallow(), backend)
+    assert (found, holds, line["outcome"]) == (code, None if code == 5 else False, outcome) and word in line["detail"]
+
+
+ROWS = np.array([[2**31 - 1, 5], [1, 2], [3, 4]], np.int32)
+
+
+@pytest.mark.parametrize(
+    ("backend", "code", "outcome"),
+    [("saturates", 0, "open"), ("seven", 1, "wrong"), ("saturates_and_more", 1, "wrong")],
+)
+def test_what_the_standard_leaves_open(backend: str, code: int, outcome: str, ask: Any) -> None:
+    """A sum that is out of range may be the end of the range. It is not 7; and what is wrong beside it is wrong."""
+    found, holds, line = ask(sums(), backend, x=ROWS)
+    assert (found, holds, line["outcome"]) == (code, code == 0, outcome)
+    if outcome == "open":
+        assert "overflow: an integer result is out of the range" in line["detail"] and "ONNX Add is silent" in line["detail"]
+    else:
+        assert "y element (0,) is 7" in line["detail"] if backend == "seven" else "y element (2,) is 8, allowed is 7" in line["detail"]
+
+
+def test_what_comes_of_an_open_element_is_open() -> None:
+    """With the tensor between shown and not shown; of the other elements nothing is open."""
+    subject = subject_of_model(sums(more=True))
+    oracle = Oracle(subject.module, subject.tensors)
+    open_, wrong = np.array([-(2**31), 4, 8], np.int32), np.array([-(2**31), 4, 9], np.int32)
+    assert oracle.judge({"x": ROWS}, {"z": open_}).outcome == "open"
+    assert oracle.judge({"x": ROWS}, {"z": wrong}).outcome == "wrong"
+    theirs = {"y": np.array([2**31 - 1, 3, 7], np.int32), "z": open_}
+    assert oracle.judge({"x": ROWS}, {"z": open_}, theirs).outcome == "open"
+    assert oracle.judge({"x": ROWS}, {"z": open_ - 1}, {**theirs, "z": open_ - 1}).outcome == "wrong"
+
+
+def reduced(monkeypatch: pytest.MonkeyPatch, folder: Path, model: onnx.ModelProto, backend: str) -> int:
+    onnx.save(model, folder / "model.onnx")
+    return run(monkeypatch, "reduce", folder / "model.onnx", "--backend", backend, "-o", folder / "out", "--limit", "1")
+
+
+def test_reduce_says_which_of_them_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brought(tmp_path, monkeypatch)
+    assert reduced(monkeypatch, tmp_path, deep(), "million_closed") == 5
+    assert "nothing to reduce (5 undecided)" in capsys.readouterr().out
+    assert reduced(monkeypatch, tmp_path, shallow(), "refuses") == 5
+    assert "refused: " in capsys.readouterr().out
+    assert reduced(monkeypatch, tmp_path, sums(), "saturates") == 0
+    assert "nothing to reduce (5 right)" in capsys.readouterr().out
+
+
+def test_a_campaign_that_shows_nothing_is_no_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brought(tmp_path, monkeypatch)
+    options = ("--examples", 2, "--jobs", 1, "--size", 2, "--operators", "add,multiply", "--features", "", "--json")
+    assert run(monkeypatch, "fuzz", "--backend", "refuses", *options) == 5
+    assert json.loads(capsys.readouterr().out)["holds"] is None
+    assert run(monkeypatch, "fuzz", "--backend", "numpy", *options) == 0
+    assert json.loads(capsys.readouterr().out)["holds"] is True
+
+
+TIES = np.array([1, 3, 5, 7, -1, 9, 4.5, 11], np.float32)
+
+
+def quantized() -> onnx.ModelProto:
+    values = [numpy_helper.from_array(np.array(v), n) for n, v in (("s", np.float32(2)), ("z", np.uint8(3)))]
+    node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"])
+    return made([node], {"x": (np.float32, [8])}, {"y": (np.uint8, [8])}, values)
+
+
+def test_an_exact_quotient_is_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half a step is a tie, which goes to the even number: no other way of rounding is right, and this one is no guess."""
+    onnx.save(quantized(), tmp_path / "q.onnx")
+    np.savez(tmp_path / "in.npz", x=TIES)
+    ways = {"even": np.rint, "up": lambda v: np.floor(v + 0.5), "down": lambda v: np.ceil(v - 0.5), "away": lambda v: np.sign(v) * np.floor(np.abs(v) + 0.5)}
+    found = {}
+    for name, way in ways.items():
+        np.savez(tmp_path / "out.npz", y=np.clip(way(TIES / 2) + 3, 0, 255).astype(np.uint8))
+        arguments = ("check", tmp_path / "q.onnx", "--inputs", tmp_path / "in.npz", "--expected", tmp_path / "out.npz", "--json")
+        code = run(monkeypatch, *arguments)
+        found[name] = code, json.loads(capsys.readouterr().out)["lines"][-1]["outcome"]
+    assert found == {"even": (0, "right"), "up": (1, "wrong"), "down": (1, "wrong"), "away": (1, "wrong")}
+
+
+def test_a_wrong_function_of_the_platform_shows_where_the_graph_excludes_nothing() -> None:
+    """Only the C as its users compile it has it, and no interval of an output would tell."""
+
+    def planted(*given: Any) -> CSource:
+        source = emit(*given)
+        changed = re.sub(r"(#else\n    return )sinf\((\w+)\)", r"\1cosf(\2)", source.source)
+        assert changed != source.source
+        return replace(source, source=changed)
+
+    run = Check(Lowering(deep(), "m"))
+    line = list(run.lines())[-1]
+    assert line.evidence.holds and "with the platform's libm each step within its operator's bounds" in line.evidence.detail
+    compared = run.modules["pool"]
+    at = Comparison(run.modules["import"], compared, run.source, None, run.inputs)  # type: ignore[arg-type]
+    for emitter, wrong in ((emit, False), (planted, True)):
+        said = step_that_is_outside(emitter(compared, "m"), compared, run.inputs, at.step_outside)
+        assert bool(said) == wrong and (not wrong or ", its operands given: " in str(said)), said

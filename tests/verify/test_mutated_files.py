@@ -1,0 +1,140 @@
+"""Damaged files of every format: refused or judged, never a fault of ours; each of these failed once."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.models import model
+from tests.verify import mutated_files as m
+from tests.verify.test_cli import assay
+
+F = np.float32
+
+
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> m.Seeds:
+    m.watch()
+    return m.Seeds(tmp_path_factory.mktemp("seeds"))
+
+
+def test_a_sample(seeds: m.Seeds, tmp_path: Path) -> None:
+    codes: Counter[int] = Counter()
+    for number in range(110):
+        to = tmp_path / f"{number}" / "case"
+        to.mkdir(parents=True)
+        case, code, wrong = m.trial(seeds, 7, number, to)
+        assert not wrong, f"{number} {case}: {wrong}"
+        codes[code] += 1
+        shutil.rmtree(to.parent)
+    assert codes[0] > 5 and codes[2] > 50, "some of them can still be used, most cannot"
+
+
+@pytest.mark.campaign
+def test_in_process(tmp_path: Path) -> None:
+    assert m.campaign(tmp_path, 10_000, 0, commands=False) == {}
+
+
+@pytest.mark.campaign
+def test_as_commands(tmp_path: Path) -> None:
+    assert m.campaign(tmp_path, 500, 1, commands=True) == {}
+
+
+def test_nothing_outside_is_written(seeds: m.Seeds, tmp_path: Path) -> None:
+    (tmp_path / "case").mkdir()
+    place = Path.cwd() / "written-by-a-trial"
+
+    def write(_: list[str]) -> tuple[int, str]:
+        with pytest.raises(PermissionError, match="may not write"):
+            place.write_text("x")
+        return 2, ""
+
+    assert m.trial(seeds, 0, 0, tmp_path / "case", write)[2] == "" and not place.exists()
+    assert all("/" not in p or not p.startswith(("/", "..")) for p in m.PLACES)
+
+
+def test_what_is_wrong_is_seen(seeds: m.Seeds, tmp_path: Path) -> None:
+    """The harness itself: a fault of ours, a hang, a file that was not given."""
+    said = []
+
+    def reads(_: list[str]) -> tuple[int, str]:
+        return 0, Path("/etc/passwd").read_text()[:0]
+
+    for number, run in enumerate([lambda _: (3, "x"), lambda _: (-1, "no end"), lambda _: (1, "Traceback (most"), reads, lambda _: (2, "")]):
+        (tmp_path / str(number) / "case").mkdir(parents=True)
+        said.append(m.trial(seeds, 0, 0, tmp_path / str(number) / "case", run)[2].partition(":")[0])
+    assert said == ["exit 3", "exit -1", "a traceback", "opened /etc/passwd", ""]
+
+
+def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *args: object) -> str:
+    assert assay(monkeypatch, *args) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("assay: ") and len(err) < 4_000
+    return err
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize("number", [LONG, "0x" + "f" * 5000])
+def test_numbers_of_5000_digits(number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "m.py"
+    for old in ("(2, ", "axis=-1"):
+        text.write_text(m.PY.replace(old, old.replace("2", number).replace("-1", number), 1))
+        fails(monkeypatch, capsys, "run", text)
+    text.write_text(m.PY.replace('"n"', f'"n + {number}"', 1))
+    fails(monkeypatch, capsys, "run", text)
+    text.write_text(m.PY)
+    for args in (["run", text, "--dim", f"n={number}"], ["prove", text, "--bound", f"n={number}.."], ["check", text, "--pools", f"a={number}"], ["check", text, "--on", f"cpu:{number}"]):
+        fails(monkeypatch, capsys, *args)
+    relay = tmp_path / "m.relay"
+    for old in ("(2, 3)", "units=4", "1f"):
+        relay.write_text(m.RELAY.replace(old, old.replace("3", number).replace("4", number).replace("1", number), 1))
+        fails(monkeypatch, capsys, "run", relay)
+    csv = tmp_path / "b.csv"
+    csv.write_text(m.CSV.replace(",64,", f",{number},"))
+    fails(monkeypatch, capsys, "plan", csv)
+
+
+def test_a_dim_is_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.py").write_text(m.PY)
+    assert "is given twice" in fails(monkeypatch, capsys, "run", tmp_path / "m.py", "--dim", "n=2", "--dim", "n=3")
+
+
+def test_large_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for shape in ([0, 2**62], [2**62, 0], [2**63 - 1], [0, 2**62, 2**62]):
+        made = model([onnx.helper.make_node("Relu", ["x"], ["y"])], {"x": (F, shape)}, {"y": (F, shape)})
+        onnx.save(made, tmp_path / "m.onnx")
+        assert assay(monkeypatch, "run", tmp_path / "m.onnx", "-o", tmp_path / "o.npz") in (1, 2, 6)
+        assert assay(monkeypatch, "check", tmp_path / "m.onnx") in (1, 2, 6)
+        assert "fault" not in capsys.readouterr().err
+    (tmp_path / "b.csv").write_text(m.CSV)
+    fails(monkeypatch, capsys, "plan", tmp_path / "b.csv", "--pools", f"a={2**64}")
+
+
+def test_an_npz_with_what_is_no_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    import zipfile
+
+    (tmp_path / "m.py").write_text(m.PY)
+    for members in ({"x": b"text"}, {"x.npy": b"\x93NUMPY"}, {"../x.npy": b""}):
+        with zipfile.ZipFile(tmp_path / "in.npz", "w") as file:
+            for name, data in members.items():
+                file.writestr(name, data)
+        assert "not an .npz of arrays" in fails(monkeypatch, capsys, "run", tmp_path / "m.py", "--inputs", tmp_path / "in.npz")
+
+
+def test_external_data_in_odd_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    node = onnx.helper.make_node("Add", ["x", "w"], ["y"])
+    made = model([node], {"x": (F, [4])}, {"y": (F, [4])}, {"w": np.ones(4, F)})
+    path = tmp_path / "m.onnx"
+    onnx.save(made, path, save_as_external_data=True, location="m.data", size_threshold=0)
+    whole = path.read_bytes()
+    (tmp_path / "loop.d").symlink_to(tmp_path / "loop.d")
+    for place in (b"loop.d", b"\xff.data", b"../..d", b"/dev/0", b"\0.data"):
+        path.write_bytes(whole.replace(b"m.data", place))
+        assert "[onnx.C1" in fails(monkeypatch, capsys, "run", path, "-o", tmp_path / "o.npz")

@@ -1,0 +1,42 @@
+"""The answer of a command as JSON: one object, whatever ends the command (specs/verify.md, "Command line")."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+_open: list[dict[str, Any]] = []
+
+
+@contextmanager
+def answering(answer: dict[str, Any]) -> Iterator[None]:
+    """What was found before something ends the work goes with it, for `write_failure`."""
+    _open.append(answer)
+    try:
+        yield
+    except BaseException as wrong:
+        wrong.__dict__.setdefault("answer", answer)
+        raise
+    finally:
+        _open.remove(answer)
+
+
+def unfinished() -> dict[str, Any]:
+    """The answer that is being worked on."""
+    return _open[-1] if _open else {}
+
+
+def write_answer(answer: Mapping[str, Any] | list[Any]) -> None:
+    """The object, on standard output."""
+    json.dump(answer, sys.stdout, indent=1)
+    sys.stdout.write("\n")
+
+
+def write_failure(wrong: BaseException, text: str, code: int) -> None:
+    """What was found before `wrong` ended the command, with `text` as its "error" and the exit code."""
+    found: dict[str, Any] = wrong.__dict__.get("answer", {})
+    holds = False if found.get("holds") is False else None
+    write_answer({**found, "holds": holds, "error": text, "exit": code})

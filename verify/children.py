@@ -1,0 +1,169 @@
+"""Other processes and temporary folders, none of which outlives this process (specs/verify.md, "Budgets").
+
+    with folder() as place: done = run([...], cwd=place, seconds=60.0)
+
+Each child has a session of its own and is ended with all that it started. A guard, a shell that waits for the end of a
+pipe, ends the children and removes the folders of a process that was killed or has crashed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+MARK = "ASSAY_RUN"
+"""The environment variable by which the guard knows those that this process has started, and what they have."""
+
+_GUARD = """trap '' INT TERM HUP PIPE
+mark=$1
+shift
+while IFS= read -r place; do set -- "$@" "$place"; done
+for again in 1 2; do
+    for found in $(grep -als "$mark" /proc/[0-9]*/environ); do
+        pid=${found#/proc/}
+        kill -9 "${pid%/environ}"
+    done
+    sleep 0.2 # one that was just being started
+done
+for place; do rm -rf -- "$place"; done
+"""
+
+_guards: dict[int, subprocess.Popen[bytes]] = {}
+"""The guard of each process: one that was forked has another than its parent."""
+_TOKEN = secrets.token_hex(8)
+_children: dict[int, subprocess.Popen[bytes]] = {}
+_folders: set[Path] = set()
+
+
+def _mark() -> str:
+    """What is in the environment of all that this process starts, and of nothing else."""
+    return f"{os.getpid()}-{_TOKEN}"
+
+
+def _guard() -> subprocess.Popen[bytes]:
+    """The guard of this process, which is started where there is none."""
+    guard = _guards.get(os.getpid())
+    if guard is None:
+        guard = subprocess.Popen(
+            ["/bin/sh", "-c", _GUARD, "guard", f"{MARK}={_mark()}"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            bufsize=0, start_new_session=True, cwd="/",
+            env={"PATH": os.environ.get("PATH", os.defpath)},
+        )  # fmt: skip
+        _guards[os.getpid()] = guard
+        atexit.register(_dismiss, guard)
+    return guard
+
+
+def _dismiss(guard: subprocess.Popen[bytes]) -> None:
+    """At an ordinary end there is nothing left to guard."""
+    if _guards.get(os.getpid()) is guard:
+        end_all()
+        guard.kill()
+        guard.wait()
+
+
+def new_folder(prefix: str = "assay-", parent: Path | None = None) -> Path:
+    """A temporary folder, for `remove_folder`."""
+    place = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    _folders.add(place)
+    guarded(place)
+    return place
+
+
+def guarded(place: Path) -> None:
+    """A file or folder that goes if this process is killed."""
+    guard = _guard()
+    if "\n" not in str(place) and guard.stdin is not None:
+        with suppress(BrokenPipeError, ValueError):  # it was killed, or this process is at its end
+            guard.stdin.write(f"{place.absolute()}\n".encode("utf-8", "surrogateescape"))
+
+
+def remove_folder(place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    _folders.discard(place)
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A temporary folder that is gone behind this."""
+    place = new_folder()
+    try:
+        yield place
+    finally:
+        remove_folder(place)
+
+
+def start(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """A child in a session of its own, for `end`. Options as of `subprocess.Popen`."""
+    _guard()
+    env = {**(options.pop("env", None) or os.environ), MARK: _mark()}
+    child = subprocess.Popen(words, start_new_session=True, env=env, **options)
+    _children[child.pid] = child
+    return child
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """End a child and all that it started. One that has ended by itself may have left others behind."""
+    if _children.pop(child.pid, None) is None and child.returncode is not None:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.kill()
+    child.wait()
+
+
+def run(
+    words: Sequence[str], *, seconds: float, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command to its end, standard input empty; its exit code and all that it wrote. subprocess.TimeoutExpired."""
+    child = start(
+        words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with child:
+        try:
+            out, err = child.communicate(timeout=seconds)
+        finally:
+            end(child)
+    return subprocess.CompletedProcess(words, child.returncode, out, err)
+
+
+def in_use() -> int:
+    """The memory of all children and of what they started, in bytes, as far as it is told."""
+    if not _children:
+        return 0
+    sessions, total = set(_children), 0
+    for entry in os.listdir("/proc"):
+        if not entry.isdecimal():
+            continue
+        with suppress(OSError, ValueError, IndexError):
+            with open(f"/proc/{entry}/stat", "rb") as file:
+                row = file.read().rpartition(b")")[2].split()
+            if int(row[3]) in sessions:
+                total += int(row[21]) * os.sysconf("SC_PAGE_SIZE")
+    return total
+
+
+def _forked() -> None:
+    """A process that was forked has none of its parent's."""
+    _children.clear()
+    _folders.clear()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def end_all() -> None:
+    """End every child and remove every folder, where this process is about to end at once."""
+    for child in list(_children.values()):
+        end(child)
+    for place in list(_folders):
+        remove_folder(place)

@@ -1,0 +1,62 @@
+"""The differences of specification in the pages of findings (specs/verify.md, "Findings").
+
+That part of a page is made from the table of what a standard leaves open and from the cases beside this file; the rest is kept by
+hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from assay.semantics.left_open.table import BY_NAME
+from assay.verify.docs.left_open_cases import CASES, GIVES, RAN, Case
+
+HEAD = "## Differences of specification"
+PAGES = {"onnxruntime-1.31.md": ("onnxruntime", "ONNX Runtime"), "onnx-reference-1.23.md": ("reference", "ReferenceEvaluator")}
+
+
+def findings_page(path: Path) -> str:
+    """The page with its last part made anew."""
+    kept, _, _ = path.read_text("utf-8").partition(HEAD)
+    who, name = PAGES[path.name]
+    return kept + "\n".join([HEAD, "", *_lines(who, name), ""])
+
+
+def _lines(who: str, name: str) -> Iterator[str]:
+    yield "This part is generated from `semantics/left_open/table.py` and the cases in `verify/docs/left_open_cases.py`;"
+    yield "`tests/verify/test_findings.py` runs them all. Here ONNX says nothing, or says that it is undefined, so the verdict is not *wrong*."
+    yield f"What is given is of version {RAN[who]}x."
+    yield ""
+    yield f"| entry | case | {name} gives | verdict | under this condition | allowed | ONNX |"
+    yield "|---|---|---|---|---|---|---|"
+    for case in CASES:
+        if case.entry and who in case.verdicts:
+            entry = BY_NAME[case.entry]
+            yield f"| {case.entry} | {case.name} | {_given(case, who)} | {case.verdicts[who]} | {entry.condition} | {entry.allowed} | {_said(entry.source_of(case.body))} |"
+    others = [c for c in CASES if not c.entry and who in c.verdicts]
+    if others:
+        yield ""
+        yield "No entry is needed for these: what is given is within its interval, or no interval says anything."
+        yield ""
+        yield f"| case | {name} gives | verdict | why |"
+        yield "|---|---|---|---|"
+        for case in others:
+            yield f"| {case.name} | {_given(case, who)} | {case.verdicts[who]} | {case.why} |"
+
+
+def _given(case: Case, who: str) -> str:
+    return "an error" if case.verdicts[who] == "refused" else GIVES[case.name][who]
+
+
+def _said(source: str) -> str:
+    return source.replace("|", "\\|")
+
+
+def shown(array: Any) -> str:
+    """An array as the pages have it."""
+    flat = np.asarray(array).reshape(-1).tolist()
+    return ", ".join(f"{x:.10g}" if isinstance(x, float) else str(x) for x in flat)

@@ -1,0 +1,285 @@
+"""Facts as goals: each follows from what atoms and products are defined to be (specs/verify.md, "Memory plans").
+
+A text about forms speaks of atoms and products as unknowns, and of facts about them. Nothing of that is believed: the
+same text defines each atom by its parts, and states of each fact that it follows. What a part's range is used for is a
+fact too, so all rests on the bounds of the symbols and on definitions. A range follows from ranges of smaller parts, any
+other fact from ranges: there is no circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Var
+from assay.verify.memory.forms import (
+    Extreme,
+    Form,
+    Forms,
+    Product,
+    Quotient,
+    Range,
+    Symbol,
+    Unknown,
+    product_range,
+    whole,
+)
+from assay.verify.memory.query import comment, literal
+from assay.verify.memory.solve import BEGIN, END
+
+GROUPED = 200
+"""So many linear facts make one question: z3 is slower on one ten times as long than on ten."""
+
+
+TERMS: dict[str, Callable[..., str]] = {
+    "add": lambda a, b: f"(+ {a} {b})",
+    "sub": lambda a, b: f"(- {a} {b})",
+    "mul": lambda a, b: f"(* {a} {b})",
+    "neg": lambda a: f"(- {a})",
+    "abs": lambda a: f"(ite (>= {a} 0) {a} (- {a}))",
+    "max": lambda a, b: f"(ite (>= {a} {b}) {a} {b})",
+    "min": lambda a, b: f"(ite (<= {a} {b}) {a} {b})",
+    "floordiv": lambda a, b: f"(div {a} {b})",
+    "floormod": lambda a, b: f"(mod {a} {b})",
+}
+"""What operators are in SMT-LIB, whose division is ours where the divisor is 1 or more."""
+
+PRODUCTS = ("mul", "floordiv", "floormod", "truncdiv", "truncmod")
+"""Operators of which no solver of linear arithmetic knows anything, if both operands are unknown."""
+
+
+def name(product: Product) -> str:
+    """What a product of atoms is called in every text."""
+    return f"v{product[0]}" if len(product) == 1 else f"p{'_'.join(map(str, product))}"
+
+
+def total(f: Form) -> str:
+    """A form as a term."""
+    parts = [_part(p, k) for p, k in f.terms]
+    return f"(+ {' '.join(parts)})" if len(parts) > 1 else parts[0] if parts else "0"
+
+
+def _part(product: Product, factor: int) -> str:
+    if not product:
+        return literal(factor)
+    return name(product) if factor == 1 else f"(* {literal(factor)} {name(product)})"
+
+
+def products(found: Iterable[Form]) -> list[Product]:
+    """The products in some forms, each once."""
+    return list(dict.fromkeys(p for f in found for p, _ in f.terms if p))
+
+
+def limits(product: Product, ranges: Sequence[Range]) -> Iterator[Form]:
+    """What a range says of a product."""
+    low, high = product_range(product, list(ranges))
+    one = Form(((product, 1),))
+    if low is not None:
+        yield one - whole(low)
+    if high is not None:
+        yield whole(high) - one
+
+
+class Grounds:
+    """What the facts of one text rest on. `ranges` are those of the atoms, within the bounds of the text."""
+
+    def __init__(self, forms: Forms, ranges: Sequence[Range]) -> None:
+        self.forms = forms
+        self.ranges = ranges
+
+    def head(self) -> list[str]:
+        """The symbols and their bounds: all that is assumed."""
+        lines = []
+        for a, atom in enumerate(self.forms.atoms):
+            if isinstance(atom, Symbol):
+                low, high = self.ranges[a]
+                lines.append(f"(declare-const v{a} Int) ; {comment(atom.var.name)}")
+                lines += [f"(assert (>= v{a} {literal(low)}))"] if low is not None else []
+                lines += [f"(assert (<= v{a} {literal(high)}))"] if high is not None else []
+        return lines
+
+    def declared(self, found: Iterable[Product]) -> Iterator[str]:
+        """Every unknown that is no symbol."""
+        for p in dict.fromkeys(found):
+            if len(p) > 1 or not isinstance(self.forms.atoms[p[0]], Symbol):
+                yield f"(declare-const {name(p)} Int)"
+
+    def parts(self, atom: int) -> tuple[Form, ...]:
+        """The forms that an atom is made of."""
+        match self.forms.atoms[atom]:
+            case Quotient(dividend=a, divisor=b) | Extreme(first=a, second=b):
+                return a, b
+            case Unknown(ends=ends):
+                return ends
+            case Symbol():
+                return ()
+
+    def definition(self, atom: int) -> str | None:
+        """What an atom is; None: a symbol, or a part that is not looked into, of which nothing is said."""
+        v = f"v{atom}"
+        match self.forms.atoms[atom]:
+            case Quotient(dividend=a, divisor=b):
+                if b.constant is not None:
+                    return f"(= {v} (div {total(a)} {literal(b.constant)}))"
+                times = f"(* {v} {total(b)})"
+                return f"(and (<= {times} {total(a)}) (< {total(a)} (+ {times} {total(b)})))"
+            case Extreme(which=which, first=a, second=b):
+                return f"(= {v} (ite ({'>=' if which == 'max' else '<='} {total(a)} {total(b)}) {total(a)} {total(b)}))"
+            case Unknown(ends=(a, b)):
+                return f"(or (= {v} {total(a)}) (= {v} {total(b)}))"
+            case _:
+                return None
+
+    def sections(self, facts: Iterable[Form], pairs: Iterable[tuple[Form, Form]] = ()) -> Iterator[str]:
+        """The questions whether each fact, and each "one of two is 0", follows from the definitions; what they need too."""
+        asked: dict[tuple[Form, ...], None] = dict.fromkeys([*((f,) for f in facts), *pairs])
+        linear: list[tuple[str, list[int], list[Form]]] = []
+        todo = list(asked)
+        while todo:
+            claim = todo.pop()
+            if self._assumed(claim) or all(f.constant is not None and f.constant >= 0 for f in claim[:1]) and len(claim) == 1:
+                continue
+            atoms, premises, nonlinear = self._needs(claim)
+            for f in premises:
+                if (f,) not in asked:
+                    asked[f,] = None
+                    todo.append((f,))
+            wrong = f"(< {total(claim[0])} 0)" if len(claim) == 1 else " ".join(f"(not (= {total(f)} 0))" for f in claim)
+            if nonlinear:
+                yield self._alone(wrong, atoms, premises, products(claim))
+            else:
+                linear.append((wrong, atoms, premises))
+                if len(linear) == GROUPED:
+                    yield self._together(linear)
+                    linear = []
+        if linear:
+            yield self._together(linear)
+
+    def meanings(self, nodes: Iterable[tuple[Expr, Form, Sequence[Form]]]) -> Iterator[str]:
+        """The questions whether each part of an expression is the form that stands for it, its operands being theirs.
+
+        `nodes`: the part, its form and those of its operands. They and the bounds are all that a form says.
+        """
+        linear: list[tuple[str, list[int], list[Form]]] = []
+        needed: dict[Form, None] = {}
+        for node, f, args in nodes:
+            said = self._meant(node, f, args)
+            if said is None:
+                continue
+            inside = products([f, *args])
+            atoms = list(dict.fromkeys(a for p in products([f]) for a in p))
+            premises = [g for p in inside for g in limits(p, self.ranges)] + self._limits_inside(atoms)
+            needed |= dict.fromkeys(premises)
+            multiplied = sum(any(p for p, _ in a.terms) for a in args) > 1 and getattr(node, "op", "") in PRODUCTS
+            if multiplied or self._by_unknown(atoms):
+                yield self._alone(f"(not {said})", atoms, premises, inside)
+            else:
+                linear.append((f"(not {said})", atoms, premises))
+        for start in range(0, len(linear), GROUPED):
+            yield self._together(linear[start : start + GROUPED])
+        yield from self.sections(needed)
+
+    def _meant(self, node: Expr, f: Form, args: Sequence[Form]) -> str | None:
+        """That a part has the value of its form; None: the form is by definition what it is, or a part by itself."""
+        whole_atom = self.forms.atoms[f.terms[0][0][0]] if len(f.terms) == 1 and len(f.terms[0][0]) == 1 and f.terms[0][1] == 1 else None
+        said = [total(a) for a in args]
+        match node, whole_atom:
+            case Var(), Symbol(var=var):
+                return None if var is node else "false"
+            case (Choice(), _) | (Apply(op="select"), _):
+                return f"(or (= {total(f)} {said[1]}) (= {total(f)} {said[2]}))"
+            case _, Unknown(expr=expr, ends=()):
+                return None if self.forms.same(expr, node) else "false"
+            case Const(), _:
+                return f"(= {total(f)} {literal(int(node.value))})"
+            case Cast(), _:
+                low, high = int(node.dtype.min), int(node.dtype.max)
+                return f"(and (= {total(f)} {said[0]}) (<= {literal(low)} {said[0]}) (<= {said[0]} {literal(high)}))"
+            case Apply(op="floordiv"), Quotient() if args[1].constant is None:
+                times = f"(* {total(f)} {said[1]})"
+                return f"(and (>= {said[1]} 1) (<= {times} {said[0]}) (< {said[0]} (+ {times} {said[1]})))"
+            case Apply(op=op), _ if op in TERMS:
+                return f"(= {total(f)} {TERMS[op](*said)})"
+            case Apply(op="shl" | "shr" as op), _ if (by := args[1].constant) is not None:
+                return f"(= {total(f)} ({'*' if op == 'shl' else 'div'} {said[0]} {1 << by}))"
+            case Apply(op="truncdiv" | "truncmod" as op), _:
+                return f"(and (>= {said[0]} 0) (= {total(f)} {TERMS['floor' + op[5:]](*said)}))"
+            case _:
+                return "false"
+
+    def _assumed(self, claim: tuple[Form, ...]) -> bool:
+        """Whether a fact is a bound of a symbol."""
+        if len(claim) != 1:
+            return False
+        found = products(claim)
+        one = len(found) == 1 and len(found[0]) == 1 and isinstance(self.forms.atoms[found[0][0]], Symbol)
+        return one and claim[0] in list(limits(found[0], self.ranges))
+
+    def _needs(self, claim: tuple[Form, ...]) -> tuple[list[int], list[Form], bool]:
+        """The atoms whose definitions, and the ranges that a fact follows from, and whether it has products."""
+        inside = products(claim)
+        if len(claim) == 1 and len(inside) == 1 and claim[0] in list(limits(inside[0], self.ranges)):
+            (p,) = inside
+            if len(p) > 1:
+                factors = [p[:-1], p[-1:]]
+                return [], [f for q in factors for f in limits(q, self.ranges)], True
+            return [p[0]], self._limits_inside([p[0]]), False
+        atoms = list(dict.fromkeys(a for p in inside for a in p))
+        others = [p[:i] + p[i + 1 :] for p in inside if len(p) > 1 for i in range(len(p))]
+        wanted = dict.fromkeys([*inside, *((a,) for a in atoms), *others])
+        premises = [f for p in wanted for f in limits(p, self.ranges)]
+        return atoms, [*premises, *self._limits_inside(atoms)], any(len(p) > 1 for p in inside) or self._by_unknown(atoms)
+
+    def _limits_inside(self, atoms: Iterable[int]) -> list[Form]:
+        found = products(f for a in atoms for f in self.parts(a))
+        return [f for p in found for f in limits(p, self.ranges)]
+
+    def _by_unknown(self, atoms: Iterable[int]) -> bool:
+        """Whether one of the atoms is a quotient by what is no number."""
+        known = (self.forms.atoms[a] for a in atoms)
+        return any(isinstance(atom, Quotient) and atom.divisor.constant is None for atom in known)
+
+    def _together(self, claims: Sequence[tuple[str, list[int], list[Form]]]) -> str:
+        """One question about linear facts; `bad` is the number of one that does not follow."""
+        seen: list[Product] = []
+        lines, defined = [], []
+        used: dict[Form, str] = {}
+        told: set[int] = set()
+        for i, (wrong, atoms, premises) in enumerate(claims):
+            beside = []
+            for a in atoms:
+                meaning = self.definition(a)
+                seen += [(a,), *products(self.parts(a))]
+                if meaning is not None:
+                    if a not in told:
+                        told.add(a)
+                        defined.append(f"(define-fun d{a} () Bool {meaning})")
+                    beside.append(f"d{a}")
+            for f in premises:
+                if f not in used:
+                    used[f] = f"r{len(used)}"
+                    defined.append(f"(define-fun {used[f]} () Bool (>= {total(f)} 0))")
+                    seen += products([f])
+                beside.append(used[f])
+            lines.append(f"  (and (= bad {i}) {wrong} {' '.join(dict.fromkeys(beside))})")
+        head = [*self.declared(seen), "(declare-const bad Int)", *defined]
+        return "\n".join([*head, "(assert (or", *lines, "  false))"])
+
+    def _alone(self, wrong: str, atoms: list[int], premises: list[Form], inside: list[Product]) -> str:
+        """A question about one fact with products, which are defined as what they are."""
+        seen = [*inside, *products(premises), *((a,) for a in atoms), *products(f for a in atoms for f in self.parts(a))]
+        seen += [(a,) for p in seen for a in p]
+        meanings = [m for a in dict.fromkeys(atoms) if (m := self.definition(a)) is not None]
+        long = [p for p in dict.fromkeys(seen) if len(p) > 1]
+        lines = [*self.declared(seen)]
+        lines += [f"(assert (= {name(p)} (* {' '.join(f'v{a}' for a in p)})))" for p in long]
+        lines += [f"(assert {m})" for m in meanings]
+        lines += [f"(assert (>= {total(f)} 0))" for f in dict.fromkeys(premises)]
+        return "\n".join([*lines, f"(assert (and {wrong}))"])
+
+
+def text(about: str, goals: str, facts: str, head: Sequence[str], sections: Sequence[str]) -> str:
+    """A text of several questions, each of which is to be `unsat`."""
+    lines = [f"; {comment(about)}: {goals}, {facts}; all hold if the answer to every question is unsat", "(set-logic QF_NIA)", *head]
+    for section in sections or ["(assert false) ; nothing has to be shown"]:
+        lines += [BEGIN, section, "(check-sat)", END]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,188 @@
+"""What only a standard's silence allows (specs/verify.md, "Verdict").
+
+The oracle judges by our own definition first. What is wrong by it is judged again, element by element, by a run in which every element
+that an entry of `assay.semantics.left_open` opens is as wide as what the entry allows: what lies in there is open, and what is left
+over is as wrong as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from assay.interp.values import Value
+from assay.semantics.bounding.core import settled
+from assay.semantics.bounds import Bounded, contains
+from assay.semantics.graph import Constant, Expr
+from assay.semantics.left_open import Opening, exactly_known, openings, use
+from assay.semantics.left_open.table import BY_OPERATOR
+from assay.verify.oracle.accepts import Accepts
+from assay.verify.oracle.verdict import fits
+
+if TYPE_CHECKING:
+    from assay.verify.oracle.layers import Applied, Finding
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the standard's, by the names of its tensors."""
+
+    operator: str
+    attrs: Mapping[str, Any]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A result with what is left open in it: `upstream` is what its operands allow, `direct` what the operator itself opens."""
+
+    value: Any
+    upstream: Any
+    direct: Sequence[Opening]
+    before: tuple[str, ...] = ()
+    """The entries that were met before it."""
+    call: int = 0
+    index: int = 0
+    """Which result of which call it is."""
+
+
+def closed(by: Applied, result: Value) -> Value:
+    """A result in which every element that is open without more (rule M9.9) is what our definition gives; the result itself where
+    there is none."""
+    if by.op is None or not by.attrs.get("open") or not isinstance(result, Bounded) or not np.isinf(result.radius).any():
+        return result
+    known = by.known
+    with np.errstate(all="ignore"):
+        if known is not None:
+            return np.asarray(by.op.value(by.attrs, *known))
+        ours = np.asarray(by.op.value(by.attrs, *map(exactly_known, by.operands)))
+        found = list(openings(use(by.op.name, by.attrs, by.operands, ours), BY_OPERATOR))
+    where = np.any([o.where for o in found], axis=0) if found else np.zeros(ours.shape, bool)
+    if not where.any():
+        return result
+    sure = np.logical_and.reduce([np.broadcast_to(a.radius == 0, ours.shape) for a in by.operands if isinstance(a, Bounded)])
+    where = where & sure
+    return settled(Bounded(np.where(where, ours, result.value), np.where(where, 0.0, result.radius), result.of))
+
+
+@dataclass
+class Silence:
+    """What is left open on one run: filled while the program runs, read where something is judged."""
+
+    of_nodes: Mapping[str, Sequence[Opening]] = field(default_factory=dict)
+    """What is left open in tensors as results of nodes of the standard's."""
+    entries: dict[str, None] = field(default_factory=dict)
+    results: dict[int, Opened] = field(default_factory=dict)
+    calls: int = 0
+
+    def widen(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
+        """A result that holds what is left open too."""
+        parts = list(result) if isinstance(result, tuple) else [result]
+        direct: list[list[Opening]] = [[] for _ in parts]
+        nodes = [(t, i or 0) for t, i in judged if t in self.of_nodes and (i is not None or len(parts) == 1)]
+        for tensor, i in nodes:
+            direct[i] += self.of_nodes[tensor]
+        if by.op is not None and not nodes:
+            with np.errstate(all="ignore"):
+                ours = closed(by, result) if by.attrs.get("open") else result
+                for opening in openings(use(by.op.name, by.attrs, by.operands, ours), BY_OPERATOR):
+                    direct[opening.index].append(opening)
+        made = []
+        before = tuple(self.entries)
+        self.calls += 1
+        for i, (part, found) in enumerate(zip(parts, direct, strict=True)):
+            wide = part
+            for opening in found:
+                wide = opening.widened(wide)
+                assert opening.entry is not None
+                self.entries[opening.entry.name] = None
+            if isinstance(wide, (Bounded, np.ndarray)):
+                self.results[id(wide)] = Opened(wide, closed(by, part) if found else part, found, before, self.calls, i)
+            made.append(wide)
+        return tuple(made) if isinstance(result, tuple) else made[0]
+
+    def admitted(self, wide: Any, strict: Any, got: Array, others: Mapping[int, Array]) -> tuple[Array, tuple[str, ...]]:
+        """Where somebody's elements are what is left open, and by which entries."""
+        opened = self.results.get(id(wide))
+        found = np.zeros(got.shape, bool)
+        by: dict[str, None] = {}
+        for opening in opened.direct if opened is not None else ():
+            with np.errstate(all="ignore"):
+                here = np.broadcast_to(opening.admits(got, others), got.shape)
+            if here.any() and opening.entry is not None:
+                by[opening.entry.name] = None
+                found |= here
+        upstream = opened.upstream if opened is not None else wide
+        if isinstance(upstream, Bounded):
+            alone = strict if isinstance(strict, Bounded) else Bounded.exact(np.asarray(strict))
+            here = contains(upstream, got) & ~contains(alone, got) & ~found
+            if here.any():
+                by.update(dict.fromkeys(opened.before if opened is not None else self.entries))
+                found |= here
+        return found, tuple(by)
+
+
+def excused(
+    finding: Finding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array], accepts: Accepts, flushing: bool,
+    index: int = 0,
+) -> Finding:  # fmt: skip
+    """The verdict on a tensor that is wrong by our definition, with the elements that are left open taken for ours."""
+    from assay.verify.oracle.layers import judge_result
+
+    strict = finding.allowed
+    if strict is None or fits(finding.tensor, strict, got) or not hasattr(wide, "shape") or tuple(wide.shape) != got.shape:
+        return finding
+    admitted, entries = silence.admitted(wide, strict, got, others)
+    if not admitted.any():
+        return finding
+    repaired = np.where(admitted, exactly_known(strict), got).astype(got.dtype)
+    again = judge_result(finding.tensor, finding.by, strict, repaired, accepts, flushing, index)
+    if again.wrong:
+        return again
+    return replace(again, excused=int(np.count_nonzero(admitted)), silent=entries)
+
+
+def without_value(finding: Finding, by: Applied | None, allowed: Any, index: int) -> Finding:
+    """A finding of which elements are undecided, without those that have no value at all: an entry says so of them."""
+    if not finding.open or finding.wrong or by is None or by.op is None or by.known is None or not isinstance(allowed, Bounded):
+        return finding
+    if by.op.name not in BY_OPERATOR:
+        return finding
+    with np.errstate(all="ignore"):
+        ours = by.op.value(by.attrs, *by.known)
+        found = [o for o in openings(use(by.op.name, by.attrs, by.operands, ours), BY_OPERATOR) if o.index == index and o.low is None and o.only is None]
+    where = np.any([o.where for o in found], axis=0) if found else np.zeros(allowed.shape, bool)
+    count = int(np.count_nonzero(where & np.isinf(allowed.radius)))
+    silent = tuple(dict.fromkeys(o.entry.name for o in found if o.entry is not None))
+    return replace(finding, open=finding.open - count, excused=count, silent=silent) if count else finding
+
+
+def of_nodes(
+    nodes: Mapping[str, Node], ours: Mapping[str, Any], used: Mapping[str, Any], tensors: Mapping[str, Expr], inputs: Mapping[str, Any]
+) -> dict[str, list[Opening]]:
+    """What is left open in the results of nodes of the standard's, by tensor. `ours` has their results by our definition, `used`
+    what was computed with."""
+    found: dict[str, list[Opening]] = {}
+    for node in {id(n): n for n in nodes.values()}.values():
+        operands = [_value(n, used, tensors, inputs) for n in node.inputs if n]
+        results = [ours.get(n) for n in node.outputs]
+        if any(a is None for a in operands) or any(r is None for r in results):
+            continue
+        for opening in openings(use(node.operator, node.attrs, operands, tuple(results)), BY_OPERATOR):
+            found.setdefault(node.outputs[opening.index], []).append(opening)
+    return found
+
+
+def _value(name: str, used: Mapping[str, Any], tensors: Mapping[str, Expr], inputs: Mapping[str, Any]) -> Any:
+    if name in used:
+        return used[name]
+    if name in inputs:
+        return inputs[name]
+    node = tensors.get(name)
+    return node.data if isinstance(node, Constant) else None

@@ -1,0 +1,37 @@
+"""What the tensors of a program are called (specs/verify.md, "Verdict")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.semantics.errors import Trap, Unpredictable
+from assay.semantics.graph import Expr
+from assay.semantics.left_open import Opening
+from assay.semantics.module import Module
+from assay.verify.oracle.accepts import Accepts
+from assay.verify.oracle.left_open import Node, of_nodes
+from assay.verify.oracle.walk import Places, Recording
+
+
+@dataclass(frozen=True)
+class Named:
+    """Tensors by name, which call makes them, and of which of the standard's nodes they are results."""
+
+    tensors: Mapping[str, Expr] = field(default_factory=dict)
+    places: Places = field(default_factory=dict)
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+
+    def openings(
+        self, module: Module, inputs: Mapping[str, Any], theirs: Mapping[str, Any], accepts: Accepts, flushing: bool
+    ) -> Mapping[str, Sequence[Opening]]:
+        """What is left open in the results of nodes, on the operands that a run has; `theirs` take the place of ours."""
+        if not self.nodes:
+            return {}
+        walk = Recording(module, self.places, theirs, accepts, flushing)
+        try:
+            walk.run(inputs)
+        except (Trap, Unpredictable):
+            pass  # what was made before can still be judged
+        return of_nodes(self.nodes, walk.ours, {**walk.ours, **theirs}, self.tensors, inputs)

@@ -1,0 +1,170 @@
+"""A backend is tried: what it is asked, and the verdict on all that it gives (specs/verify.md, "Verdict").
+
+It runs on the inputs, on others of the same sizes in between, and on the first again, in one preparation: what it keeps from run to
+run shows. Another preparation gives its intermediate tensors for the same runs, where it can give them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.defs
+
+from assay.interp import graph
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.left_open.table import BY_OPERATOR
+from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
+from assay.verify.oracle.expected import Expected
+from assay.verify.oracle.judge import Oracle
+from assay.verify.oracle.layers import BITWISE
+from assay.verify.oracle.left_open import Node
+from assay.verify.oracle.verdict import Verdict
+from assay.verify.protocol import FATAL, Backend, Prepared, Subject, called
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One of the runs: what is said of it, on what, and what came out."""
+
+    when: str
+    expected: Expected
+    outputs: Mapping[str, Array]
+    theirs: Mapping[str, Array]
+
+
+def judge_backend(
+    subject: Subject, backend: Backend, inputs: Mapping[str, Array] | Expected, excluded: Collection[str] = ()
+) -> Verdict:
+    """Run a backend, and judge what it gives: its outputs; and, where it can be asked for every tensor of the model, each
+    operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it has one; rights that
+    are `excluded` are not granted.
+    A backend that changes its inputs is wrong; so is one that is wrong on other inputs in between, or when it is asked again. Raises
+    what the backend raises for the outputs, and Invalid where the inputs are not what main takes."""
+    given = inputs.inputs if isinstance(inputs, Expected) else inputs
+    graph.check_inputs(subject.module.main, given)
+    oracle = oracle_of(subject, getattr(backend, "accepts", EVERYTHING_KEPT).excluding(excluded))
+    try:
+        verdict: Verdict | None = None
+        for run in _runs(subject, backend, oracle, oracle.expected(inputs)):
+            found = oracle.judge(run.expected, run.outputs, run.theirs)
+            if verdict is None or found.outcome == "wrong":
+                verdict = found if not run.when else replace(found, detail=f"{run.when}, {found.detail}")
+            elif found.outcome == "undecided" and not _is_own(run) and verdict.outcome in ("right", "open"):
+                what = f"{run.when}, it gives other outputs than its own tensors, of which nothing is known; {found.detail}"
+                verdict = replace(found, detail=what)
+            if verdict.outcome == "wrong":
+                break
+    except Invalid as wrong:
+        if wrong.label != "backend.C8":
+            raise
+        return Verdict("wrong", BITWISE, wrong.message)
+    assert verdict is not None
+    return verdict
+
+
+def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected) -> Iterator[Run]:
+    """The runs that are judged: the first, that on other inputs, and the first again where it gives other bits."""
+    between = _between(oracle, first)
+    prepared = backend.prepare(subject, subject.outputs)
+    outputs = called(backend.name, prepared, first.inputs)
+    others = _if_taken(backend, prepared, between)
+    again = called(backend.name, prepared, first.inputs)
+    made = [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
+    try:  # not every backend can show its intermediate tensors
+        shown: Prepared | None = backend.prepare(subject, made)
+        assert shown is not None
+        theirs = called(backend.name, shown, first.inputs)
+    except Unsupported as wrong:
+        if wrong.label in FATAL:
+            raise
+        shown, theirs = None, {}
+    yield Run("", first, outputs, theirs)
+    if between is not None and others is not None:
+        own = _if_taken(backend, shown, between) if shown is not None else None
+        yield Run("on other inputs in between", between, others, own or {})
+    if not _same(outputs, again):
+        theirs = called(backend.name, shown, first.inputs) if shown is not None else {}
+        yield Run("in a second run", first, again, theirs)
+
+
+def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Mapping[str, Array] | None:
+    """What it gives on inputs that we chose; None where it refuses these: nobody asked for them."""
+    try:
+        return called(backend.name, run, on.inputs) if on is not None else None
+    except Unsupported as wrong:
+        if wrong.label in FATAL:
+            raise
+        return None
+
+
+def _between(oracle: Oracle, first: Expected) -> Expected | None:
+    """What may come of other inputs of the same sizes; None where there are none, or main fails on them."""
+    others = others_like(first.inputs)
+    if all(others[n] is v for n, v in first.inputs.items()):
+        return None
+    expected = oracle.expected(others)
+    return None if isinstance(expected.possible, Trap) else expected
+
+
+def others_like(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs of the same sizes with other elements: those that there are, in another order and, if floats, halved. So indices stay
+    in range, and what is positive stays so. An input is the same object where nothing of it changes."""
+    made: dict[str, Any] = {}
+    for name, given in inputs.items():
+        made[name] = given
+        if not isinstance(given, np.ndarray) or given.dtype.kind in "OUST" or not given.size:
+            continue
+        other = np.roll(given.reshape(-1), given.size // 2 + 1).reshape(given.shape)
+        if dtype(given.dtype).is_float:
+            with np.errstate(all="ignore"):
+                other = np.asarray(other * given.dtype.type(0.5), given.dtype)
+            if other.tobytes() == given.tobytes():  # zeros, infinities
+                other = np.ones_like(given)
+        if other.tobytes() != given.tobytes():
+            made[name] = other
+    return made
+
+
+def _is_own(run: Run) -> bool:
+    """Whether its outputs are what it shows when it is asked for all tensors, as far as it can be."""
+    return all(n not in run.theirs or _same({n: v}, {n: run.theirs[n]}) for n, v in run.outputs.items())
+
+
+def _same(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
+    """Whether two runs gave the same bits."""
+    if one.keys() != other.keys():
+        return False
+    return all((a.shape, a.dtype, a.tobytes()) == (other[n].shape, other[n].dtype, other[n].tobytes()) for n, a in one.items())
+
+
+def oracle_of(subject: Subject, accepts: Accepts = EVERYTHING_KEPT) -> Oracle:
+    """The oracle of a model, which calls operators as the model does."""
+    makers = {o: f"{n.op_type} {n.name}".strip() for n in subject.model.graph.node for o in n.output}
+    versions = {o.domain: o.version for o in subject.model.opset_import}
+    nodes = {
+        o: made
+        for n in subject.model.graph.node
+        if n.op_type in BY_OPERATOR and n.domain in ("", "ai.onnx") and (made := node_of(n, versions.get(n.domain, 1))) is not None
+        for o in n.output
+        if o
+    }
+    return Oracle(subject.module, subject.tensors, accepts=accepts, makers=makers, nodes=nodes)
+
+
+def node_of(node: onnx.NodeProto, version: int) -> Node | None:
+    """A node with all its attributes, and the version of the standard since which it means that."""
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, "")
+    except onnx.defs.SchemaError:
+        return None
+    defaults = {k: a.default_value for k, a in schema.attributes.items() if a.default_value.type}
+    given = {**defaults, **{a.name: a for a in node.attribute}}
+    attrs = {name: onnx.helper.get_attribute_value(a) for name, a in given.items()}
+    return Node(node.op_type, {**attrs, "since": schema.since_version}, list(node.input), list(node.output))

@@ -1,0 +1,116 @@
+"""What is printed, and where to (specs/verify.md, "Command line").
+
+    with streams(): ...        # a full or closed standard output is an EnvironmentFailure
+    print(shown(text))         # what strangers wrote, cut, and without control characters
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from assay.semantics.errors import EnvironmentFailure
+
+LONGEST = 2_000
+"""Characters of a message that are shown; a longer one is cut in the middle."""
+NARROWEST, WIDEST = 20, 10_000
+
+
+def shown(text: object, most: int = LONGEST) -> str:
+    """A text for people: cut where it is long, and what is not printable as its escape. Names of files, models and
+    tensors, and what backends say, come from strangers: none may fill the screen, or steer the terminal."""
+    whole = str(text)
+    if len(whole) > most:
+        left = len(whole) - most
+        whole = f"{whole[: most * 3 // 4]} ... ({left} characters more) ... {whole[-(most // 4) :]}"
+    if whole.isprintable():
+        return whole
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in whole)
+
+
+class Stream:
+    """A standard stream whose failures are said: `write` and `flush` raise EnvironmentFailure (output.C6) where it is
+    full or closed, or nothing where `silent` (there is no place left to say it). The rest is the stream's own."""
+
+    def __init__(self, inner: TextIO | None, *, silent: bool = False) -> None:
+        self.there = inner is not None
+        self.inner: Any = inner if inner is not None else open(os.devnull, "w", encoding="utf-8")
+        self.silent = silent
+        self.failed = False
+        if getattr(self.inner, "errors", "") in ("strict", "surrogateescape") and hasattr(self.inner, "reconfigure"):
+            self.inner.reconfigure(errors="backslashreplace")
+
+    def write(self, text: str) -> int:
+        self._try(lambda: self.inner.write(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        self.write("".join(lines))
+
+    def flush(self) -> None:
+        self._try(self.inner.flush)
+
+    def _try(self, act: Any) -> None:
+        if self.failed:
+            return
+        try:
+            if not self.there or self.inner.closed:
+                raise OSError("it is closed")
+            act()
+        except OSError as wrong:
+            self.failed = True
+            if not self.silent:
+                why = "nobody reads it any more" if isinstance(wrong, BrokenPipeError) else wrong.strerror or wrong
+                raise EnvironmentFailure(f"cannot write to the standard output: {why}", label="output.C6") from None
+
+    def encodes(self, text: str) -> bool:
+        """Whether all of a text has characters here."""
+        try:
+            text.encode(self.inner.encoding or "utf-8")
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@contextmanager
+def streams() -> Iterator[None]:
+    """Standard output and error as `Stream`s, and a width that something fits into. What is left is written at the end:
+    EnvironmentFailure (output.C6) where it cannot be."""
+    for name in ("COLUMNS", "LINES"):
+        said = os.environ.get(name, "")
+        if said.isdecimal() and not NARROWEST <= (int(said) if len(said) < 10 else WIDEST + 1) <= WIDEST:
+            del os.environ[name]  # 0 would print nothing, a billion a billion spaces
+    _fill_descriptors()
+    before = sys.stdout, sys.stderr
+    out = Stream(sys.stdout)
+    sys.stdout, sys.stderr = out, Stream(sys.stderr, silent=True)
+    try:
+        yield
+        out.flush()
+    finally:
+        sys.stdout, sys.stderr = before
+        if out.failed and out.inner is sys.__stdout__ and sys.__stdout__ is not None:
+            _to_nowhere(sys.__stdout__)
+
+
+def _fill_descriptors() -> None:
+    """Where 0, 1 or 2 is closed, no file that is opened later may get that number, and be taken for a standard stream."""
+    handle = os.open(os.devnull, os.O_RDWR)
+    while handle <= 2:
+        os.set_inheritable(handle, True)
+        handle = os.open(os.devnull, os.O_RDWR)
+    os.close(handle)
+
+
+def _to_nowhere(stream: TextIO) -> None:
+    """What is left in a stream's buffer must not fail again when Python ends."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except (OSError, ValueError):
+        return

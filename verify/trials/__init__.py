@@ -1,0 +1,1 @@
+"""Trials: runs on operands that show what ordinary ones hide (specs/verify.md, "Trials")."""

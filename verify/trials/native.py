@@ -1,0 +1,411 @@
+"""The compiled C beside the meaning of its steps, each handed operands of its own (specs/verify.md, "Trials").
+
+Before every step what it reads is overwritten, in the memory of the running C, by special values, ties or extremes; and
+before every choice its condition, so that each arm runs, whatever the data would choose. What the step leaves must be,
+bit for bit, what its tensor function gives on these operands. So a fault shows in the step that has it, and no step
+hides from values that those before it never make. Inputs and constants are not overwritten: inputs are drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from assay.interp import vector
+from assay.semantics.dtypes import DType
+from assay.semantics.errors import Trap
+from assay.semantics.graph.effects import kernel_can_trap
+from assay.semantics.module import Branch, Module, Program, Slot, Step
+from assay.semantics.tensor import PrimFunc, program_order
+from assay.verify.c.compiled import Compiled, Look
+from assay.verify.evidence import plural
+from assay.verify.program_check import describe
+from assay.verify.trials.batch import stores
+from assay.verify.trials.data import KINDS, Kind, constants_of, draw, ordinary, telling
+from assay.verify.trials.kernels import SMALL, different, listed
+from assay.verify.trials.sides import Sides, conditions_of
+
+Array = np.ndarray[Any, Any]
+
+LARGE = 1 << 20
+"""Stores of a step from which on it is not tried."""
+BUDGET = 1 << 23
+"""Stores of all steps of one run that are tried."""
+RUNS = 16
+"""Runs at most, so that every arm is taken."""
+EVENTS = 64
+"""Steps that are looked at in the runs of a small program that go through the special values."""
+ENDS = 4
+"""Steps that are run on operands on which they trap, each in a run of its own."""
+
+
+@dataclass
+class Tried:
+    """What was tried, for the line."""
+
+    runs: int = 0
+    kinds: dict[str, None] = field(default_factory=dict)
+    steps: set[int] = field(default_factory=set)
+    traps: int = 0
+    untaken: list[str] = field(default_factory=list)
+    large: list[str] = field(default_factory=list)
+
+
+class Trials:
+    """The steps of a program in the C that was compiled with `trace`."""
+
+    def __init__(self, planned: Module, compiled: Compiled, inputs: Mapping[str, Array], seed: int) -> None:
+        self.module = planned.resolved()
+        self.program: Program = planned.program
+        self.compiled, self.inputs, self.seed = compiled, inputs, seed
+        self.positions = self.program.positions
+        self.tried = Tried()
+        self.taken: Counter[tuple[int, bool]] = Counter()
+        self.sizes: dict[str, int] = {}
+        self.constants: dict[str, list[Any]] = {}
+        self.traps: dict[str, bool] = {}
+        self.sides: dict[str, Sides] = {}
+        self.numbers: dict[tuple[str, DType], Array] = {}
+        self.unwatched: list[str] = []
+        for step in self.program.calls:
+            if step.kernel not in self.sizes:
+                kernel = self.module.kernel(step.kernel)
+                self.sizes[step.kernel] = stores(kernel)
+                self.constants[step.kernel] = constants_of(kernel)
+                self.traps[step.kernel] = kernel_can_trap(kernel)
+                if self.sizes[step.kernel] <= SMALL:
+                    self.sides[step.kernel] = Sides.of(kernel)
+                elif any(conditions_of(s) for s in program_order(kernel.body)):
+                    self.unwatched.append(step.kernel)
+        self.skipped = self.left_out()
+
+    def left_out(self) -> set[int]:
+        """The steps that are too large to be tried: the smallest ones are, as far as the budget goes."""
+        found: set[int] = set()
+        total = 0
+        calls = [(self.sizes[s.kernel], i, s) for i, s in enumerate(self.program.steps) if isinstance(s, Step)]
+        for size, i, step in sorted(calls, key=lambda c: c[:2]):
+            total += size
+            if (size > LARGE or total > BUDGET) and not self.traps[step.kernel]:
+                found.add(i)
+                self.tried.large.append(step.kernel)
+        return found
+
+    def run(self) -> str | None:
+        """Where a step of the C differs from its tensor function, if one does."""
+        total = sum(self.sizes[s.kernel] for s in self.program.calls)
+        kinds: Sequence[Kind] = KINDS if total <= SMALL else ("specials", "ties") if total <= BUDGET // 8 else ("specials",)
+        ends: dict[int, list[Array]] = {}
+        turns = len(kinds) if total > SMALL else max(len(kinds), EVENTS // max(1, len(self.program.calls)))
+        for turn in range(max(turns, RUNS)):
+            kind = kinds[turn] if turn < len(kinds) else "specials"
+            run = _Run(self, turn, kind)
+            if turn >= turns and not run.is_new:
+                break
+            wrong = run.go()
+            if wrong:
+                return f"on {kind}, handed to each step: {wrong}"
+            self.taken.update(run.arms)
+            self.tried.kinds[kind] = None
+            for step, operands in run.trapping.items():
+                ends.setdefault(step, operands)
+        for step, operands in list(ends.items())[:ENDS]:
+            run = _Run(self, 0, kinds[0], end=(step, operands))
+            if step in run.path and not self.reads_inputs(step):
+                wrong = run.go()
+                if wrong:
+                    return f"on operands that trap: {wrong}"
+        for i, step_ in enumerate(self.program.steps):
+            if isinstance(step_, Branch):
+                for arm in (True, False):
+                    if not self.taken[i, arm]:
+                        self.tried.untaken.append(f"the {'first' if arm else 'second'} arm of {describe_branch(step_, i)}")
+        return None
+
+    def telling(self, kernel: str, of: DType) -> Array:
+        """The numbers of a dtype that tell something of a tensor function; "" for an input."""
+        if (kernel, of) not in self.numbers:
+            self.numbers[kernel, of] = telling(of, self.constants.get(kernel, ()))
+        return self.numbers[kernel, of]
+
+    def reads_inputs(self, index: int) -> bool:
+        step = self.program.steps[index]
+        return isinstance(step, Step) and any(self.program.slots[n].place == "input" for n in step.reads)
+
+    def fixed(self, slot: Slot) -> bool | None:
+        """The condition in a slot that cannot be changed."""
+        if slot.place == "constant":
+            return bool(np.asarray(self.module.constants[slot.name]))
+        return None
+
+    def __str__(self) -> str:
+        t = self.tried
+        said = f"{plural(len(t.steps), 'step')} of the C bit for bit their tensor functions on {', '.join(t.kinds)} handed to each"
+        if t.traps:
+            said += f", traps alike ({t.traps})"
+        branches = sum(isinstance(s, Branch) for s in self.program.steps)
+        if branches and not t.untaken:
+            said += ", every arm taken"
+        never = [text for sides in self.sides.values() for text in sides.never()]
+        if never:
+            said += f"; one way only: {listed(never)}"
+        elif any(sides.conditions for sides in self.sides.values()):
+            said += ", every condition in them both ways"
+        if self.unwatched:
+            said += f"; conditions in {listed(self.unwatched)} not watched"
+        if t.untaken:
+            said += f"; not taken: {listed(t.untaken, 8)}"
+        if t.large:
+            said += f"; not {listed(list(dict.fromkeys(t.large)))}, too large for that"
+        return said
+
+
+def describe_branch(step: Branch, index: int) -> str:
+    at = f" at {step.span}" if step.span else ""
+    return f"the choice by {step.condition} (step {index}{at})"
+
+
+class _Run:
+    """One run: which arms, which inputs, and what each step is handed."""
+
+    def __init__(self, trials: Trials, turn: int, kind: Kind, end: tuple[int, list[Array]] | None = None) -> None:
+        self.trials, self.turn, self.kind, self.end = trials, turn, kind, end
+        self.program = trials.program
+        self.arms: dict[tuple[int, bool], int] = {}
+        self.conditions: dict[int | None, dict[str, bool]] = {}
+        """After which step (None: at the beginning) which conditions become what."""
+        self.own: dict[str, Array] = {}
+        self.trapping: dict[int, list[Array]] = {}
+        self.path = self.make_path()
+        self.after = dict(zip([None, *self.path], [*self.path, None], strict=True))
+        self.is_new = any(not trials.taken[a] for a in self.arms)
+        self.inputs = self.make_inputs()
+        self.wrong: str | None = None
+        self.wanted: tuple[int, Sequence[Array]] | None = None
+        self.expected: Trap | None = None
+
+    # --- which way -----------------------------------------------------------------------------------------------
+
+    def make_path(self) -> list[int]:
+        """The steps that run: at each choice the arm that was taken least often, the first with all that is in it."""
+        steps = self.program.steps
+        path: list[int] = []
+        stack: list[Branch] = []
+        number, last = 0, None
+        while True:
+            while stack and number == stack[-1].then:
+                number = stack.pop().end
+            if number == len(steps):
+                return path
+            step = steps[number]
+            if isinstance(step, Step):
+                path.append(number)
+                last = number
+                number += 1
+                continue
+            arm = self.choose(number, step, last)
+            self.arms[number, arm] = 1
+            if arm:
+                stack.append(step)
+                number += 1
+            else:
+                number = step.then
+
+    def choose(self, number: int, step: Branch, last: int | None) -> bool:
+        slot = self.program.slots[step.condition]
+        fixed = self.trials.fixed(slot)
+        if fixed is not None:
+            return fixed
+        arm = self.need(number, step, True) >= self.need(number, step, False)
+        if slot.place == "input":
+            if slot.name not in self.own:
+                self.own[slot.name] = np.asarray(arm)
+            return bool(self.own[slot.name])
+        return self.conditions.setdefault(last, {}).setdefault(slot.name, arm)
+
+    def need(self, number: int, step: Branch, arm: bool) -> float:
+        """How much there is in an arm that has not run yet; else how seldom it has."""
+        low, high = (number + 1, step.then) if arm else (step.then, step.end)
+        inner = [(i, a) for i in range(low, high) if isinstance(self.program.steps[i], Branch) for a in (True, False)]
+        new = sum(not self.trials.taken[a] for a in [(number, arm), *inner])
+        return new + 1 / (2 + self.trials.taken[number, arm])
+
+    # --- operands ------------------------------------------------------------------------------------------------
+
+    def rng(self, what: int, attempt: int) -> np.random.Generator:
+        return np.random.default_rng([self.trials.seed, 13, self.turn, what, attempt])
+
+    def make_inputs(self) -> dict[str, Array]:
+        """Inputs of the kind on which no step that reads them must trap; integers, which may be indices, are plain then,
+        and in the end all are those that the check was given."""
+        found: dict[str, Array] = {}
+        for attempt in range(3):
+            for k, name in enumerate(self.program.inputs):
+                slot = self.program.slots[name]
+                given = self.trials.inputs[name]
+                rng = self.rng(1_000_000 + k, attempt)
+                if name in self.own:
+                    found[name] = self.own[name]
+                elif attempt == 2 or (attempt == 1 and not slot.type.dtype.is_float):
+                    found[name] = given
+                elif self.turn >= len(KINDS):
+                    found[name] = self.next_of(slot.type.dtype, slot.type.static_shape, k)
+                else:
+                    found[name] = np.asarray(draw(slot.type.dtype, slot.type.static_shape, rng, self.kind))
+            self.inputs = found
+            risky = [i for i in self.path if self.trials.reads_inputs(i) and self.trials.traps[self.step(i).kernel]]
+            if not any(isinstance(self.try_step(i)[1], Trap) for i in risky):
+                break
+        return found
+
+    def step(self, index: int) -> Step:
+        step = self.program.steps[index]
+        assert isinstance(step, Step)
+        return step
+
+    def operands(self, index: int, attempt: int) -> list[Array]:
+        """What a step is handed: as it is where it cannot be changed."""
+        step, trials = self.step(index), self.trials
+        kernel = trials.module.kernel(step.kernel)
+        known = {n: v for after, c in self.conditions.items() if self.after.get(after) == index for n, v in c.items()}
+        rng = self.rng(index, attempt)
+        found: list[Array] = []
+        drawn: dict[str, Array] = {}
+        for name, b in zip(step.reads, kernel.inputs, strict=True):
+            slot = self.program.slots[name]
+            if slot.place == "constant":
+                x = np.asarray(trials.module.constants[name])
+            elif slot.place == "input":
+                x = np.asarray(self.inputs[name])
+            elif name in known:
+                x = np.asarray(known[name])
+            elif name in drawn:
+                x = drawn[name]
+            elif attempt == 2:
+                x = ordinary(b.dtype, b.static_shape, rng) if b.dtype.is_float else np.ones(b.static_shape, b.dtype.numpy)
+            elif attempt == 1 and not b.dtype.is_float:
+                x = rng.integers(0, 2, b.static_shape).astype(b.dtype.numpy)
+            elif self.turn >= len(KINDS):
+                x = self.next_of(b.dtype, b.static_shape, len(drawn), step.kernel)
+            else:
+                x = draw(b.dtype, b.static_shape, rng, self.kind, trials.constants[step.kernel])
+            drawn[name] = x
+            found.append(np.ascontiguousarray(x).reshape(b.static_shape))
+        return found
+
+    def next_of(self, of: DType, shape: tuple[int, ...], place: int, kernel: str = "") -> Array:
+        """The numbers that tell something, one after another through all turns: for the second operand each stays while
+        the first goes through all of its own, and so on."""
+        some = self.trials.telling(kernel, of)
+        size = int(np.prod(shape))
+        order = np.arange(size) + (self.turn - len(KINDS)) * size
+        return np.asarray(some[order // len(some) ** min(place, 3) % len(some)].reshape(shape))
+
+    def try_step(self, index: int) -> tuple[list[Array], Any]:
+        """Operands for a step on which it does not trap, if there are any, and its results; or its trap."""
+        kernel = self.trials.module.kernel(self.step(index).kernel)
+        if self.end is not None and self.end[0] == index:
+            return self.end[1], _outcome(kernel, self.end[1])
+        operands: list[Array] = []
+        result: Any = None
+        for attempt in range(3):
+            operands = self.operands(index, attempt)
+            result = _outcome(kernel, operands)
+            if not isinstance(result, Trap):
+                if self.step(index).kernel in self.trials.sides:
+                    self.trials.sides[self.step(index).kernel].see(operands)
+                break
+            self.trapping.setdefault(index, operands)
+        return operands, result
+
+    # --- running -------------------------------------------------------------------------------------------------
+
+    def go(self) -> str | None:
+        """Run the C. What is wrong, if anything."""
+        path = iter(self.path)
+
+        def put(index: int | None, look: Look) -> None:
+            """Overwrite what is read next."""
+            for name, value in self.conditions.get(index, {}).items():
+                look(self.program.slots[name])[:] = int(value)
+            following = self.after[index]
+            if following is None or following in self.trials.skipped:
+                self.wanted = None
+                return
+            operands, result = self.try_step(following)
+            for name, x in zip(self.step(following).reads, operands, strict=True):
+                if self.program.slots[name].place not in ("constant", "input"):
+                    look(self.program.slots[name])[:] = x.reshape(-1).view(np.uint8)
+            if isinstance(result, Trap):
+                self.expected = result
+            else:
+                self.wanted = following, result
+
+        def compare(index: int, look: Look) -> None:
+            if self.wrong:
+                return
+            step = self.step(index)
+            if index != (due := next(path, None)):
+                there = "has ended" if due is None else f"takes {describe(self.step(due), due)}"
+                self.wrong = f"C takes {describe(step, index)} where the program {there}"
+                return
+            if self.expected is not None:
+                self.wrong = f"{describe(step, index)} gives a value where its tensor function traps: {self.expected}"
+                return
+            if self.wanted is not None:
+                self.trials.tried.steps.add(index)
+                for name, wanted in zip(step.writes, self.wanted[1], strict=True):
+                    slot = self.program.slots[name]
+                    if not slot.is_live(self.trials.positions[index + 1] - 1):
+                        continue
+                    got = look(slot)[: slot.nbytes]
+                    if wanted.dtype == np.bool_ and got.size and got.max() > 1:
+                        self.wrong = f"{describe(step, index)} leaves a byte in {name} that is no bool"
+                        return
+                    odd = different(np.ascontiguousarray(wanted).reshape(-1), got.copy().view(wanted.dtype).reshape(-1))
+                    if odd:
+                        self.wrong = f"C differs from the machine in buffer {name}, written by {describe(step, index)}: {odd}"
+                        return
+            put(index, look)
+
+        self.begin()
+        try:
+            self.trials.compiled.run(self.inputs, on_step=compare)
+        except Trap as trap:
+            if self.wrong is None and (self.expected is None or self.expected.kind != trap.kind):
+                expected = f", not {self.expected}" if self.expected is not None else ""
+                self.wrong = f"the C program does not run: {trap}{expected}"
+            elif self.wrong is None:
+                self.trials.tried.traps += 1
+            return self.wrong
+        if self.wrong is None and self.expected is not None:
+            self.wrong = f"the C program runs where a step of it traps: {self.expected}"
+        if self.wrong is None and (left := next(path, None)) is not None:
+            self.wrong = f"C has ended where the program takes {describe(self.step(left), left)}"
+        self.trials.tried.runs += 1
+        return self.wrong
+
+    def begin(self) -> None:
+        """What the first step is handed: it reads inputs and constants only, which nothing overwrites."""
+        first = self.path[0] if self.path else None
+        if first is None or first in self.trials.skipped:
+            return
+        _, result = self.try_step(first)
+        if isinstance(result, Trap):
+            self.expected = result
+        else:
+            self.wanted = first, result
+
+
+def _outcome(kernel: PrimFunc, operands: Sequence[Array]) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return vector.run(kernel, operands)
+    except Trap as trap:
+        return trap
+
+

@@ -1,0 +1,122 @@
+"""Which way the conditions in a tensor function go (specs/verify.md, "Trials").
+
+The function is written once more with one output for each condition of a select, an if or a while: what it was, at each
+iteration around it. So a run shows which sides were taken, on any operands, and the same text says where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from assay.interp import vector
+from assay.semantics.dtypes import DTYPES
+from assay.semantics.errors import Trap, Unsupported
+from assay.semantics.scalar import Apply, Const, Expr, Var, cast, const, show
+from assay.semantics.tensor import Buffer, Call, For, If, PrimFunc, Seq, Stmt, While, loops, program_order, store
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.walk import post_order
+
+Array = np.ndarray[Any, Any]
+SIDE = DTYPES["int8"]
+UNSEEN = 2
+MOST = 1 << 16
+"""Iterations of all conditions together that are watched."""
+
+
+@dataclass(eq=False)
+class Sides:
+    """The conditions of a tensor function, and the sides of each that no run has taken."""
+
+    kernel: PrimFunc
+    conditions: list[tuple[Expr, str]] = field(default_factory=list)
+    unseen: set[tuple[int, bool]] = field(default_factory=set)
+    watched: PrimFunc | None = None
+    missed: list[str] = field(default_factory=list)
+    """Conditions that cannot be watched."""
+
+    @staticmethod
+    def of(kernel: PrimFunc) -> Sides:
+        made = Sides(kernel)
+        try:
+            flat = without_blocks(kernel)
+        except Unsupported:
+            return made
+        if not any(isinstance(s, Call) for s in program_order(flat.body)):
+            made.watch(flat)
+        return made
+
+    def watch(self, flat: PrimFunc) -> None:
+        before: dict[int, list[Stmt]] = {}
+        buffers: list[Buffer] = []
+        left = MOST
+        work: list[tuple[Stmt, tuple[tuple[Var, int], ...] | None]] = [(flat.body, ())]
+        while work:
+            stmt, around = work.pop()
+            for condition in conditions_of(stmt):
+                at = f" at {stmt.span}" if stmt.span else ""
+                text = f"{_cut(show(condition))} in {self.kernel.name}{at}"
+                size = prod(n for _, n in around) if around is not None else left + 1
+                if around is None or size > left:
+                    self.missed.append(text)
+                    continue
+                left -= size
+                buffer = Buffer(f"side{len(buffers)}", tuple(n for _, n in around), SIDE)
+                buffers.append(buffer)
+                self.conditions.append((condition, text))
+                before.setdefault(id(stmt), []).append(store(buffer, tuple(v for v, _ in around), cast(condition, SIDE)))
+            inner = around
+            if isinstance(stmt, For):
+                known = isinstance(stmt.extent, Const) and stmt.start is None
+                inner = (*around, (stmt.var, int(stmt.extent.value))) if around is not None and isinstance(stmt.extent, Const) and known else None
+            work += [(c, inner) for c in reversed(stmt.children)]
+        if not buffers:
+            return
+        new: dict[int, Stmt] = {}
+        for s in post_order(flat.body):
+            made = s.with_children([new[id(c)] for c in s.children])
+            new[id(s)] = Seq((*before[id(s)], made)) if id(s) in before else made
+        blank = [
+            loops(" ".join(f"w{k}" for k in range(len(b.shape))), b.shape, lambda *i, b=b: store(b, tuple(i), const(UNSEEN, SIDE))) for b in buffers
+        ]
+        body = Seq((*blank, new[id(flat.body)]))
+        count = flat.num_outputs + len(buffers)
+        self.watched = replace(flat, name=f"{flat.name} watched", params=(*flat.params, *buffers), num_outputs=count, body=body)
+        self.unseen = {(k, side) for k in range(len(buffers)) for side in (True, False)}
+
+    def see(self, operands: Sequence[Array]) -> None:
+        """Note which ways the conditions go on operands on which the function does not trap."""
+        if self.watched is None or not self.unseen:
+            return
+        try:
+            with np.errstate(all="ignore"):
+                made = vector.run(self.watched, operands)
+        except Trap:  # it may read what the function itself reads only where a condition before it held
+            return
+        for k, found in enumerate(made[self.kernel.num_outputs :]):
+            self.unseen -= {(k, side) for side in (True, False) if np.any(found == int(side))}
+
+    def never(self) -> list[str]:
+        """What no run has done, each with its place."""
+        said = [f"{self.conditions[k][1]} was never {'true' if side else 'false'}" for k, side in sorted(self.unseen)]
+        return said + [f"{text} was not watched" for text in self.missed]
+
+
+def conditions_of(stmt: Stmt) -> list[Expr]:
+    """The conditions that a statement has itself, those of its parts not counted; constants are none."""
+    found: dict[int, Expr] = {}
+    if isinstance(stmt, (If, While)):
+        found[id(stmt.condition)] = stmt.condition
+    for root in stmt.expressions:
+        for n in post_order(root):
+            if isinstance(n, Apply) and n.op == "select":
+                found[id(n.args[0])] = n.args[0]
+    return [c for c in found.values() if not isinstance(c, Const)]
+
+
+def _cut(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
