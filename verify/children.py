@@ -15,7 +15,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,9 @@ _guards: dict[int, subprocess.Popen[bytes]] = {}
 _TOKEN = secrets.token_hex(8)
 _children: dict[int, subprocess.Popen[bytes]] = {}
 _folders: set[Path] = set()
+_held = 0
+_waiting: list[BaseException] = []
+"""The interrupts that came while something was done that has to be done to its end."""
 
 
 def _mark() -> str:
@@ -71,11 +75,53 @@ def _dismiss(guard: subprocess.Popen[bytes]) -> None:
         guard.wait()
 
 
+def interrupt(wrong: BaseException) -> None:
+    """Raise it; where something is done that may not be left half done (`whole`), raise it when that is done. What a
+    handler of signals calls."""
+    if not _held:
+        raise wrong
+    _waiting.append(wrong)
+
+
+@contextmanager
+def whole() -> Iterator[None]:
+    """What is done within is done to its end, whatever interrupts it. Signals interrupt the main thread only."""
+    global _held
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _held += 1
+    try:
+        yield
+    finally:
+        _held -= 1
+        if not _held and _waiting:
+            wrong = _waiting[0]
+            _waiting.clear()
+            raise wrong
+
+
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Where this is left by an error or an interrupt, the children that were started within it and the folders that were
+    made have ended: an interrupt may come between the making of one and the `try` that would end it."""
+    children, folders = set(_children), set(_folders)
+    try:
+        yield
+    except SystemExit:
+        raise
+    except BaseException:
+        with whole():
+            end_all(children, folders)
+        raise
+
+
 def new_folder(prefix: str = "assay-", parent: Path | None = None) -> Path:
     """A temporary folder, for `remove_folder`."""
-    place = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    _folders.add(place)
-    guarded(place)
+    with whole():
+        place = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        _folders.add(place)
+        guarded(place)
     return place
 
 
@@ -88,8 +134,9 @@ def guarded(place: Path) -> None:
 
 
 def remove_folder(place: Path) -> None:
-    shutil.rmtree(place, ignore_errors=True)
-    _folders.discard(place)
+    with whole():
+        shutil.rmtree(place, ignore_errors=True)
+        _folders.discard(place)
 
 
 @contextmanager
@@ -106,19 +153,24 @@ def start(words: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     """A child in a session of its own, for `end`. Options as of `subprocess.Popen`."""
     _guard()
     env = {**(options.pop("env", None) or os.environ), MARK: _mark()}
-    child = subprocess.Popen(words, start_new_session=True, env=env, **options)
-    _children[child.pid] = child
+    with whole():
+        child = subprocess.Popen(words, start_new_session=True, env=env, **options)
+        _children[child.pid] = child
     return child
 
 
 def end(child: subprocess.Popen[bytes]) -> None:
     """End a child and all that it started. One that has ended by itself may have left others behind."""
-    if _children.pop(child.pid, None) is None and child.returncode is not None:
-        return
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.kill()
-    child.wait()
+    with whole():
+        if _children.pop(child.pid, None) is None and child.returncode is not None:
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        if child.returncode is None:  # not `child.wait()`: an interrupt may have left its lock closed
+            status = -signal.SIGKILL
+            with suppress(ChildProcessError):
+                status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
+            child.returncode = status
 
 
 def run(
@@ -161,9 +213,11 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def end_all() -> None:
-    """End every child and remove every folder, where this process is about to end at once."""
-    for child in list(_children.values()):
-        end(child)
-    for place in list(_folders):
+def end_all(but: Set[int] = frozenset(), keep: Set[Path] = frozenset()) -> None:
+    """End every child `but` those and remove every folder that is not to be kept: this process, or its command, is about
+    to end at once."""
+    for pid, child in list(_children.items()):
+        if pid not in but:
+            end(child)
+    for place in _folders - keep:
         remove_folder(place)

@@ -31,7 +31,7 @@ from assay.semantics.errors import AssayError, Crash, EnvironmentFailure, Invali
 from assay.semantics.files import SURROUNDINGS
 from assay.semantics.module import Module
 from assay.semantics.text.module_text import show as show_module, write_module
-from assay.verify import certificate, signing
+from assay.verify import certificate, children, signing
 from assay.verify.answers import answering, unfinished, write_answer, write_failure
 from assay.verify.backends import backend as find_backend
 from assay.verify.backends.isolated import Isolated
@@ -423,7 +423,8 @@ def main() -> None:
     try:
         with streams(), endings():
             try:
-                app()
+                with children.nothing_left():
+                    app()
             except SystemExit as done:
                 code = done.code
             except (Exception, KeyboardInterrupt, Terminated) as wrong:  # noqa: BLE001  (told, each with its exit code)

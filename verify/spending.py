@@ -145,7 +145,7 @@ def _watched(mine: Budget, last_words: Callable[[BudgetSpent], None] | None) -> 
 
     def interrupt(*_: Any) -> None:
         if found and not done.is_set():
-            raise Stop(found[0])
+            children.interrupt(Stop(found[0]))
 
     def watch() -> None:
         base = _resident()
@@ -203,15 +203,16 @@ def _resident() -> int:
 
 @contextmanager
 def endings() -> Iterator[None]:
-    """Within this SIGTERM and SIGHUP raise Terminated."""
+    """Within this SIGTERM and SIGHUP raise Terminated, and SIGINT KeyboardInterrupt: not where something is being done
+    that may not be left half done."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def end(number: int, _: Any) -> None:
-        raise Terminated(number)
+        children.interrupt(KeyboardInterrupt() if number == signal.SIGINT else Terminated(number))
 
-    kept = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)}
+    kept = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     for number, handler in kept.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, end)

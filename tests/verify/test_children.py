@@ -10,6 +10,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import onnx
 import pytest
@@ -132,3 +134,44 @@ def test_the_guard_ends_what_this_run_started_and_nothing_else(place: Path) -> N
     assert other.poll() is None
     other.kill()
     other.wait()
+
+
+def test_an_interrupt_at_any_moment_leaves_nothing(tmp_path: Path) -> None:
+    """Each line that is run when a folder is made and a child runs in it is interrupted once."""
+
+    def work() -> None:
+        with children.nothing_left(), children.folder() as place:
+            (place / "file").write_text("")
+            children.run(["/bin/sh", "-c", "exit"], seconds=60.0)
+
+    work()  # the guard is there
+    before, moments = set(children._folders), 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(tmp_path))
+        while interrupted(work, moments):
+            moments += 3  # a stride that meets no period of the loops in it
+            assert not children._children and children._folders == before and not list(tmp_path.iterdir()), moments
+    assert moments > 300
+
+
+def interrupted(work: Callable[[], None], moment: int) -> bool:
+    """Whether `work` has so many lines that it was interrupted."""
+    left = moment
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if event == "line":
+            left -= 1
+            if left == -1:
+                children.interrupt(KeyboardInterrupt())
+        return trace
+
+    old = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(old)
+    return left < 0
