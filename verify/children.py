@@ -73,6 +73,8 @@ def _dismiss(guard: subprocess.Popen[bytes]) -> None:
         end_all()
         guard.kill()
         guard.wait()
+        if guard.stdin is not None:
+            guard.stdin.close()
 
 
 def interrupt(wrong: BaseException) -> None:
