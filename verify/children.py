@@ -169,6 +169,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
         if child.returncode is None:  # not `child.wait()`: an interrupt may have left its lock closed
+            os.kill(child.pid, signal.SIGKILL)
             status = -signal.SIGKILL
             with suppress(ChildProcessError):
                 status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])

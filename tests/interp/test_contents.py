@@ -31,6 +31,7 @@ from assay.semantics.types import (
     Type,
     TypeVar,
 )
+from tests.scale import MANY
 
 pytestmark = pytest.mark.row("R19")
 n, m = Symbol("n"), Symbol("m")
@@ -182,7 +183,7 @@ def test_values_may_be_deep() -> None:
     assert len(wrong.message) < 700
     nested: Any = ones()
     of: Type = S
-    for _ in range(100_000):
+    for _ in range(MANY):
         nested, of = (nested,), TupleType((of,))
     bind([(of, given(nested, of, "it"), "it")], {}, {})
 

@@ -18,6 +18,7 @@ from assay.semantics.tensor import Allocate, Buffer, PrimFunc, loops, seq, store
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
 from tests.lower.planned import Choose, lanes, moved, planned
+from tests.scale import MANY
 
 N = 16
 F, B = TensorType((N,), FLOAT32), TensorType((), BOOL)
@@ -129,7 +130,7 @@ def test_lives_with_gaps(execute: Any) -> None:
 
 
 def test_a_hundred_thousand_choices_inside_one_another() -> None:
-    depth = 100_000
+    depth = MANY
     row: Any = (UP, ["x"], ["y"])
     steps = tuple(Branch("c", depth + 1, depth + 1) for _ in range(depth))
     made = planned([row], {"x": F, "c": B}, ["y"])

@@ -39,6 +39,7 @@ from assay.verify.anf.bbnf import why_not_bbnf
 from tests.lower.anf_shapes import SHAPES, F
 from tests.lower.anf_text import blocks, text
 from tests.lower.shared_programs import program
+from tests.scale import FEW, MANY
 
 ROOT = Path(__file__).parents[2]
 
@@ -182,7 +183,7 @@ def test_the_input_is_never_changed() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_large_programs(shape: str) -> None:
     """No recursion, no limit raised; `make bench` has all shapes with 100,000 nodes."""
-    size = 100_000 if shape in ("nested", "chained") else 20_000
+    size = MANY if shape in ("nested", "chained") else FEW
     source = SHAPES[shape](size)
     limit = sys.getrecursionlimit()
     main = to_anf(Module({"main": source})).main
@@ -195,7 +196,7 @@ def test_large_programs(shape: str) -> None:
 @pytest.mark.row("A9")
 @pytest.mark.parametrize("shape", ["wide", "branches", "closures"])
 def test_large_programs_in_basic_block_normal_form(shape: str) -> None:
-    source = SHAPES[shape](20_000)
+    source = SHAPES[shape](FEW)
     target = to_bbnf(Module({"main": source})).main
     assert why_not_bbnf(target) is None and (target is source) == (shape == "wide")
 

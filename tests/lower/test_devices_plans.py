@@ -36,9 +36,8 @@ from tests.lower.planning import (
     planned,
     x,
 )
+from tests.scale import MANY
 from tests.verify.device_programs import program
-
-MANY = 100_000
 
 
 @pytest.mark.row("V11")

@@ -31,6 +31,7 @@ from tests.lower.onnx_cases import (
     tensor,
 )
 from tests.models import LightModel, light_models, model, single, small_cnn, transformer_block
+from tests.scale import MANY
 
 # --- names and structure ------------------------------------------------------------------------------------------
 
@@ -189,8 +190,8 @@ def test_the_comparison_notices_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) ->
 # --- depth --------------------------------------------------------------------------------------------------------
 
 
-def test_a_chain_of_100_000_nodes() -> None:
-    count = 100_000
+def test_a_long_chain() -> None:
+    count = MANY
     nodes = [helper.make_node("Neg", [f"v{i}"], [f"v{i + 1}"]) for i in range(count)]
     main = import_onnx(model(nodes, {"v0": (F32, (2,))}, {f"v{count}": (F32, (2,))}), evaluate=graph.evaluate).main
     assert operators(main) == {"negative": count}

@@ -44,6 +44,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.engine_check import check_engines, check_partition
 from tests.lower.engines import ADD, LINEAR, RELU, TABLE, Npu, Wrong
+from tests.scale import MANY
 
 pytestmark = pytest.mark.row("R29")
 
@@ -232,7 +233,7 @@ def test_no_merge_makes_a_cycle() -> None:
 
 
 def test_a_long_chain_is_one_region() -> None:
-    count = 100_000
+    count = MANY
     assert len(merged([[i - 1] if i else [] for i in range(count)], [True] * count)) == 1
 
 

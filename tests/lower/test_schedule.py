@@ -35,6 +35,7 @@ from assay.semantics.types import TensorType
 from assay.verify.schedule_check import check_schedule
 from tests.lower.scheduling import least_of_orders, least_of_sets, modules, random_work, series_parallel
 from tests.lower.wired import wired
+from tests.scale import MANY
 
 F = TensorType((3,), FLOAT32)
 
@@ -255,12 +256,12 @@ def graph_of(rows: list[list[int]]) -> Work:
 @pytest.mark.parametrize(
     ("name", "count", "exact"),
     [
-        ("chain", 100_000, True),
-        ("residual", 100_000, True),
-        ("towers", 100_000, True),
+        ("chain", MANY, True),
+        ("residual", MANY, True),
+        ("towers", MANY, True),
         ("star", 20_000, False),
         ("window", 20_000, False),
-        ("apart", 100_000, True),
+        ("apart", MANY, True),
     ],
 )
 def test_large_graphs_end_soon(name: str, count: int, exact: bool) -> None:
@@ -288,9 +289,9 @@ def test_large_graphs_end_soon(name: str, count: int, exact: bool) -> None:
 
 
 @pytest.mark.slow
-def test_a_module_with_100_000_calls() -> None:
+def test_a_module_with_many_calls() -> None:
     x = var("x", F)
-    names = [var(f"v{i}", F) for i in range(100_000)]
+    names = [var(f"v{i}", F) for i in range(MANY)]
     body: Expr = names[-1]
     for i in reversed(range(len(names))):
         body = let(names[i], call_tir("exp", [names[i - 1] if i else x], F), body)

@@ -28,8 +28,9 @@ from assay.semantics.rules import check
 from assay.semantics.walk import post_order, rewrite
 from tests.lower.small_programs import program
 from tests.museum.dce_faults import FAULTS, Fault
+from tests.scale import MANY
 
-DEEP = 100_000
+DEEP = MANY
 PASSES: dict[str, Callable[[Module], Module]] = {
     "dead code": dead_code,
     "canonical": canonical_bindings,

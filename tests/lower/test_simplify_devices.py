@@ -32,6 +32,7 @@ from assay.verify.devices.places import misplaced
 from assay.verify.simplify_check import check_simplified
 from tests.lower.simplify_programs import crossings, placed
 from tests.lower.small_programs import program
+from tests.scale import MANY
 from tests.verify import device_programs
 
 PASSES: dict[str, Callable[[Module], Module]] = {
@@ -118,7 +119,7 @@ def test_one_after_another() -> None:
 @pytest.mark.row("V20")
 @pytest.mark.slow
 def test_deep_programs() -> None:
-    deep = 100_000
+    deep = MANY
     x = graph.var("x", tensor(3))
     value: Expr = x
     for i in range(deep):

@@ -22,6 +22,7 @@ from assay.semantics.walk import post_order
 from tests.lower.dynamic_programs import planned, pool, proof, runs_alike
 from tests.lower.tvm_models import compiled, flat, imported, relax, stages, tvm
 from tests.models import small_cnn
+from tests.scale import MANY
 
 I = tvm.script.ir  # noqa: E741
 R = tvm.script.relax
@@ -369,8 +370,8 @@ def chain(length: int) -> Any:
 
 @pytest.mark.slow
 def test_a_chain_of_a_hundred_thousand_bindings() -> None:
-    module = from_tvm(chain(100_000))
-    assert sum(isinstance(n, Let) for n in post_order(module.main)) == 100_000
+    module = from_tvm(chain(MANY))
+    assert sum(isinstance(n, Let) for n in post_order(module.main)) == MANY
     (got,) = graph.run(module, {"x": np.ones(2, np.float32)}).values()
     assert got.tolist() == [100_001, 100_001]
 

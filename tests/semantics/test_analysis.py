@@ -32,8 +32,9 @@ from assay.semantics.module import Module, Program
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import AllocateConst, Buffer, Call as TensorCall, PrimFunc, Seq, loops, seq, store
 from assay.semantics.types import DataDef, DataType, FuncType, RefType, TensorType, TupleType, Type, TypeVar
+from tests.scale import MANY
 
-DEEP = 100_000
+DEEP = MANY
 
 
 def t(*dims: Any) -> TensorType:

@@ -24,8 +24,9 @@ from assay.semantics.tensor import Buffer, Stmt, loops, store
 from assay.semantics.types import FuncType, TensorType
 from assay.semantics.walk import post_order
 from tests.lower.small_programs import program
+from tests.scale import MANY
 
-DEEP = 100_000
+DEEP = MANY
 
 
 def results(module: Module, **inputs: Any) -> list[Any]:
@@ -169,7 +170,7 @@ class TestNormalForm:
         (event,) = observe(b.module(), {"x": np.int32(5)}).trace
         assert (event.kind, event.name) == ("print", "was {}")
 
-    def test_100_000_calls(self) -> None:
+    def test_many_calls(self) -> None:
         b = Builder()
         with b.function("main", x=tensor(2)) as f:
             e: Expr = f.x

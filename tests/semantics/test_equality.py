@@ -26,9 +26,10 @@ from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import FuncType, ShapeType, TensorType, TupleType, Type, TypeVar
 from assay.semantics.walk import rewrite
 from tests.lower.small_programs import program
+from tests.scale import MANY
 
 pytestmark = pytest.mark.row("R38")
-DEEP = 100_000
+DEEP = MANY
 OPTIONS = [{}, {"sharing": False}, {"data": False}, {"sharing": False, "data": False}]
 
 

@@ -36,10 +36,11 @@ from assay.semantics.scalar import (
     variables,
 )
 from assay.semantics.tensor import Buffer
+from tests.scale import MANY
 
 n, m = Var("n"), Var("m")
 x, y = Var("x", FLOAT32), Var("y", FLOAT32)
-DEEP = 100_000
+DEEP = MANY
 
 # --- what is refused ----------------------------------------------------------------------------------------------
 
@@ -364,7 +365,7 @@ def chain(of: DType, ops: tuple[str, ...]) -> tuple[Var, Expr]:
 
 
 def test_deep_chains() -> None:
-    """100,000 operations deep: every function over expressions walks instead of recursing."""
+    """MANY operations deep: every function over expressions walks instead of recursing."""
     v, e = chain(INT64, ("add", "neg", "bitxor"))
     small, lanes = evaluate(e, {v: np.int64(5)}), evaluate(e, {v: np.array([5, 6])})
     assert lanes[0] == small != lanes[1]

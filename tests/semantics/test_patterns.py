@@ -15,6 +15,7 @@ from assay.semantics.graph import Bind, Fields, Made, Pattern, Wildcard, var
 from assay.semantics.graph.patterns import covers
 from assay.semantics.module import Module
 from assay.semantics.types import DataDef, DataType, TupleType, Type
+from tests.scale import MANY
 
 pytestmark = pytest.mark.row("J18")
 BIT = DataDef("Bit", (), {"o": (), "i": ()})
@@ -126,7 +127,7 @@ def test_data_types_with_many_constructors_take_few_steps() -> None:
 
 def test_patterns_may_be_deep() -> None:
     deep: Pattern = ANY
-    for _ in range(100_000):
+    for _ in range(MANY):
         deep = made("node", ANY, deep)
     assert not covers([deep], MODULE)
     assert covers([deep, ANY], MODULE)

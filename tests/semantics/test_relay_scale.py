@@ -10,6 +10,7 @@ import pytest
 from assay.interp.graph import run
 from assay.semantics.module import Module
 from assay.semantics.text.relay import parse_relay
+from tests.scale import FEW, MANY
 
 pytestmark = pytest.mark.row("R26")
 
@@ -55,7 +56,7 @@ def read(form: str, count: int) -> tuple[Module, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["let", "graph", "nested"])
 def test_many_lines_are_read(form: str) -> None:
-    module, _ = read(form, 100_000 if form == "graph" else 20_000)
+    module, _ = read(form, MANY if form == "graph" else FEW)
     assert module.main.type is not None
 
 

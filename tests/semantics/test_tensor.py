@@ -32,6 +32,7 @@ from assay.semantics.tensor import (
 )
 from assay.semantics.walk import rewrite
 from tests.interp.block_programs import random_blocks
+from tests.scale import MANY
 
 n = Symbol("n")
 B = Buffer("b", (2, n), FLOAT32)
@@ -106,6 +107,6 @@ def test_statements_are_rewritten_like_any_tree() -> None:
 def test_deep_statements_are_rewritten() -> None:
     x = Buffer("x", (1,), FLOAT32)
     body: Stmt = store(x, 0, 1.0)
-    for k in range(100_000):
+    for k in range(MANY):
         body = LetStmt(Var(f"v{k}"), const(k), body)
     assert rewrite(body, lambda s: s) is body

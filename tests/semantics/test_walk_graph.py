@@ -63,8 +63,9 @@ from assay.semantics.types import (
     with_dims,
 )
 from assay.semantics.walk import post_order, rewrite
+from tests.scale import MANY
 
-DEEP = 100_000
+DEEP = MANY
 n, m = Symbol("n"), Symbol("m")
 
 

@@ -22,6 +22,7 @@ from assay.semantics.graph import (
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
 from assay.verify.anf import check_anf
+from tests.scale import MANY
 
 F = TensorType((2, 3), FLOAT32)
 B = TensorType((), BOOL)
@@ -111,7 +112,7 @@ def test_closure_and_call() -> None:
 def test_deep_chain() -> None:
     x = var("x", F)
     e: Expr = x
-    for _ in range(100_000):
+    for _ in range(MANY):
         e = call("nn.relu", e)
     m = module(x, body=e)
     a = to_anf(m)

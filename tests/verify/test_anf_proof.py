@@ -30,6 +30,7 @@ from assay.semantics.module import Module
 from assay.semantics.types import FuncType, TensorType
 from assay.verify.anf import check_anf, function_fault
 from tests.museum.naive_anf import naive_anf
+from tests.scale import FEW, MANY
 
 F = TensorType((2, 3), FLOAT32)
 S = TensorType((), INT32)
@@ -307,7 +308,7 @@ MAKERS = [chain, nested_ifs, failing, printing, closures]
 @pytest.mark.slow
 @pytest.mark.parametrize("make", MAKERS, ids=lambda m: m.__name__)
 def test_large(make: Callable[[int], Module]) -> None:
-    source = make(100_000 if make is chain else 10_000)
+    source = make(MANY if make is chain else FEW // 2)
     assert accepted(source, source)
 
 

@@ -22,6 +22,7 @@ from assay.verify.symbolic import Report, command, prove_accesses
 from assay.verify.symbolic.goals import TRAPS
 from tests.museum import symbolic_faults as museum
 from tests.museum.symbolic_faults import EXHIBITS, F, K, M, N
+from tests.scale import MANY
 
 PRODUCTS = ("flatten", "fused", "row_view")
 """Products of sizes: a counterexample takes z3 a second or more."""
@@ -174,11 +175,11 @@ def test_a_program_of_any_size_gets_an_answer(wide: bool) -> None:
     body: Stmt = store(out, 0, const(0, F))
     if wide:
         value: Expr = const(0, F)
-        for _ in range(100_000):
+        for _ in range(MANY):
             value = value + 1.0
         body = store(out, 0, value)
     else:
-        for _ in range(100_000):
+        for _ in range(MANY):
             body = For(Var("i"), const(1), body)
     report = prove_accesses(museum.func("large", body, out))
     assert report.verdict == "unknown" and "understood" in kinds(report, "unknown")
