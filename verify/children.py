@@ -169,9 +169,9 @@ def end(child: subprocess.Popen[bytes]) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
         if child.returncode is None:  # not `child.wait()`: an interrupt may have left its lock closed
-            os.kill(child.pid, signal.SIGKILL)
             status = -signal.SIGKILL
-            with suppress(ChildProcessError):
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(child.pid, signal.SIGKILL)
                 status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
             child.returncode = status
 
