@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import inf
 
 OFTEN = 64
 """A loop of cheap turns asks the clock once in so many."""
@@ -18,11 +19,11 @@ class Late(Exception):
 
 
 class Deadline:
-    """The end of an allowance of seconds; None: there is none."""
+    """The end of an allowance of seconds; None, or infinitely many: there is none."""
 
     def __init__(self, seconds: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._end = None if seconds is None else clock() + seconds
+        self._end = None if seconds is None or seconds == inf else clock() + seconds
         self._turns = 0
 
     @property

@@ -24,6 +24,13 @@ def loads(text: str, *, fractions: bool = False) -> Any:
         raise ValueError("the values lie too deep in one another") from None
 
 
+def typed(kind: type, value: Any) -> Any:
+    """A value of exactly this type: True is no int. ValueError: it is of another."""
+    if type(value) is not kind:
+        raise ValueError(f"{str(value)[:40]!r} where a {kind.__name__} is wanted")
+    return value
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):

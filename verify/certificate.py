@@ -36,6 +36,7 @@ from assay.semantics.files import cannot_write, recording
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
+from assay.semantics.strict_json import typed
 from assay.verify import children
 from assay.verify.c.tools import version
 from assay.verify.check import Check, Line, Lowering
@@ -207,14 +208,14 @@ class Stored:
                 raise ValueError("unknown format")
             if list(self.manifest) != KEYS or json.dumps(self.manifest, indent=1) + "\n" != self.text:
                 raise ValueError("it is not written as assay build writes it")
-            self.name, self.seed = _of(str, self.manifest["name"]), _of(int, self.manifest["seed"])
-            self.interface, self.device = Interface(self.manifest["interface"]), _of(str, self.manifest["device"])
+            self.name, self.seed = typed(str, self.manifest["name"]), typed(int, self.manifest["seed"])
+            self.interface, self.device = Interface(self.manifest["interface"]), typed(str, self.manifest["device"])
             devices = self.manifest["devices"]
             self.config = None if devices is None else _devices_of(devices)
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")
             self.bound = _bound_of(self.manifest["model"])
-            self.about = _about_of(self.manifest["about"], _of(list, self.manifest["lines"]))
+            self.about = _about_of(self.manifest["about"], typed(list, self.manifest["lines"]))
             files = _digests_of(self.manifest["files"])
             missing = required(self.name) - set(files)
             if missing:
@@ -262,29 +263,23 @@ class Stored:
         return checked("the manifest was signed with this key")
 
 
-def _of(kind: type, value: Any) -> Any:
-    if type(value) is not kind:
-        raise ValueError(f"{str(value)[:40]!r} where a {kind.__name__} is wanted")
-    return value
-
-
 def _digests_of(data: Any) -> dict[str, str]:
-    if any(not isinstance(d, str) or re.fullmatch("[0-9a-f]{64}", d) is None for d in _of(dict, data).values()):
+    if any(not isinstance(d, str) or re.fullmatch("[0-9a-f]{64}", d) is None for d in typed(dict, data).values()):
         raise ValueError("a digest that is no SHA-256")
     return dict(data)
 
 
 def _bound_of(data: Any) -> Bound:
-    if list(_of(dict, data)) != ["file", "beside", "dims", "module"]:
+    if list(typed(dict, data)) != ["file", "beside", "dims", "module"]:
         raise ValueError("the model is not written as it is")
     _digests_of({"file": data["file"], "module": data["module"]})
-    return Bound(data["file"], _digests_of(data["beside"]), {_of(str, k): _of(int, v) for k, v in _of(dict, data["dims"]).items()})
+    return Bound(data["file"], _digests_of(data["beside"]), {typed(str, k): typed(int, v) for k, v in typed(dict, data["dims"]).items()})
 
 
 def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
-    if list(_of(dict, data)) != ["seconds", "compiler", "libm"] or len(_of(list, data["seconds"])) != len(lines):
+    if list(typed(dict, data)) != ["seconds", "compiler", "libm"] or len(typed(list, data["seconds"])) != len(lines):
         raise ValueError("what is said about its making is not as it is written")
-    if any(len(_of(str, data[key])) > 200 for key in ("compiler", "libm")) or any(_of(float, s) < 0 for s in data["seconds"]):
+    if any(len(typed(str, data[key])) > 200 for key in ("compiler", "libm")) or any(typed(float, s) < 0 for s in data["seconds"]):
         raise ValueError("what is said about its making cannot be")
     return dict(data)
 

@@ -51,7 +51,7 @@ from assay.verify.report.collect import collect
 from assay.verify.report.write import require_place, write as write_report
 from assay.verify.spending import SECONDS, Terminated, default_memory, endings, parse_memory, parse_seconds, spending
 from assay.verify.symbolic.command import prove_module
-from assay.verify.terminal import Stream, shown, streams
+from assay.verify.terminal import Stream, shown, streams, to_people
 from assay.verify.text_run import TextRun, is_text, lines, load_either, load_externs, load_text, run_text, save_call
 from assay.verify.tvm import command as tvm_command
 from assay.verify.values import from_value, to_arrays
@@ -130,7 +130,7 @@ def check(
     """Lower MODEL to C stage by stage, check every stage, prove the memory plan, run and compare."""
     if per_pass or per_kernel:
         request = tvm_command.Request(model, per_pass, per_kernel, load(inputs) if inputs else {}, parse_dims(dim), seed)
-        raise typer.Exit(tvm_command.inside(request, backend, Console(), as_json))
+        raise typer.Exit(tvm_command.inside(request, backend, to_people(), as_json))
     EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
     if report is not None:
         require_place(report)
@@ -196,7 +196,7 @@ def run(
     save(output, results)
     for name, value in results.items():
         of = "string" if value.dtype.kind == "O" else value.dtype
-        Console().print(shown(f"{name}: Tensor({tuple(value.shape)}, {of})"), markup=False, highlight=False)
+        to_people().print(shown(f"{name}: Tensor({tuple(value.shape)}, {of})"), markup=False, highlight=False)
 
 
 @app.command()
@@ -273,7 +273,7 @@ def prove(
         module = load_text(file)
     else:
         module = legalize(to_anf(import_onnx(load_model(file), evaluate=evaluate, dims=parse_dims(dim), source=file.name)))
-    raise typer.Exit(prove_module(module, function, bound, out, Console()))
+    raise typer.Exit(prove_module(module, function, bound, out, to_people()))
 
 
 @app.command("reduce")
@@ -291,7 +291,7 @@ def reduce_(
     find_backend(backend)
     given, dims = load(inputs) if inputs else {}, parse_dims(dim)
     proto, given = with_tensors_only(load_model(model), given, dims, seed, model.name)
-    raise typer.Exit(reduce_model(proto, Isolated(backend, PATIENCE), given, dims, seed, limit, output, Console()))
+    raise typer.Exit(reduce_model(proto, Isolated(backend, PATIENCE), given, dims, seed, limit, output, to_people()))
 
 
 @app.command("plan")
@@ -310,7 +310,7 @@ def plan_buffers(
 ) -> None:
     """Place the buffers of FILE.csv in memory, and prove the plan."""
     request = Request(file, output, capacity, pools, planner, alignment, time_limit, seed, plot)
-    raise typer.Exit(plan_file(request, Console(), as_json))
+    raise typer.Exit(plan_file(request, to_people(), as_json))
 
 
 @app.command("fuzz")
@@ -332,13 +332,13 @@ def fuzz_backend(
 ) -> None:
     """Judge random programs without end, and keep those that fail, made simple."""
     request = FuzzRequest(backend, operators, features, size, seconds, examples, seed, corpus, jobs, patience, cluster, replay)
-    raise typer.Exit(fuzz(request, Console(), as_json))
+    raise typer.Exit(fuzz(request, to_people(), as_json))
 
 
 def show_text_run(done: TextRun, output: Path | None) -> None:
     """Print inputs, effects and results; a trap is raised after what came before it."""
     for line in lines(done):
-        Console().print(shown(line), markup=False, highlight=False, soft_wrap=True)
+        to_people().print(shown(line), markup=False, highlight=False, soft_wrap=True)
     if done.trap is not None:
         raise done.trap
     if output is not None:
@@ -370,7 +370,7 @@ def show(
     then: Callable[[list[Line]], None] = lambda lines: None,
 ) -> Exit:
     """Print the table line by line as it comes (or as JSON at the end), and do what comes `then`; the exit code."""
-    out = Console(stderr=as_json)
+    out = to_people(stderr=as_json)
     done: list[Line] = []
     answer: dict[str, Any] = {"model": what, "seed": seed, "holds": None, "lines": []}
     with answering(answer), progress(run):
@@ -403,7 +403,7 @@ def print_line(out: Console, line: Line) -> None:
 @contextmanager
 def progress(run: Check) -> Iterator[None]:
     """A line on the terminal that says what is being done; nothing where there is no terminal."""
-    console = Console(stderr=True)
+    console = to_people(stderr=True)
     if not console.is_terminal:
         yield
         return
@@ -439,7 +439,7 @@ def fail(wrong: BaseException) -> Exit:
     text, code = described_end(wrong)
     if "--json" in sys.argv[1:] and getattr(wrong, "label", "") != "output.C6":
         write_failure(wrong, text, code)
-    Console(stderr=True).print(shown(f"assay: {text}"), markup=False, highlight=False, soft_wrap=True)
+    to_people(stderr=True).print(shown(f"assay: {text}"), markup=False, highlight=False, soft_wrap=True)
     return code
 
 

@@ -32,6 +32,7 @@ from assay.verify.exits import Exit, gravest
 from assay.verify.inputs import replace_text
 from assay.verify.memory import prove_plan
 from assay.verify.report.maps import plan_picture
+from assay.verify.terminal import to_people
 
 PLANNING = 0.75
 """The share of the time in which the planner must end, so that there is some left for the proof."""
@@ -54,7 +55,7 @@ class Request:
 
 def plan_file(request: Request, out: Console, as_json: bool) -> int:
     """Plan a file, prove the plan, write what was asked for, and say so; the exit code."""
-    require_seconds(request.time_limit)
+    require_seconds("--time-limit", request.time_limit)
     deadline = Deadline(request.time_limit)
     table = read(request.file)
     problem = problem_of(table, request)
@@ -90,10 +91,10 @@ def plan_file(request: Request, out: Console, as_json: bool) -> int:
     return gravest([evidence.exit, Exit.HOLDS if reached else Exit.WRONG])
 
 
-def require_seconds(limit: float) -> None:
+def require_seconds(option: str, limit: float) -> None:
     """Invalid (cli.C5): a limit is no number of seconds."""
     if not limit >= 0:  # which a NaN is not either
-        raise Invalid(f"--time-limit is {limit}, and must be 0 or more seconds", label="cli.C5")
+        raise Invalid(f"{option} is {limit}, and must be 0 or more seconds", label="cli.C5")
 
 
 def problem_of(table: Table, request: Request) -> Problem:
@@ -221,7 +222,7 @@ def _bytes(plan: Plan, pool: str) -> int:
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
     """A line on the terminal that says how far a long run is; nothing where there is no terminal."""
-    console = Console(stderr=True)
+    console = to_people(stderr=True)
     if not console.is_terminal:
         yield None
         return

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from rich.console import Console
+
 from assay.semantics.errors import EnvironmentFailure
 
 LONGEST = 2_000
@@ -29,6 +31,11 @@ def shown(text: object, most: int = LONGEST) -> str:
     if whole.isprintable():
         return whole
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in whole)
+
+
+def to_people(*, stderr: bool = False) -> Console:
+    """Where people are told something. A text stays as it is: a place such as `m.py:100:5` has no name of an emoji in it."""
+    return Console(stderr=stderr, emoji=False)
 
 
 class Stream:

@@ -221,7 +221,7 @@ def from_section(text: str) -> list[Array]:
                 raise Unsupported(f"a constant of type {value['type']} in the section metadata", label="text.C7")
             found.append(from_dlpack(_decoded(value["data"])))
         return found
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
         raise Unsupported(
             "the section metadata is not of the form that TVM 0.27 writes with script(show_meta=True)", label="text.C7"
         ) from None

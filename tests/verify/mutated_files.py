@@ -32,6 +32,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from assay.semantics.text.constants_text import section
 from assay.verify import cli
 from tests.models import model, small_cnn
 
@@ -66,7 +67,29 @@ def @main(%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]) -> Tensor[(2
   if (True) { add(%y, 1f) } else { %y }
 }
 """
+PY_STORED = f"""{section([np.array([1, 2, 3], np.float32)])}
+@R.function
+def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+    return R.add(x, metadata["ir.GenericConst"][0])
+"""
+STORED = re.findall('"ffi.Tensor", "data": "(.*)"', PY_STORED)[0]
+RELAY_STORED = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32]) {
+  on_device(add(%x, meta[relay.Constant][0]), virtual_device=meta[VirtualDevice][0])
+}
+#[metadata]
+{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "Map", "keys": ["VirtualDevice", "relay.Constant"], "data": [2, 5]},
+ {"type_key": "Array", "data": [3]},
+ {"type_key": "VirtualDevice", "attrs": {"device_type_int": "1", "virtual_device_id": "0", "target": "0", "memory_scope": "4"}},
+ {"type_key": "runtime.String", "repr_str": ""}, {"type_key": "Array", "data": [6]},
+ {"type_key": "relay.Constant", "attrs": {"data": "0"}}], "b64ndarrays": ["STORED"]}
+""".replace("STORED", STORED)
 CSV = "id,lower,upper,size,alignment\na,0,3,64,16\nb,1,4,128,32\nc,3,6,32,1\nd,0,6,8,4\n"
+
+FAILURE = """{"target": "values", "kind": "wrong", "where": "exact", "culprit": "add", "detail": "[0]", "operators": ["add"],
+ "seed": 0, "number": 3, "picks": [1, 2, 0], "recipe": {"operators": ["add"], "size": 2, "switches": []}}"""
+CAMPAIGN = """{"target": "values", "seed": 0, "recipe": {"operators": ["add"], "size": 2, "switches": []}, "next": 4, "open": [2],
+ "examples": 3, "kinds": {"right": 3}, "operators": {"add": 2}, "constructs": {"if": 1}, "layers": {"exact": 3}}"""
 
 
 def models() -> Iterator[tuple[str, onnx.ModelProto]]:
@@ -139,8 +162,8 @@ def damage_text(text: str, rng: random.Random) -> bytes:
             text = "".join(lines)
         elif kind == 6 and words:
             found = rng.choice(words)
-            deep = rng.choice([20, 300, 3000])
-            text = text[: found.start()] + "(" * deep + found[0] + ")" * deep + text[found.end() :]
+            deep, (left, right) = rng.choice([20, 300, 3000]), rng.choice(["()", "[]"])
+            text = text[: found.start()] + left * deep + found[0] + right * deep + text[found.end() :]
         elif words:
             found = rng.choice(words)
             text = text[: found.start()] + rng.choice(["*", "-", "[0]", "lambda: ", "await ", "f'{x}'", "...", "None", "x"]) + text[found.start() :]
@@ -237,6 +260,8 @@ def _onnx(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
     if name == "external":
         shutil.copy(seeds.directory / "external.data", to / "external.data")
     dims = ["--dim", "n=2"] if name in ("dense", "external") else []
+    if name == "loop":  # a valid program may take two million turns; it is to end when its time is up
+        dims = ["--timeout", str(SECONDS * 2 // 3)]
     return [*rng.choices([["run", "m.onnx", "-o", "out.npz"], ["check", "m.onnx"], ["prove", "m.onnx"]], [20, 1, 1])[0], *dims]
 
 
@@ -283,6 +308,18 @@ def _certificate(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
     return ["verify", "d"]
 
 
+def _corpus(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
+    """A failure that is judged again, or how far a campaign is."""
+    (to / "c").mkdir()
+    files = {"a.json": FAILURE.encode(), "a.py": (seeds.directory / "m.py").read_bytes(), "a.npz": (seeds.directory / "in.npz").read_bytes(), "campaign-values.json": CAMPAIGN.encode()}
+    damaged = rng.choice(["a.json", "a.json", "a.py", "a.npz", "campaign-values.json"])
+    for name, data in files.items():
+        changed = damage_bytes(data, rng) if name.endswith(".npz") else damage_text(data.decode(), rng)
+        (to / "c" / name).write_bytes(changed if name == damaged else data)
+    again = ["--operators", "add", "--features", "", "--size", "2", "--examples", "0", "--jobs", "1"]
+    return ["fuzz", "--backend", "values", "--corpus", "c", *(again if damaged.startswith("campaign") else ["--replay"])]
+
+
 def _options(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
     (to / "m.py").write_text(PY)
     (to / "b.csv").write_text(CSV)
@@ -294,11 +331,13 @@ def _options(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
         ["run", "m.py", "--function", text], ["run", text], ["verify", text], ["run", "m.py", "--seed", number], ["check", "m.py", "--on", text],
         ["prove", "m.py", "--bound", f"n={number}.."], ["check", "m.py", "--constant-pools", f"a@b={number}"], ["run", "m.py", "--module", text],
         ["plan", "b.csv", "--time-limit", number], ["check", "m.py", "--backend", text], ["run", "m.py", "--inputs", text], ["run", "m.py", "-o", rng.choice(PLACES)],
+        ["fuzz", "--backend", "values", "--examples", "0", "--jobs", "1", rng.choice(["--seconds", "--patience", "--size"]), number],
     ])  # fmt: skip
 
 
 KINDS: dict[str, Callable[[Seeds, random.Random, Path], list[str]]] = {
     "onnx": _onnx, "py": _text(PY, "m.py"), "kernel": _text(KERNEL, "k.py"), "relay": _text(RELAY, "m.relay"), "npz": _npz,
+    "py stored": _text(PY_STORED, "m.py"), "relay stored": _text(RELAY_STORED, "m.relay"), "corpus": _corpus,
     "csv": _csv, "certificate": _certificate, "options": _options,
 }  # fmt: skip
 

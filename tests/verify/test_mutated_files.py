@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
+from assay import verify as assay_verify
 from tests.models import model
 from tests.verify import mutated_files as m
 from tests.verify.test_cli import assay
@@ -138,3 +140,63 @@ def test_external_data_in_odd_places(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for place in (b"loop.d", b"\xff.data", b"../..d", b"/dev/0", b"\0.data"):
         path.write_bytes(whole.replace(b"m.data", place))
         assert "[onnx.C1" in fails(monkeypatch, capsys, "run", path, "-o", tmp_path / "o.npz")
+
+
+DEEP = "[" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{}", "it has no 'target'"), (m.FAILURE.replace('"[0]"', "[0]"), "where a str is wanted"), (m.FAILURE.replace('["add"]', '"add"', 1), "where a list is wanted"),
+        ("[]", "where a dict is wanted"), (f'{{"number": {LONG}}}', "5000 digits"), (DEEP, "too deep"), (m.FAILURE * 2, "Extra data"),
+    ],
+    ids=["empty", "no text", "no list", "no object", "digits", "deep", "twice"],
+)  # fmt: skip
+def test_a_corpus_that_is_none(text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.json").write_text(text)
+    err = fails(monkeypatch, capsys, "fuzz", "--backend", "values", "--corpus", tmp_path, "--replay")
+    assert "a.json: not a file of a corpus: " in err and said in err and "[fuzz.C2]" in err
+
+
+def test_the_state_of_a_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Read again and checked; what was begun and is not ended stays so where a run ends before it."""
+    path = tmp_path / "campaign-values.json"
+    args = ("fuzz", "--backend", "values", "--corpus", tmp_path, "--operators", "add", "--features", "", "--size", 2, "--examples", 0, "--jobs", 1)
+    path.write_text(m.CAMPAIGN)
+    assert assay(monkeypatch, *args) == 0
+    assert json.loads(path.read_text()) == json.loads(m.CAMPAIGN)
+    for old, new in (('"next": 4', '"next": "4"'), ('"open": [2]', '"open": 2'), ('"right": 3', '"right": null'), ('"seed": 0,', "")):
+        path.write_text(m.CAMPAIGN.replace(old, new))
+        assert "[fuzz.C2]" in fails(monkeypatch, capsys, *args)
+
+
+@pytest.mark.parametrize("option", ["--seconds=nan", "--seconds=-1", "--patience=nan", "--patience=-1", "--examples=-1", "--jobs=1001", "--jobs=0"])
+def test_numbers_of_a_campaign(option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    name, _, number = option.partition("=")
+    assert f"{name} is {number}" in fails(monkeypatch, capsys, "fuzz", "--backend", "values", option)
+
+
+@pytest.mark.parametrize("limit", ["inf", "1e400", "1e300"])
+def test_a_time_without_end(limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "b.csv").write_text(m.CSV)
+    assert assay(monkeypatch, "plan", tmp_path / "b.csv", "--time-limit", limit) == 0
+
+
+def test_a_section_of_metadata_that_is_too_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in (("m.relay", m.RELAY_STORED.replace('{"root": 1', f'{{"root": {DEEP}')), ("m.py", m.PY_STORED.replace('"nodes": [', f'"nodes": {DEEP}'))):
+        (tmp_path / name).write_text(text)
+        assert "the section metadata is not of the form" in fails(monkeypatch, capsys, "run", tmp_path / name)
+
+
+def test_a_place_is_said_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`:100:` names an emoji where a terminal is told by rich."""
+    (tmp_path / "m.relay").write_text(m.RELAY.replace("\n", "\n" * 99, 1).replace("nn.dense", "$"))
+    assert "m.relay:101:8: '$' is no part" in fails(monkeypatch, capsys, "run", tmp_path / "m.relay")
+    (tmp_path / "m.relay").write_text(m.RELAY.replace("\n", "\n" * 98, 1).replace("nn.dense", "$"))
+    assert "m.relay:100:8: '$' is no part" in fails(monkeypatch, capsys, "run", tmp_path / "m.relay")
+
+
+def test_all_is_said_by_one_console() -> None:
+    rooms = Path(assay_verify.__file__).parent
+    assert {p.name for p in rooms.rglob("*.py") if "Console(" in p.read_text("utf-8")} == {"terminal.py"}

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from assay.semantics.errors import Invalid
 from assay.verify.fuzz.cases import Recipe, again, example
-from assay.verify.fuzz.corpus import Corpus, Stored
+from assay.verify.fuzz.corpus import COUNTERS, Corpus, Stored
 from assay.verify.fuzz.targets import judged, target
 from assay.verify.fuzz.work import Failure, Report, Task
 
@@ -56,6 +56,7 @@ class Campaign:
         """Judge until the plan's end. KeyboardInterrupt passes through; what was done until then is kept."""
         target(self.plan.target)
         first, waiting = self._resume()
+        self.open = set(waiting)
         self.started = time.monotonic()
         kept = self.started
         self.next = first
@@ -124,7 +125,7 @@ class Campaign:
         same = state and state["seed"] == self.plan.seed and state["recipe"] == self.plan.recipe.as_data()
         if not same:
             return 0, []
-        for counter, name in zip(self.done.counters, _COUNTERS, strict=True):
+        for counter, name in zip(self.done.counters, COUNTERS, strict=True):
             counter.update(state[name])
         self.before = state["examples"]
         return state["next"], list(state["open"])
@@ -132,15 +133,12 @@ class Campaign:
     def _keep(self) -> None:
         if self.corpus is None:
             return
-        counted = {name: dict(c) for name, c in zip(_COUNTERS, self.done.counters, strict=True)}
+        counted = {name: dict(c) for name, c in zip(COUNTERS, self.done.counters, strict=True)}
         state: dict[str, Any] = {
             "target": self.plan.target, "seed": self.plan.seed, "recipe": self.plan.recipe.as_data(),
             "next": self.next, "open": sorted(self.open), "examples": self.before + self.judged, **counted,
         }  # fmt: skip
         self.corpus.keep(self.plan.target, state)
-
-
-_COUNTERS = ("kinds", "operators", "constructs", "layers")
 
 
 @dataclass(frozen=True)

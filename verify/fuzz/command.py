@@ -28,7 +28,12 @@ from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import FAILURES, GOOD, OURS, target
 from assay.verify.fuzz.work import Report, failed
+from assay.verify.plan_command import require_seconds
 from assay.verify.strategies.features import chosen
+from assay.verify.terminal import to_people
+
+MOST_JOBS = 1_000
+"""Workers that one campaign may start."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,13 @@ def fuzz(request: Request, out: Console, as_json: bool) -> int:
         return _replay(corpus, request.backend, out, as_json)
     seconds = 60.0 if request.seconds is None and request.examples is None else request.seconds
     plan = Plan(request.backend, recipe_of(request), request.seed, request.examples, seconds)
-    if request.jobs is not None and request.jobs < 1:
-        raise Invalid(f"--jobs is {request.jobs}; at least 1 is wanted", label="cli.C3")
+    if request.jobs is not None and not 1 <= request.jobs <= MOST_JOBS:
+        raise Invalid(f"--jobs is {request.jobs}; from 1 to {MOST_JOBS} are wanted", label="cli.C3")
+    if request.examples is not None and request.examples < 0:
+        raise Invalid(f"--examples is {request.examples}; at least 0 are wanted", label="cli.C3")
+    require_seconds("--patience", request.patience)
+    if request.seconds is not None:
+        require_seconds("--seconds", request.seconds)
     jobs = request.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else request.jobs or 1
     workers: Pool | Cluster = Cluster(request.cluster) if request.cluster else Pool(jobs, request.patience)
     interrupted = False
@@ -164,7 +174,7 @@ def _print(out: Console, text: str) -> None:
 @contextmanager
 def _progress(out: Console) -> Iterator[Callable[[Campaign], None]]:
     """How far the campaign is: a line on a terminal; elsewhere a line now and then, on the error output."""
-    console = Console(stderr=True)
+    console = to_people(stderr=True)
     last = time.monotonic()
     if not console.is_terminal:
 

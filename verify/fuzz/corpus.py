@@ -10,18 +10,26 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from assay.semantics import strict_json
 from assay.semantics.errors import Invalid
 from assay.semantics.files import read_text
+from assay.semantics.strict_json import typed
 from assay.semantics.text.module_text import write_module
 from assay.verify.fuzz.cases import Case, Recipe
 from assay.verify.fuzz.targets import Result, plain
 from assay.verify.inputs import load, replace_text, save
 from assay.verify.text_run import load_text
+
+COUNTERS = ("kinds", "operators", "constructs", "layers")
+"""What the state of a campaign counts, by name."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,14 +75,12 @@ class Corpus:
         for path in sorted(self.directory.glob("*.json")):
             if path.name.startswith("campaign"):
                 continue
-            data = _read(path)
-            result = Result(data["kind"], data["where"], data["culprit"], data["detail"])
-            yield Stored(path, data["target"], result, tuple(data["operators"]))
+            yield _read(path, partial(_failure, path))
 
     def state(self, target: str) -> dict[str, Any]:
         """What a campaign against a target has done so far; nothing yet: empty."""
         path = self._state(target)
-        return _read(path) if path.exists() else {}
+        return _read(path, _state) if path.exists() else {}
 
     def keep(self, target: str, state: Mapping[str, Any]) -> None:
         """Say what a campaign has done."""
@@ -95,11 +101,24 @@ def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]+", "_", text)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, of: Callable[[dict[str, Any]], T]) -> T:
+    """What a file of a corpus says. Invalid (fuzz.C2): it does not say it, or cannot be read."""
     try:
-        data = json.loads(read_text(path))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as wrong:
+        return of(typed(dict, strict_json.loads(read_text(path))))
+    except KeyError as missing:
+        raise Invalid(f"not a file of a corpus: it has no {missing}", where=str(path), label="fuzz.C2") from None
+    except (OSError, ValueError) as wrong:
         raise Invalid(f"not a file of a corpus: {wrong}", where=str(path), label="fuzz.C2") from None
-    if not isinstance(data, dict):
-        raise Invalid("not a file of a corpus", where=str(path), label="fuzz.C2")
+
+
+def _failure(path: Path, data: dict[str, Any]) -> Stored:
+    target, *result = (typed(str, data[key]) for key in ("target", "kind", "where", "culprit", "detail"))
+    return Stored(path, target, Result(*result), tuple(typed(str, name) for name in typed(list, data["operators"])))
+
+
+def _state(data: dict[str, Any]) -> dict[str, Any]:
+    typed(dict, data["recipe"])
+    counted = [n for name in COUNTERS for n in typed(dict, data[name]).values()]
+    for number in (data["seed"], data["next"], data["examples"], *typed(list, data["open"]), *counted):
+        typed(int, number)
     return data

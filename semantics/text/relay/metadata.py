@@ -39,7 +39,7 @@ class Metadata:
             root = self.nodes[content["root"]]
             for kind, at in zip(root.get("keys", ()), root["data"], strict=True):
                 self.table[kind] = list(self.nodes[at]["data"])
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
             end = len(places.text)
             start = places.text.rfind("#[metadata]")
             message = "the section metadata is not of the form that TVM wrote: JSON with root, nodes and b64ndarrays"
