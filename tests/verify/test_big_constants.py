@@ -280,7 +280,7 @@ def test_a_module_lowers_within_twice_its_weights(tmp_path: Path) -> None:
     assert found["lowered"] - found["before"] < 2 * found["weights"]
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.row("C9", "C10")
 @pytest.mark.parametrize("checked", [(), ("check",)])
 def test_a_gigabyte_lowers_within_twice_its_weights(tmp_path: Path, checked: tuple[str, ...]) -> None:

@@ -34,8 +34,12 @@ def failed(lines: list[Line]) -> Line:
     return lines[-1]
 
 
+SMALLEST = ("shufflenet", "squeezenet")
+"""The light models of the default suite: the demo's, and one that saturates."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("light", light_models(), ids=lambda m: m.name)
+@pytest.mark.parametrize("light", [pytest.param(m, id=m.name, marks=() if m.name in SMALLEST else pytest.mark.campaign) for m in light_models()])
 def test_light_models(light: LightModel) -> None:
     """Every line holds; the stored outputs and ONNX Runtime's lie inside the bounds."""
     proto = onnx.load(light.path)
@@ -70,7 +74,7 @@ def test_transformer_block(erf: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.peer
-@pytest.mark.parametrize("name", ["squeezenet", "densenet121"])
+@pytest.mark.parametrize("name", ["squeezenet", pytest.param("densenet121", marks=pytest.mark.campaign)])
 def test_what_the_reference_evaluator_gets_wrong(name: str) -> None:
     """Known since onnx 1.23: Softmax before opset 13, and BatchNormalization 9, are evaluated by newer rules."""
     light = next(m for m in light_models() if m.name.endswith(name))

@@ -31,7 +31,7 @@ def test_the_list_of_cases_that_do_not_pass_is_true() -> None:
     assert onnx_suite.faults(found, onnx_suite.listed()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_networks_pass() -> None:
     assert onnx_suite.faults(onnx_suite.run(NETWORKS), {}) == []
 
