@@ -12,15 +12,12 @@ from dataclasses import dataclass
 import onnx
 import onnx.parser
 
+from tests.verify.small_text_programs import Small
+
 
 @dataclass(frozen=True)
-class Small:
-    """A model; `says` is 0 or the label of its refusal."""
-
-    name: str
-    says: str
-    text: str
-    options: tuple[str, ...] = ()
+class SmallModel(Small):
+    """A model, as text."""
 
     def model(self) -> onnx.ModelProto:
         opsets = '"" : 18, "own" : 1'
@@ -29,13 +26,13 @@ class Small:
         return onnx.parser.parse_model(head + "g " + text)
 
 
-def programs() -> list[Small]:
+def programs() -> list[SmallModel]:
     """The table."""
-    found: list[Small] = []
+    found: list[SmallModel] = []
     for part in re.split(r"^== ", TABLE, flags=re.MULTILINE)[1:]:
         head, _, text = part.partition("\n")
         name, says, *options = (x.strip() for x in head.split("|"))
-        found.append(Small(name, says, text, tuple(w for o in options for w in o.split())))
+        found.append(SmallModel(name, says, text, tuple(w for o in options for w in o.split())))
     return found
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.verify import small_onnx_programs, small_text_programs
 from tests.verify.command_trials import command
+from tests.verify.small_text_programs import Small
 from tests.verify.test_cli import assay
 
-Small = small_text_programs.Small | small_onnx_programs.Small
 ALL: list[Small] = [*small_text_programs.programs(), *small_onnx_programs.programs()]
 FIRST = ("a tuple in a tuple", "a tuple in a tuple comes in", "a function handed to a function", "a size of zero in a tuple", "LSTM of twenty",
          "Loop of a number that is given", "a local function that calls itself", "If whose branches differ in size", "strings")
@@ -22,12 +22,12 @@ SAMPLE = [p for i, p in enumerate(ALL) if p.name in FIRST or i % (16 if p.says =
 
 
 def written(small: Small, folder: Path) -> Path:
-    if isinstance(small, small_text_programs.Small):
-        path = folder / "p.py"
-        path.write_text(small.text, "utf-8")
-    else:
+    if isinstance(small, small_onnx_programs.SmallModel):
         path = folder / "p.onnx"
         onnx.save(small.model(), path)
+    else:
+        path = folder / "p.py"
+        path.write_text(small.text, "utf-8")
     return path
 
 
@@ -64,7 +64,7 @@ def test_a_loop_is_called_one(small: Small, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("c", "right"), [(True, [-1, -2, -3, -4]), (False, [-1, -2])])
 def test_branches_of_different_sizes_run(c: bool, right: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = """(bool c, float[4] x) => (float[n] y) { h = Neg(x) y = If (c) <then_branch = t () => (float[4] a) { a = Identity(h) }, else_branch = e () => (float[2] b) <int64[1] s = {0}, int64[1] f = {2}> { b = Slice(h, s, f) }> }"""
-    path = written(small_onnx_programs.Small("", "0", text), tmp_path)
+    path = written(small_onnx_programs.SmallModel("", "0", text), tmp_path)
     np.savez(tmp_path / "in.npz", c=np.array(c), x=np.float32([1, 2, 3, 4]))
     assert assay(monkeypatch, "run", path, "--inputs", tmp_path / "in.npz", "-o", tmp_path / "out.npz") == 0
     assert np.load(tmp_path / "out.npz")["y"].tolist() == right
