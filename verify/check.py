@@ -35,6 +35,7 @@ from assay.verify.inputs import complete, dims_of
 from assay.verify.judging import Judged, judge
 from assay.verify.oracle import Expected
 from assay.verify.stages import STAGES, Context
+from assay.verify.trials.countable import require_countable
 
 Array = np.ndarray[Any, Any]
 
@@ -181,6 +182,8 @@ class Check:
             with named(f"the stage {stage.name}"):
                 module = self.instruments.run(stage.name, partial(self.origin.module, stage.name), before)
                 self.modules[stage.name] = module
+                if stage.name in ("import", "legalize"):  # where values and buffers come in
+                    require_countable(module)
                 if before is None:
                     self.inputs = complete(module.main, self.given, self.seed)
                 context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)

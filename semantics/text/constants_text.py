@@ -133,9 +133,11 @@ def _from_bytes(raw: bytes, of: DType, shape: tuple[int, ...]) -> Array:
         raise Invalid(f"a constant of shape {shape} and dtype {of} has {len(raw)} bytes", label="text.C6")
     if of.kind == "bool" and raw.strip(b"\0\1"):
         raise Invalid("a constant of bool has bytes other than 0 and 1", label="text.C6")
-    if 1 < of.bits < 8:
-        return np.frombuffer(raw, np.int8).view(of.numpy).reshape(shape)
-    return np.frombuffer(raw, of.numpy).reshape(shape)
+    flat = np.frombuffer(raw, np.int8).view(of.numpy) if 1 < of.bits < 8 else np.frombuffer(raw, of.numpy)
+    try:
+        return flat.reshape(shape)
+    except ValueError as wrong:  # too many axes, or, where it has no elements, axes too long
+        raise Invalid(f"no array has the shape {shape}: {wrong}", label="text.C6") from None
 
 
 # --- the section --------------------------------------------------------------------------------------------------

@@ -200,3 +200,37 @@ def test_a_place_is_said_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_all_is_said_by_one_console() -> None:
     rooms = Path(assay_verify.__file__).parent
     assert {p.name for p in rooms.rglob("*.py") if "Console(" in p.read_text("utf-8")} == {"terminal.py"}
+
+
+WIDE = '@R.function\ndef main(x: R.Tensor((1,), "float32")) -> R.Tensor((), "float32"):\n    return R.sum({})\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "run", "check", "label"),
+    [
+        (f"R.reshape(x, {(1,) * 63})", 0, 0, ""),
+        (f"R.reshape(x, {(1,) * 64})", 0, 2, "check.C2"),
+        (f"R.take(R.reshape(x, {(1,) * 40}), R.zeros({(1,) * 40}, 'int64'), axis=0)", 6, 2, "check.C2"),  # ends the process in NumPy
+        (f"A.tensor('float32', {(1,) * 65}, 'AAAAAA==')", 2, 2, "text.C6"),
+        (f"A.tensor('float32', (0, {2**62}, 4), '')", 2, 2, "text.C6"),
+        (f"R.zeros((0, {2**58}), 'float32')", 0, 2, "check.C2"),
+    ],
+    ids=["63 axes", "64 axes", "taken", "a constant", "an empty one", "empty"],
+)  # fmt: skip
+def test_more_axes_than_an_array_has(
+    value: str, run: int, check: int, label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.py").write_text(WIDE.format(value))
+    assert assay(monkeypatch, "run", tmp_path / "m.py") == run
+    capsys.readouterr()
+    assert assay(monkeypatch, "check", tmp_path / "m.py") == check
+    assert label in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"data": "0"', '"data": 1e400'), ('"device_type_int": "1"', '"device_type_int": Infinity'), ('"target": "0"', '"target": NaN'), ('"repr_str": ""', '"repr_str": 5'), ('"repr_str": ""', '"repr_str": [1]')],
+)
+def test_metadata_of_other_types(old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.relay").write_text(m.RELAY_STORED.replace(old, new))
+    assert "[relay.C4]" in fails(monkeypatch, capsys, "check", tmp_path / "m.relay")

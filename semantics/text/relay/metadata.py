@@ -16,6 +16,7 @@ import numpy as np
 
 from assay.semantics.devices import DLPACK, VirtualDevice
 from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.strict_json import typed
 from assay.semantics.text.constants_text import from_dlpack
 from assay.semantics.text.relay.lexer import Places, Token
 
@@ -64,7 +65,7 @@ class Metadata:
                 return from_dlpack(base64.b64decode(self.tensors[int(node["attrs"]["data"])], validate=True))
             if kind == "VirtualDevice":
                 return self.device(node["attrs"])
-        except (binascii.Error, ValueError, KeyError, TypeError, IndexError, AttributeError):
+        except (binascii.Error, ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError):
             message = f"{token.text} is not of the form that TVM wrote"
             raise places.failure(Invalid, token.start, token.end, message, "relay.C4") from None
         except Invalid as wrong:  # of the tensor's bytes
@@ -79,4 +80,4 @@ class Metadata:
         named = target.get("attrs", {}).get("kind")
         name = self.nodes[int(named)].get("repr_str", "") if named is not None else ""
         of = DLPACK.get(kind, "" if kind < 1 else f"device{kind}")
-        return VirtualDevice(of, int(attrs.get("virtual_device_id", -1)), name, scope)
+        return VirtualDevice(of, int(attrs.get("virtual_device_id", -1)), typed(str, name), typed(str, scope))
