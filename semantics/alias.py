@@ -26,6 +26,7 @@ from assay.semantics.graph import (
     Tuple,
     TupleGetItem,
     Var,
+    show_head,
 )
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType, TupleType, flatten, same_type
@@ -122,13 +123,19 @@ def from_outside(expr: Expr) -> tuple[Origin, ...]:
 
 
 def origins(function: Function) -> Look:
-    """For each operand of an ANF function of calls: its origins. Unsupported for branches and inner functions."""
+    """For each operand of an ANF function of calls: its origins. Unsupported for branches and inner functions,
+    and where an operand is no name."""
     of: dict[Expr, tuple[Origin, ...]] = {
         p: tuple(Origin(p.name, i, t, "parameter", p.device) for i, t in enumerate(flatten(p.type))) for p in function.params
     }
 
     def look(expr: Expr) -> tuple[Origin, ...]:
-        return from_outside(expr) if isinstance(expr, GlobalVar) else of[expr]
+        if isinstance(expr, GlobalVar):
+            return from_outside(expr)
+        if expr not in of:
+            what = f"{show_head(expr)} has no name: only functions in A-normal form can be reordered"
+            raise Unsupported(what, where=expr.span, label="alias.C4")
+        return of[expr]
 
     for var, value in bindings(function):
         found = made(var.name, value) if isinstance(value, CallTIR) else passed(value, look)

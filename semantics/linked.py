@@ -7,7 +7,7 @@ attributes, is said of that one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -39,6 +39,9 @@ def linked(func: PrimFunc) -> Linked | None:
     if LINKED not in func.attrs:
         return None
     said = func.attrs[LINKED]
+    if not _is_claim(said):
+        want = "a function by name and places, the numbers of its inputs"
+        raise Invalid(f"the attribute linked of {func.name} is {said!r}, and must be {want}", label="link.C2")
     places = tuple(said["places"])
     constants: list[AllocateConst] = []
     body = func.body
@@ -49,7 +52,15 @@ def linked(func: PrimFunc) -> Linked | None:
     if len(constants) < len(places) or len(set(places)) < len(places) or not all(0 <= p < count for p in places):
         what = f"{func.name} says that its inputs {', '.join(map(str, places))} are the constants around its body"
         raise Invalid(f"{what}, and has {len(constants)} there", label="link.C2")
-    return Linked(str(said["function"]), places, tuple(constants), body)
+    return Linked(said["function"], places, tuple(constants), body)
+
+
+def _is_claim(said: object) -> bool:
+    """Whether an attribute has a function's name and numbers of inputs."""
+    if not isinstance(said, Mapping) or not isinstance(said.get("function"), str):
+        return False
+    places = said.get("places")
+    return isinstance(places, (tuple, list)) and all(type(p) is int for p in places)
 
 
 def unlinked(func: PrimFunc) -> PrimFunc:

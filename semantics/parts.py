@@ -45,10 +45,12 @@ def output_names(function: Function) -> Sequence[str]:
 
 def result_names(function: Function, count: int) -> Sequence[str]:
     """The names of `count` results: what the attribute `outputs` says, or output_0, output_1 and so on. Invalid
-    (module.C5): it says another number."""
-    names: Sequence[str] = function.attrs.get("outputs", ())
-    if names and len(names) != count:
-        raise Invalid(f"main has {len(names)} names for its results, {', '.join(names)}", label="module.C5")
+    (module.C5): it is no list of so many different texts."""
+    names = function.attrs.get("outputs", ())
+    is_list = isinstance(names, (tuple, list)) and all(isinstance(n, str) for n in names)
+    if not is_list or (names and len(names) != count) or len({*names}) != len(names):
+        want = f"a list with a text of its own for each result; results: {count}"
+        raise Invalid(f"the attribute outputs is {names!r}, and must be {want}", label="module.C5")
     return names or [f"output_{i}" for i in range(count)]
 
 

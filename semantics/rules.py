@@ -6,14 +6,15 @@ every type anew and compares: an annotation is checked, never believed (rule M4)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
 from assay.semantics.graph.rules import broken_rules, check_data
 from assay.semantics.instance import shape_in
-from assay.semantics.module import Branch, Module, Program
+from assay.semantics.linked import linked
+from assay.semantics.module import GROUP, Branch, Module, Program
 from assay.semantics.ops.sizes import same_size
 from assay.semantics.table import broken_table, check_constants
 from assay.semantics.tensor import PrimFunc
@@ -40,6 +41,7 @@ def broken(module: Module) -> Iterator[Invalid]:
                     for wrong in broken_rules(d, module):
                         yield Invalid(wrong.message, where=wrong.where or name, label=wrong.label)
                 case PrimFunc():
+                    _check_claims(d)
                     check_prim_func(d)
                     check_copy(d)
                     for call in called(d):
@@ -52,6 +54,24 @@ def broken(module: Module) -> Iterator[Invalid]:
                     check_data(d, module)
         except Invalid as wrong:
             yield Invalid(wrong.message, where=wrong.where or name, label=wrong.label)
+
+
+CLAIMS: dict[str, tuple[type, str]] = {
+    "operator": (str, "the name of an operator"),
+    "attrs": (Mapping, "the attributes of the operator, by name"),
+    GROUP: (str, "the name of a graph function"),
+}
+"""What a tensor function may say of itself, and the form of that."""
+
+
+def _check_claims(func: PrimFunc) -> None:
+    """Invalid where a tensor function says in its attributes what nobody can read (claims.C1, link.C2)."""
+    for name, (form, want) in CLAIMS.items():
+        said = func.attrs.get(name)
+        is_read = isinstance(said, form) and (not isinstance(said, Mapping) or all(isinstance(k, str) for k in said))
+        if name in func.attrs and not is_read:
+            raise Invalid(f"the attribute {name} of {func.name} is {said!r}, and must be {want}", label="claims.C1")
+    linked(func)
 
 
 # --- planned programs --------------------------------------------------------------------------------------------

@@ -276,7 +276,7 @@ def step_outside(
 def _allowed(kernel: PrimFunc, operands: Sequence[Any]) -> Sequence[Any]:
     """What the operator of a tensor function allows, for each result."""
     shaped = [x.reshape(b.static_shape) for x, b in zip(operands, kernel.inputs, strict=True)]
-    allowed = operator(kernel.attrs["operator"]).value(kernel.attrs["attrs"], *shaped)
+    allowed = operator(kernel.attrs["operator"]).value(kernel.attrs.get("attrs", {}), *shaped)
     return allowed if isinstance(allowed, tuple) else (allowed,)
 
 

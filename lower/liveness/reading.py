@@ -97,9 +97,16 @@ def read(module: Module) -> Text:
     """The text of `main`. Unsupported for what has no static plan: the message names it."""
     reader = _Reader(module)
     main = module.main
+    if is_whole(main):
+        raise _kept_whole("main", main.span)
     at = _Activation("", {p: _given(p) for p in main.params})
     reader.text.result = run_task(reader.chain(main.body, at, None))
     return reader.text
+
+
+def _kept_whole(name: str, where: Span | None) -> Unsupported:
+    what = f"{name} is marked as a primitive or for another compiler: what it needs is not known here"
+    return Unsupported(what, where=where, label="liveness.C4")
 
 
 def _given(param: Var) -> tuple[Origin, ...]:
@@ -213,11 +220,7 @@ class _Reader:
                 label="liveness.C3",
             )
         if is_whole(function):
-            raise Unsupported(
-                f"{name} is marked as a primitive or for another compiler: what it needs is not known here",
-                where=call.span,
-                label="liveness.C4",
-            )
+            raise _kept_whole(name, call.span)
         of: dict[Expr, tuple[Origin, ...]] = {}
         sizes: dict[Symbol, Dim] = {}
         functions: dict[Expr, str] = {}

@@ -46,6 +46,7 @@ from assay.semantics.graph.matching import Bound, instantiate, match_types
 from assay.semantics.graph.patterns import covers
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
+from assay.semantics.parts import output_names
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import (
     UNIT,
@@ -76,6 +77,10 @@ def broken_rules(function: Function, module: Module) -> Iterator[Invalid]:
     names = Counter(p.name for p in function.params)
     if any(count > 1 for count in names.values()):
         yield Invalid("two parameters have one name", label="graph.C4")
+    try:
+        output_names(function)
+    except Invalid as wrong:
+        yield Invalid(wrong.message, where=function.span, label=wrong.label)
 
 
 def check_function(function: Function, module: Module) -> None:

@@ -43,7 +43,7 @@ def sample() -> Module:
     out = Slot("o", TensorType((2, 3), FLOAT32), "output", ((0, 1),), 64, None, "p")
     program = Program({"s": slot, "o": out}, (Step("k", ("s", "s"), ("o",), (), Span("f", "p", 3, 4)),), ("s",), ("o",), sizes={"workspace": 0})
     weight = {"w": np.arange(5, dtype=np.int64), "empty": np.empty((0, 3), np.float32)}
-    return Module({"main": function([x, c], body, outputs=("a",)), "k": kernel, "planned": program}, weight, {"w": 0})
+    return Module({"main": function([x, c], body, outputs=("a", "b", "c")), "k": kernel, "planned": program}, weight, {"w": 0})
 
 
 def test_same_structure_and_bytes(tmp_path: Path) -> None:

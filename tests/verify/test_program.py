@@ -36,7 +36,7 @@ def sample() -> Module:
     t = call("reshape", call("exp", s), shape=(3, 2))
     parts = call("split", t, sections=(1, 2), axis=0)
     body = tuple_of(t, call("nn.relu", get(parts, 1)), x, t, c, get(parts, 0))
-    return Module({"main": function([x], body, outputs=("t", "r", "x", "t", "c", "p"))})
+    return Module({"main": function([x], body, outputs=("t", "r", "x", "again", "c", "p"))})
 
 
 def stages(module: Module) -> dict[str, Module]:

@@ -15,6 +15,7 @@ from assay.lower.liveness import find_lives
 from assay.lower.pipeline import passes
 from assay.semantics.alias import bindings, result
 from assay.semantics.dtypes import FLOAT32, INT64
+from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Let, Var, call, function, get, let, tuple_of, var
 from assay.semantics.memory import lower_bound
 from assay.semantics.module import Module
@@ -83,7 +84,7 @@ def refusal(fault: Callable[[Chain], Chain]) -> str:
     chain = fault(list(bindings(source.main)))
     try:
         target = claiming(with_chain(source, chain))
-    except KeyError:  # no peak, where a variable is used before it is bound
+    except Unsupported:  # no peak, where a variable is used before it is bound
         target = with_chain(source, chain)
     evidence = check_schedule(source, target)
     assert not evidence.holds, "the fault went unnoticed"

@@ -83,7 +83,7 @@ Fold = Callable[[Expr, Sequence[Array]], Sequence[Array] | None]
 def _claim(kernel: PrimFunc) -> Key:
     """What a tensor function says it computes; the legalize check holds it to that."""
     if "operator" in kernel.attrs:
-        return ("operator", kernel.attrs["operator"], attrs_key(kernel.attrs["attrs"]))
+        return ("operator", kernel.attrs["operator"], attrs_key(kernel.attrs.get("attrs", {})))
     return ("kernel", kernel.name)
 
 
