@@ -23,7 +23,7 @@ from assay.lower.instrument import Instruments
 from assay.lower.onnx_import import import_onnx
 from assay.lower.pipeline import Pass, passes
 from assay.lower.pool import Memory
-from assay.lower.simplify.bind_params import with_sizes
+from assay.lower.simplify.settle import settle_sizes, with_dims_of_main
 from assay.semantics.budget import named
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Unsupported
@@ -110,7 +110,7 @@ class Lowering:
         if before is None:
             self.tensors.clear()
             if isinstance(self.model, Module):
-                imported = with_flat_main(sized(self.model, self.dims))
+                imported = with_flat_main(settle_sizes(sized(self.model, self.dims)))
             else:
                 imported = import_onnx(
                     self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
@@ -123,8 +123,9 @@ class Lowering:
 
 
 def sized(module: Module, dims: Mapping[str, int]) -> Module:
-    """The module with numbers for symbols of its main. Invalid (check.C1): there is no symbol of that name."""
-    return module.with_(main=with_sizes(module.main, dict(dims_of(module.main, dims).items()))) if dims else module
+    """The module with numbers for symbols of its main. Invalid: there is no symbol of that name (check.C1); the program
+    breaks a rule at these numbers."""
+    return with_dims_of_main(module, dims_of(module.main, dims), evaluate) if dims else module
 
 
 @dataclass

@@ -171,7 +171,10 @@ def add_externs(source: CSource, text: str, flags: Sequence[str], place: Path) -
     """The user's C, compiled by itself to see that it is accepted and defines what is called; the names of files to link."""
     missing = [c for c in source.externs if not re.search(rf"\b{c}\b", text)]
     if missing:
-        message = f"{source.name} calls {', '.join(missing)}, which nobody defines: give the C of its externs"
+        message = (
+            f"{source.name} calls {', '.join(missing)}, which nobody defines: give the C of its externs, compile_c(..., externs=TEXT)."
+            " check and build compile no C of yours: --stop-after pool ends before it, and assay run --extern runs a Python function"
+        )
         raise Invalid(message, label="compiled.C5")
     if not text:
         return ()

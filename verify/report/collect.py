@@ -11,9 +11,10 @@ from dataclasses import replace
 from assay.lower.c.convention import device_name
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Span
-from assay.semantics.memory import BufferInfo, pressure
+from assay.semantics.memory import lower_bound, pressure
 from assay.semantics.module import Branch, Module, Program, Slot, Step
 from assay.verify.check import Line
+from assay.verify.plan import as_problem
 from assay.verify.report.model import Buffer, Kind, PoolLine, Report, StageLine, StepLine
 from assay.verify.report.refuted import refutation
 
@@ -57,7 +58,7 @@ def of_program(report: Report, program: Program) -> Report:
         _buffer(numbers[n], s, program, numbers[n] in scratch, writers.get(numbers[n], []), readers.get(numbers[n], []))
         for n, s in program.slots.items()
     )
-    return replace(report, positions=starts[-1], steps=steps, buffers=buffers, pools=_pools(program, buffers))
+    return replace(report, positions=starts[-1], steps=steps, buffers=buffers, pools=_pools(program))
 
 
 def _step(index: int, step: Step | Branch, position: int, numbers: Mapping[str, int]) -> StepLine:
@@ -82,17 +83,15 @@ def _buffer(
     )  # fmt: skip
 
 
-def _pools(program: Program, buffers: Sequence[Buffer]) -> tuple[PoolLine, ...]:
+def _pools(program: Program) -> tuple[PoolLine, ...]:
+    """The pools that hold something, with what is live in each: what an output takes in place counts once."""
+    buffers = as_problem(program)[0].buffers
     found: list[PoolLine] = []
-    inside: dict[str, list[BufferInfo]] = {p.name: [] for p in program.pools}
-    for b in buffers:
-        if b.pool in inside:
-            inside[b.pool].append(BufferInfo(b.name, b.nbytes, b.live))
     for pool in program.pools:
-        live = pressure(inside[pool.name])
-        bound = max((n for _, n in live), default=0)
-        if inside[pool.name]:
-            found.append(PoolLine(pool.name, program.sizes.get(pool.name), pool.limit, bound, tuple(live)))
+        inside = [b for b in buffers if b.pools == (pool.name,)]
+        if inside:
+            live = tuple(pressure(inside))
+            found.append(PoolLine(pool.name, program.sizes.get(pool.name), pool.limit, lower_bound(inside), live))
     return tuple(found)
 
 

@@ -212,7 +212,9 @@ class Declarations:
         return ast.unparse(node)
 
     def view(self, name: str, node: ast.Call, source: Buffer, given: Mapping[str, ast.expr]) -> View:
-        """`T.decl_buffer(..., data=A.data)`: another buffer in the same memory."""
+        """`T.decl_buffer(..., data=A.data)`: another buffer in the same memory; with `read_only=True` one that is not written through."""
+        given = dict(given)
+        constant = "read_only" in given and self.truth(given.pop("read_only"))
         buffer = self.buffer(name, node, given, source.scope)
         self.check_bytes(name, buffer.dtype, source, node)
         notes = dict(buffer.notes)
@@ -235,7 +237,7 @@ class Declarations:
         made = Buffer(name, buffer.shape, buffer.dtype, buffer.scope, notes)
         if lanes > 1:
             self.scalars.packed[made] = lanes
-        return View(made, source, offset, strides)
+        return View(made, source, offset, strides, constant=constant)
 
     def check_bytes(self, name: str, of: DType, source: Buffer, node: ast.AST) -> None:
         """Unsupported where memory cannot be seen as numbers of a dtype."""
@@ -345,6 +347,11 @@ class Declarations:
     def string(self, node: ast.expr) -> str:
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             raise self.source.error(node, "a string expected", "text.C4")
+        return node.value
+
+    def truth(self, node: ast.expr) -> bool:
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, bool)):
+            raise self.source.error(node, "True or False expected", "text.C4")
         return node.value
 
     def data(self, node: ast.expr) -> Any:

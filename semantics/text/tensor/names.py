@@ -124,8 +124,6 @@ class BufferText:
 
     def view(self, view: View) -> str:
         """`T.decl_buffer(...)` for a view."""
-        if view.constant:
-            raise Unsupported(f"view {view.buffer.name}, which is not written through, cannot be printed", label="text.C10")
         extra = [f"data={self.scalars.name(view.source)}.data"]
         if isinstance(view.offset, Const) and int(view.offset.value) == 0 and view.offset.dtype is INT64:
             if "elem_offset" in view.buffer.notes:
@@ -134,6 +132,7 @@ class BufferText:
             extra.append(f"elem_offset={self.scalars.text(view.offset)}")
         if not all(map(same, view.strides, dense(view.buffer.shape))):
             extra.append(f"strides=[{', '.join(self.scalars.text(s) for s in view.strides)}]")
+        extra += ["read_only=True"] if view.constant else []
         return f"{self.T}.decl_buffer({self.buffer(view.buffer, None, view.source.scope, extra)})"
 
     def match(self, view: View) -> str:
