@@ -25,8 +25,9 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -36,8 +37,11 @@ from assay.semantics.text.constants_text import section
 from assay.verify import cli
 from tests.models import model, small_cnn
 
+Run: TypeAlias = Callable[[list[str]], tuple[int, str]]
 ALLOWED = {0, 1, 2, 4, 5, 6}
 SECONDS = 30
+STARTED = 20
+"""Of so many commands one is started with an interpreter of its own, the others in a child of this process."""
 FORBIDDEN = ("/etc/passwd", "/etc/hostname", "outside.txt")
 NUMBERS = ["0", "-1", "1", "2", "255", "2147483648", "4611686018427387904", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1" + "0" * 30, "9" * 5000, "1e400", "nan", "0x" + "f" * 5000, "0x10", "1.5", "-0", "007"]
 TEXTS = ["", "x", "x" * 100_000, "\0", "\x1b[2J", "\udcff", "../outside.txt", "/etc/passwd", "é", "None", "main", "T", "a b", "%s%n", "{}", "\n", "0", "-1", "float32", "bfloat16", "string", "n", "Add", "Loop"]
@@ -162,7 +166,7 @@ def damage_text(text: str, rng: random.Random) -> bytes:
             text = "".join(lines)
         elif kind == 6 and words:
             found = rng.choice(words)
-            deep, (left, right) = rng.choice([20, 300, 3000]), rng.choice(["()", "[]"])
+            deep, (left, right) = rng.choice([20, 300, 3000]), rng.choice([("(", ")"), ("[", "]")])
             text = text[: found.start()] + left * deep + found[0] + right * deep + text[found.end() :]
         elif words:
             found = rng.choice(words)
@@ -225,9 +229,9 @@ def _scalar(field: Any, rng: random.Random) -> Any:
 
 
 class Seeds:
-    """Valid files of every format, in a directory; made once."""
+    """Valid files of every format, in a directory; made once, with `run`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, run: Run | None = None) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         self.models = dict(models())
@@ -235,7 +239,7 @@ class Seeds:
         self.models["external"] = onnx.load(directory / "external.onnx", load_external_data=False)
         self.built = directory / "built"
         (directory / "m.py").write_text(PY.replace('"n"', "4"))
-        code, said = run_inside(["build", str(directory / "m.py"), "-o", str(self.built)])
+        code, said = (run or run_inside)(["build", str(directory / "m.py"), "-o", str(self.built)])
         assert code == 0, said
         np.savez(directory / "in.npz", x=np.ones((2, 4), np.float32), y=np.zeros((4, 3), np.float32))
 
@@ -406,7 +410,29 @@ def run_command(words: list[str]) -> tuple[int, str]:
     return done.returncode, done.stderr.decode("utf-8", "replace")
 
 
-def trial(seeds: Seeds, seed: int, number: int, to: Path, run: Callable[[list[str]], tuple[int, str]] = run_inside) -> tuple[Case, int, str]:
+def run_forked(words: list[str]) -> tuple[int, str]:
+    """The same in a child of this process: all of a command but the start of an interpreter, which is nearly all of its
+    time. Nothing here may have used z3, whose threads no child has."""
+    said = Path.cwd().parent / "said"
+    child = get_context("fork").Process(target=_command, args=(words, said))
+    child.start()
+    child.join(4 * SECONDS)
+    if child.is_alive():
+        child.kill()
+        child.join()
+        return -1, f"no end after {4 * SECONDS} s"
+    return child.exitcode or 0, said.read_text("utf-8", "replace")
+
+
+def _command(words: list[str], said: Path) -> None:
+    for number, path in ((1, os.devnull), (2, said)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+    sys.stdout, sys.stderr = (open(n, "w", encoding="utf-8", closefd=False) for n in (1, 2))
+    sys.argv = ["assay", *words]
+    cli.main()
+
+
+def trial(seeds: Seeds, seed: int, number: int, to: Path, run: Run = run_inside) -> tuple[Case, int, str]:
     """One case: what it was, its exit code, and what is wrong with that; "" if nothing is."""
     global _opened
     case = make(seeds, random.Random(f"{seed} {number}"), to)
@@ -440,12 +466,13 @@ def campaign(state: Path, count: int, seed: int, commands: bool) -> dict[str, li
     data: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {"next": 0, "codes": {}, "found": {}}
     watch()
     with tempfile.TemporaryDirectory() as place:
-        seeds = Seeds(Path(place) / "seeds")
+        seeds = Seeds(Path(place) / "seeds", run_command if commands else run_inside)
         for number in range(data["next"], data["next"] + count):
             with tempfile.TemporaryDirectory(dir=place) as folder:
                 to = Path(folder) / "case"
                 to.mkdir()
-                case, code, wrong = trial(seeds, seed, number, to, run_command if commands else run_inside)
+                run = run_inside if not commands else run_command if number % STARTED == 0 else run_forked
+                case, code, wrong = trial(seeds, seed, number, to, run)
             codes = Counter(data["codes"])
             codes[f"{case.kind} {code}"] += 1
             data["codes"], data["next"] = dict(sorted(codes.items())), number + 1

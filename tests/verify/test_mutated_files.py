@@ -234,3 +234,19 @@ def test_more_axes_than_an_array_has(
 def test_metadata_of_other_types(old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "m.relay").write_text(m.RELAY_STORED.replace(old, new))
     assert "[relay.C4]" in fails(monkeypatch, capsys, "check", tmp_path / "m.relay")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_command_in_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its exit code and what it says are those of a process; a traceback is seen."""
+    (tmp_path / "case").mkdir()
+    monkeypatch.chdir(tmp_path / "case")
+    code, said = m.run_forked(["run", "nothing.py"])
+    assert code == 2 and said.startswith("assay: nothing.py: ")
+
+    def broken() -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("assay.verify.cli.main", broken)
+    code, said = m.run_forked(["run", "nothing.py"])
+    assert code == 1 and "Traceback" in said and "planted" in said
