@@ -187,6 +187,8 @@ class Check:
                     require_countable(module)
                 if before is None:
                     self.inputs = complete(module.main, self.given, self.seed)
+                    for other in self.judged:
+                        other.require_readable(module)
                 context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
                 evidence = stage.check(before or module, module, context)
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})

@@ -41,7 +41,7 @@ from assay.verify.exits import Exit, gravest, of_error
 from assay.verify.fuzz.command import Request as FuzzRequest, fuzz
 from assay.verify.inputs import load, save
 from assay.verify.judging import Judged
-from assay.verify.onnx_border import with_tensors_only
+from assay.verify.onnx_border import containers, with_tensors_only
 from assay.verify.onnx_run import run_onnx
 from assay.verify.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
 from assay.verify.oracle.accepts import EVERYTHING_KEPT
@@ -138,10 +138,12 @@ def check(
         find_backend(name)
     devices = devices_of(on, host)
     proto, given, dims = load_either(model), load(inputs) if inputs else {}, parse_dims(dim)
+    held = {} if isinstance(proto, Module) else containers(proto)
     if not isinstance(proto, Module):
         proto, given = with_tensors_only(proto, given, dims, seed, model.name)
-    judged = [Judged("expected", outputs=load(expected), excluded=exclude)] if expected else []
-    judged += [Judged(name, None if isinstance(proto, Module) else proto, dims, backend=Isolated(name, PATIENCE), excluded=exclude) for name in backend]
+    named = None if isinstance(proto, Module) else proto
+    judged = [Judged("expected", named, dims, outputs=load(expected), containers=held, excluded=exclude)] if expected else []
+    judged += [Judged(name, named, dims, backend=Isolated(name, PATIENCE), excluded=exclude) for name in backend]
     lowering = Lowering(proto, c_name(model), dims, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment)), config=devices)
     run = Check(lowering, given, seed, judged, instruments=instruments_of(dump, skip), stop_after=stage_of(stop_after))
 

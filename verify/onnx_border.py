@@ -14,8 +14,9 @@ import onnx
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from assay.lower.onnx_ops.containers import inside_option
-from assay.lower.onnx_ops.interface import declared_type
+from assay.lower.onnx_ops.interface import declared_type, is_container
 from assay.semantics.errors import Invalid
+from assay.semantics.types import Type
 from assay.verify.onnx_run import run_values
 from assay.verify.values import LENGTH, NONE, form, from_arrays, to_arrays
 
@@ -54,6 +55,11 @@ def with_tensors_only(
     border.done()
     parts = {i.name for i in made.graph.input}
     return made, {n: a for n, a in given.items() if n in parts or n not in own}
+
+
+def containers(model: onnx.ModelProto) -> dict[str, Type]:
+    """The outputs that are sequences or optional values."""
+    return {o.name: declared_type(f"output {o.name!r}", o.type) for o in model.graph.output if is_container(o.type)}
 
 
 class _Border:

@@ -113,6 +113,8 @@ def _from_value(value: Value, module: Module, what: str) -> Task[Any]:
             return np.array(value.dims, np.int64)
         case np.ndarray() | np.generic():
             return np.asarray(value)
+        case _ if hasattr(value, "dtype"):  # intervals, and what else stands for an array
+            return value
         case _:
             held = f"a value of the data type {value.type}" if isinstance(value, Data) else "a function or a reference"
             raise Invalid(
@@ -150,24 +152,24 @@ def to_arrays(values: Mapping[str, Any]) -> dict[str, Array]:
     return found
 
 
-def from_arrays(arrays: Mapping[str, Array], types: Mapping[str, Type]) -> dict[str, Any]:
-    """Of the inputs in `types` those that are in `arrays`, in Python's form. Invalid: an array belongs to none (input.C1), an
-    input is there in part only (values.C3), or an array cannot be of its type (values.C4)."""
+def from_arrays(arrays: Mapping[str, Array], types: Mapping[str, Type], what: str = "input") -> dict[str, Any]:
+    """Of the inputs in `types`, or what else they are, those that are in `arrays`, in Python's form. Invalid: an array belongs to none
+    (input.C1), an input is there in part only (values.C3), or an array cannot be of its type (values.C4)."""
     found: dict[str, Any] = {}
     used: set[str] = set()
     for name, of in types.items():
-        reader = _Reader(arrays, set())
+        reader = _Reader(arrays, set(), what)
         try:
             found[name] = run_task(reader.read(name, of))
         except _Missing as wrong:
             if reader.used:
-                said = f"input {name!r} is {of}, and {wrong.args[0]} is missing; {form(name, of)}"
+                said = f"{what} {name!r} is {of}, and {wrong.args[0]} is missing; {form(name, of)}"
                 raise Invalid(said, label="values.C3") from None
         used |= reader.used
     for name in arrays:
         if name not in used:
             said = "".join(f"; {form(n, t)}" for n, t in types.items() if not isinstance(t, TensorType))
-            raise Invalid(f"unknown input {name!r}; the inputs are {', '.join(types) or 'none'}{said}", label="input.C1")
+            raise Invalid(f"unknown {what} {name!r}; the {what}s are {', '.join(types) or 'none'}{said}", label="input.C1")
     return found
 
 
@@ -188,10 +190,11 @@ class _Missing(Exception):
 
 @dataclass
 class _Reader:
-    """Reads one input; `used` are the names that it has read."""
+    """Reads one input, or what else it is; `used` are the names that it has read."""
 
     arrays: Mapping[str, Array]
     used: set[str]
+    what: str = "input"
 
     def read(self, name: str, of: Type) -> Task[Any]:
         if (inside := inside_option(of)) is not None:
@@ -214,7 +217,7 @@ class _Reader:
                 fields.append((yield self.read(f"{name}.{i}", t)))
             return tuple(fields)
         wanted = of.dtype if isinstance(of, TensorType) else any_dtype(of)
-        return self.take(name) if wanted is None else fitted(name, self.take(name), wanted)
+        return self.take(name) if wanted is None else fitted(name, self.take(name), wanted, self.what)
 
     def has(self, name: str) -> bool:
         return name in self.arrays or any(n.startswith(f"{name}.") for n in self.arrays)
@@ -234,14 +237,14 @@ def is_exotic(of: DType) -> bool:
     return of.numpy.isbuiltin != 1
 
 
-def fitted(name: str, array: Array, of: DType) -> Array:
+def fitted(name: str, array: Array, of: DType, what: str = "input") -> Array:
     """The array, its bytes taken as `of` where the file could not say that they are. Invalid (values.C4): it is not of that
     element type, and NumPy alone cannot make one that is."""
     if not isinstance(array, np.ndarray) or array.dtype == of.numpy or not is_exotic(of):
         return array
     if array.dtype.kind == "V" and array.dtype.itemsize == of.itemsize:
         return array.view(of.numpy)
-    raise Invalid(f"input {name!r} is {array.dtype}, expected {of}; {_how(name, of)}", label="values.C4")
+    raise Invalid(f"{what} {name!r} is {array.dtype}, expected {of}; {_how(name, of)}", label="values.C4")
 
 
 def typed(name: str, array: Array, of: DType) -> Array:

@@ -50,7 +50,7 @@ class Bounded(NDArrayOperatorsMixin):
     Elements without error take no memory for their radius, and exact arrays stay in their own dtype until used.
     """
 
-    __slots__ = ("_raw", "is_exact", "of", "radius", "terms")
+    __slots__ = ("_raw", "free", "given", "is_exact", "of", "radius", "terms")
     __array_priority__ = 1000
 
     def __init__(self, value: Any, radius: Any, of: DType, terms: int = 0) -> None:
@@ -58,8 +58,12 @@ class Bounded(NDArrayOperatorsMixin):
         self.of = of
         self.terms = terms
         """Of a sum of products that may take up more terms, how many it has (rule M9.8); else 0."""
+        self.free: npt.NDArray[np.bool_] | None = None
+        """Where the sign of a zero is free, None for nowhere; who walks over a program fills it."""
         self.is_exact = type(radius) is int and radius == 0
-        """Whether the elements are those of a given array, moved or chosen: not even the sign of a zero is open."""
+        """Whether the elements are those of a given array, moved or chosen."""
+        self.given: npt.NDArray[np.bool_] | None = None
+        """Which of the elements are that, where only some are; None for none."""
         self.radius: Floats = np.broadcast_to(np.asarray(radius, np.float64), self._raw.shape)
 
     @staticmethod
@@ -98,6 +102,11 @@ class Bounded(NDArrayOperatorsMixin):
     def is_decided(self) -> bool:
         """Whether every interval is a single value."""
         return self.is_exact or not self.radius.any()
+
+    @property
+    def as_given(self) -> npt.NDArray[np.bool_]:
+        """Which elements are those of a given array: of a zero among them the sign is known."""
+        return np.asarray(self.is_exact) if self.given is None else self.given
 
     @property
     def vacuous(self) -> npt.NDArray[np.bool_]:
@@ -243,7 +252,9 @@ def method(name: str) -> Callable[[Rule], Rule]:
 def moved(x: Bounded, move: Callable[[Array], Array]) -> Bounded:
     """`x` with its elements placed elsewhere: no arithmetic, so value and radius move alike."""
     value = move(x.raw)
-    return Bounded(value, 0 if x.is_exact else move(x.radius), x.of, x.terms)
+    made = Bounded(value, 0 if x.is_exact else move(x.radius), x.of, x.terms)
+    made.given = None if x.given is None else np.asarray(move(x.given))
+    return made
 
 
 def coerce(*operands: Any) -> tuple[Bounded, ...]:

@@ -134,7 +134,7 @@ def divide(a: Any, b: Any) -> Bounded:
         off = np.abs(b.value) - _spread(b)
         spread = (_spread(a) + np.abs(value) * _spread(b)) / np.where(off > 0, off, 0.0)
         # 0 / 0 above is NaN, which `rounded` sends to the corners; these do not see the pole between them
-        pole = (off <= 0) & ((b.radius > 0) | (not b.is_exact))
+        pole = (off <= 0) & ((b.radius > 0) | ~b.as_given)
         if pole.any():
             divisor = Bounded(b.value, np.where(pole, np.inf, b.radius), b.of)
     out = rounded(a.of, value, spread, (a, divisor), lambda: _pairs(np.divide, a, divisor), zero=lambda: _is_zero(a))

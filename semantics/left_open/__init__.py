@@ -86,7 +86,7 @@ class Opening:
         low, high = x.interval()
         value, radius = x.value, x.radius
         if self.low is None or self.high is None or self.nan:
-            return Bounded(np.where(self.where, np.nan_to_num(value), value), np.where(self.where, np.inf, radius), x.of)
+            return self._beside(x, Bounded(np.where(self.where, np.nan_to_num(value), value), np.where(self.where, np.inf, radius), x.of))
         with np.errstate(all="ignore"):
             least = np.fmin(low, self.low.astype(np.float64))
             most = np.fmax(high, self.high.astype(np.float64))
@@ -94,7 +94,12 @@ class Opening:
             half = np.maximum(most - middle, middle - least) * (1 + 2.0**-50)
         anything = ~np.isfinite(half)
         value = np.where(self.where, np.where(anything, 0.0, middle), value)
-        return Bounded(value, np.where(self.where, np.where(anything, np.inf, half), radius), x.of)
+        return self._beside(x, Bounded(value, np.where(self.where, np.where(anything, np.inf, half), radius), x.of))
+
+    def _beside(self, before: Bounded, after: Bounded) -> Bounded:
+        """What is wider only here: of what stands beside it as much is known as before."""
+        after.given = ~self.where & before.as_given
+        return after
 
 
 @dataclass(frozen=True)

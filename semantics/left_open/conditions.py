@@ -85,6 +85,31 @@ def nan_in_scatter(u: Use) -> Iterator[Opening]:
     yield Opening(np.isnan(u.results[0]), of("min", np.inf), of("max", -np.inf), nan=True, only=_element_of(x, updates))
 
 
+def updates_that_meet(u: Use) -> Iterator[Opening]:
+    """scatter_nd without a reduction: updates that differ meet in one place, and any of them may stand there."""
+    x, indices, updates = u.operands
+    if u.attrs["reduction"] != "none":
+        return
+    numbers = np.arange(x.size).reshape(x.shape)
+    places = np.asarray(operator("gather_nd").value({}, numbers, indices)).reshape(-1)
+    given, last = updates.reshape(-1), u.results[0].reshape(-1)
+    twice = np.zeros(x.size, bool)
+    twice[places[~_same(given, last[places])]] = True
+    meets = twice[places]
+    places, given = places[meets], given[meets]
+    low, high = last.copy(), last.copy()
+    np.fmin.at(low, places, given)
+    np.fmax.at(high, places, given)
+
+    def only(got: Array, _: Fields) -> Flags:
+        found = np.zeros(x.size, bool)
+        np.logical_or.at(found, places, _same(got.reshape(-1)[places], given))
+        return found.reshape(x.shape)
+
+    nan = dtype(x.dtype).is_float and bool(np.isnan(given).any())
+    yield Opening(twice.reshape(x.shape), low.reshape(x.shape), high.reshape(x.shape), nan, only)
+
+
 def _rows_with_nan(u: Use, axis: int) -> Flags:
     return np.asarray(np.isnan(u.operands[0]).any(axis=axis, keepdims=True))
 
@@ -396,8 +421,10 @@ def sign_of_zero(u: Use) -> Iterator[Opening]:
             mixed = np.broadcast_to((u.operands[0] == 0) & np.signbit(u.operands[0]), result.shape)
         case "nn.relu" | "clip":
             mixed = np.asarray((u.operands[0] == 0) & np.signbit(u.operands[0]))
-        case _:
-            mixed = np.full(result.shape, bool(np.any((u.operands[0] == 0) & np.signbit(u.operands[0]))))
+        case _:  # where a zero below stands among what a maximum is taken of
+            below = ((u.operands[0] == 0) & np.signbit(u.operands[0])).astype(result.dtype)
+            up = result.dtype.type(-1 if u.operator == "min" else 1)
+            mixed = operator(u.operator).value(u.attrs, below * up) * up > 0
     nothing = np.zeros(result.shape, result.dtype)
     yield Opening(zero & mixed, nothing, nothing)
 

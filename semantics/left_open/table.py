@@ -24,7 +24,7 @@ ENTRIES: tuple[Entry, ...] = (
                      "Pow", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1"),
         "an integer result is out of the range of its dtype",
         "it wraps; or it is the end of the range; or the least number",
-        (*_silent("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "CumSum", "Pow"),
+        (*_silent("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum", "CumProd", "MatMul", "Pow", "Neg", "Abs"),
          Source("C17 6.5.5", "If an exceptional condition occurs during the evaluation of an expression, the behavior is undefined")),
         when.overflow, ("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum", "CumProd",
                         "MatMul", "Pow", "Neg", "Abs"),
@@ -40,11 +40,17 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "nan.window", ("max", "min", *POOLS), "one of the numbers is NaN",
         "NaN, or one of the numbers; where all are NaN, also where an accumulator begins: an infinity or the last finite number",
-        _silent("ReduceMax", "ReduceMin", "MaxPool"), when.nan_in_window, ("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"),
+        _silent("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"), when.nan_in_window, ("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"),
     ),
     Entry(
         "nan.scatter", ("scatter_nd",), "one of the numbers that meet in a place is NaN, the reduction is max or min", SILENT,
         _silent("ScatterND", "ScatterElements"), when.nan_in_scatter, ("ScatterND", "ScatterElements"),
+    ),
+    Entry(
+        "scatter.order", ("scatter_nd",), "updates that differ meet in a place, and there is no reduction", "one of the updates that meet there",
+        (Source("ONNX ScatterND", "The order of iteration in the above loop is not specified"),
+         Source("ONNX ScatterElements", "indices should not have duplicate entries"), *_silent("MaxUnpool")),
+        when.updates_that_meet, ("ScatterND", "ScatterElements", "MaxUnpool"),
     ),
     Entry(
         "nan.place", ("ArgMax", "ArgMin"), "one of the numbers is NaN", "any place of the row", _silent("ArgMax", "ArgMin"),

@@ -148,7 +148,7 @@ def test_sequences_and_optional_values_through_every_command(
         assert assay(monkeypatch, "reduce", path, "--inputs", given, *judge, "-o", tmp_path / "reduced") == 0
     found = dict(np.load(out))
     name = next(n for n, a in found.items() if a.size)
-    np.savez(out, **{**found, name: ~found[name] if found[name].dtype == bool else found[name] + 1})
+    np.savez(out, **({"p": np.float32([1, 2]), "y": found["y"]} if name == "p.none" else {**found, name: found[name] + 1}))
     assert assay(monkeypatch, "check", path, "--inputs", given, "--expected", out) == 1
     assert f"{name} element" in capsys.readouterr().out
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.interp.values import Value
+from assay.interp.values import Data, Shape, Value
+from assay.lower.onnx_ops.containers import any_dtype
+from assay.semantics.builder.prelude import LIST, OPTION
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.module import Module
+from assay.semantics.types import DataType
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.layers import BITWISE, INTEGERS, Finding, judge_result
 from assay.verify.oracle.left_open import Silence, excused
@@ -19,6 +22,7 @@ from assay.verify.oracle.named import Named
 from assay.verify.oracle.verdict import worst_exact
 from assay.verify.oracle.walk import OpenWalk, Walk
 from assay.verify.oracle.whole import Whole, run_whole
+from assay.verify.values import LENGTH, NONE, from_value
 
 Array = np.ndarray[Any, Any]
 Possible: TypeAlias = dict[str, Value] | Trap | Unpredictable
@@ -52,7 +56,7 @@ class Expected:
     def opened(self) -> tuple[Silence, Possible]:
         """What is left open on the way, and what may come of it."""
         nodes = self.named.openings(self.module, self.inputs, {}, self.accepts, self.flushing)
-        walk = OpenWalk(self.module, self.named.places, accepts=self.accepts, flushing=self.flushing, silence=Silence(nodes))
+        walk = OpenWalk(self.module, self.named.places, accepts=self.accepts, flushing=self.flushing, silence=Silence(nodes, nodes=self.named.nodes))
         try:
             return walk.silence, walk.run(self.inputs)
         except (Trap, Unpredictable) as why:
@@ -63,11 +67,11 @@ class Expected:
         silence, possible = self.opened
         if not isinstance(possible, dict):
             return dict(found)
-        leaves = _leaves(possible, outputs)
+        leaves = _leaves(self.module, possible, outputs)
         made = dict(found)
         for name, f in found.items():
             wide, given, _ = leaves[name]
-            if not f.wrong or given is None or not hasattr(wide, "dtype"):
+            if not f.may_be_excused or given is None or not hasattr(wide, "dtype"):
                 continue
             opened = silence.results.get(id(wide))
             index = opened.index if opened is not None else 0
@@ -87,12 +91,14 @@ class Expected:
         """The finding on each output, by the first layer that can tell; those in tuples are called by their place."""
         if not isinstance(self.possible, dict):
             return {}
-        leaves = _leaves(self.possible, outputs)
+        leaves = _leaves(self.module, self.possible, outputs)
         return {name: self._judge(name, allowed, given, path) for name, (allowed, given, path) in leaves.items()}
 
     def _judge(self, name: str, allowed: Any, given: Any, path: tuple[Any, ...]) -> Finding:
         if given is None:
             return Finding(name, BITWISE, f"{name} is missing")
+        if isinstance(allowed, Shape) and isinstance(given, np.ndarray):
+            given = Shape(tuple(given.tolist()))
         if not hasattr(allowed, "dtype"):
             same = repr(allowed) == repr(given)
             return Finding(name, BITWISE, "" if same else f"{name} is {given!r}, must be {allowed!r}")
@@ -101,31 +107,43 @@ class Expected:
         finding = judge_result(name, by, allowed, got, self.accepts, self.flushing)
         if finding.layer in (BITWISE, INTEGERS) or finding.wrong or self.accepts.splits:
             return finding
-        only = _at(self.exact, path)
+        only = _at(self.module, self.exact, path)
         if isinstance(only, Whole) and not only.lost:
             worst = worst_exact(name, only.value, got)
-            return Finding(name, INTEGERS, str(worst) if worst else "", worst, 0, got.size)
+            return replace(finding, layer=INTEGERS, wrong=str(worst) if worst else "", worst=worst, unknown=None)
         return finding
 
 
-def _leaves(allowed: Mapping[str, Value], outputs: Mapping[str, Any]) -> dict[str, tuple[Any, Any, tuple[Any, ...]]]:
-    """Arrays in outputs that may be tuples: by name, what is allowed, what was given (None if nothing), and the path."""
+def _leaves(
+    module: Module, allowed: Mapping[str, Value], outputs: Mapping[str, Any]
+) -> dict[str, tuple[Any, Any, tuple[Any, ...]]]:
+    """Arrays in outputs that may be tuples, sequences or optional values: by name, what is allowed, what was given (None if
+    nothing), and the path. The length of a sequence, and whether an optional value holds something, stand beside them."""
     found: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {}
     work: list[tuple[str, Any, Any, tuple[Any, ...]]] = [(n, allowed[n], outputs.get(n), (n,)) for n in reversed(list(allowed))]
     while work:
         name, want, got, path = work.pop()
-        if isinstance(want, tuple):
-            fields: Any = got if isinstance(got, (tuple, list)) and len(got) == len(want) else (None,) * len(want)
-            work += reversed([(f"{name}.{i}", w, fields[i], (*path, i)) for i, w in enumerate(want)])
+        if isinstance(want, Data) and (want.type in (LIST.name, OPTION.name) or any_dtype(DataType(want.type, ())) is not None):
+            optional, want = want.type == OPTION.name, from_value(want, module)
+            if optional and (want is None or got is None):
+                found[f"{name}.{NONE}"] = want is None, got is None, path
+                continue
+        if isinstance(want, (tuple, list)):
+            several = isinstance(got, (tuple, list)) and (len(got) == len(want) or isinstance(want, list))
+            fields: Any = got if several else (None,) * len(want)
+            if isinstance(want, list):
+                found[f"{name}.{LENGTH}"] = len(want), len(fields) if several else None, path
+            work += reversed([(f"{name}.{i}", w, g, (*path, i)) for i, (w, g) in enumerate(zip(want, fields, strict=False))])
         else:
             found[name] = want, got, path
     return found
 
 
-def _at(values: Any, path: tuple[Any, ...]) -> Any:
+def _at(module: Module, values: Any, path: tuple[Any, ...]) -> Any:
     """The part of the outputs of a run, or None where there was no such run."""
     if isinstance(values, str):
         return None
     for step in path:
         values = values[step]
+        values = from_value(values, module) if isinstance(values, Data) else values
     return values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -61,8 +61,9 @@ class Oracle:
         """What may come of these inputs. Where it is computed already it can be given in their place."""
         if isinstance(inputs, Expected):
             if (inputs.accepts, inputs.flushing) == (self.accepts, flushing) and inputs.module is self.module:
-                if self.nodes and not inputs.named.nodes and "opened" not in vars(inputs):
+                if self.nodes and not inputs.named.nodes:
                     inputs.named = self.named
+                    vars(inputs).pop("opened", None)
                 return inputs
             inputs = inputs.inputs
         return Expected(self.module, inputs, self.accepts, flushing, self.named)
@@ -107,9 +108,9 @@ class Oracle:
         missing = [n for n in self.module.main.attrs.get("outputs", ()) if n not in outputs]
         if missing:
             return Verdict("wrong", BITWISE, f"output {missing[0]} is missing", judged=len(rebased))
-        if any(f.wrong for f in rebased.values()):
+        if any(f.may_be_excused for f in rebased.values()):
             rebased = self._excused(expected, theirs, rebased)
-        if any(f.wrong for f in found.values()) and not isinstance(expected.opened[1], Unpredictable):
+        if any(f.may_be_excused for f in found.values()) and not isinstance(expected.opened[1], Unpredictable):
             found = expected.excused(found, outputs)
         wrong = next((f for f in found.values() if f.wrong), None)
         culprit = next((f for f in rebased.values() if f.wrong), None)
@@ -134,7 +135,7 @@ class Oracle:
     def _excused(self, expected: Expected, theirs: Mapping[str, Array], found: Mapping[str, Finding]) -> dict[str, Finding]:
         """Findings on the backend's own tensors, those that are wrong judged by what a standard leaves open too."""
         nodes = self.named.openings(self.module, expected.inputs, theirs, self.accepts, expected.flushing)
-        silence = Silence(nodes)
+        silence = Silence(nodes, nodes=self.named.nodes)
         walk = OpenWalk(self.module, self.places, theirs, self.accepts, expected.flushing, before=found, silence=silence)
         try:
             walk.run(expected.inputs)
@@ -160,16 +161,19 @@ class Oracle:
         if isinstance(possible, Unpredictable):
             said.append(f"the graph's bounds are waived: {possible}")
         for layer in LAYERS:  # an interval that excludes nothing is no bound, and nothing is inside of it
-            count = sum(f.layer == layer and f.open < max(f.size, 1) for f in found.values())
-            said += [f"{plural(count, 'output')} {_SAID[layer]}"] if count else []
+            here = [f for f in found.values() if f.layer == layer and f.open + f.excused < max(f.size, 1)]
+            said += [f"{plural(len(here), 'output')} {_SAID[layer]}{_but_for(here)}"] if here else []
         unknown = sum(f.open for f in found.values())
         if unknown:
             of = plural(sum(f.size for f in found.values()), "element")
             said.append(f"nothing is known of {unknown} of {of}: the graph's intervals there exclude nothing, or leave a decision open")
         silent = dict.fromkeys(e for f in (*rebased.values(), *found.values()) for e in f.silent)
-        excused = sum(f.excused for f in (rebased or found).values()) or sum(f.excused for f in found.values())
+        # a tensor that has two names is counted once
+        once = {next(((call, i) for call, names in self.places.items() for n, i in names if n == name), name): f for name, f in rebased.items()}
+        excused = sum(f.excused for f in once.values()) or sum(f.excused for f in found.values())
         if silent:
-            entries = "; ".join(f"{e}: {BY_NAME[e].condition} ({BY_NAME[e].source})" for e in silent)
+            called = " ".join(f"{maker.split()[0]}(" for maker in self.makers.values())
+            entries = "; ".join(f"{e}: {BY_NAME[e].condition} ({BY_NAME[e].source_of(called)})" for e in silent)
             said.append(f"{plural(excused, 'element')} as the standard leaves open: {entries}")
         detail = "; ".join(said)
         if not left and silent:
@@ -190,6 +194,16 @@ _SAID = {
     GRAPH: "inside the graph's bounds",
     REBASED: "",
 }
+
+
+def _but_for(found: Sequence[Finding]) -> str:
+    """What of these results is not as their layer says."""
+    excused, zeros, nans = (sum(getattr(f, what) for f in found) for what in ("excused", "zeros", "nans"))
+    exact = found[0].layer in (BITWISE, INTEGERS)
+    left = [f"{plural(excused, 'element')} left open"] if excused else []
+    left += [f"the sign of {plural(zeros, 'zero')}, which is free there"] if zeros and exact else []
+    left += [f"the bits of {nans} NaN"] if nans else []
+    return f", but for {' and '.join(left)}" if left else ""
 
 
 def _failed(possible: Possible, trap: Trap) -> Verdict:

@@ -19,6 +19,7 @@ from assay.semantics.operator import Operator
 from assay.verify.oracle.accepts import Accepts, is_subnormal
 from assay.verify.oracle.dot import TERMS, wrong_together
 from assay.verify.oracle.left_open import without_value
+from assay.verify.oracle.signs import certain, flipped
 from assay.verify.oracle.verdict import Worst, fits, worst_exact, worst_outside
 from assay.verify.oracle.whole import MOVES, Whole, exact_result
 
@@ -26,13 +27,6 @@ Array = np.ndarray[Any, Any]
 BITWISE, INTEGERS, ELEMENTWISE, DOT, GRAPH = "bitwise", "integers", "elementwise", "dot product", "graph"
 REBASED = "rebased"
 LAYERS = (BITWISE, INTEGERS, ELEMENTWISE, DOT, GRAPH, REBASED)
-
-KEEPS_SIGNS = frozenset({
-    "negative", "abs", "where", "reshape", "squeeze", "expand_dims", "permute_dims", "concat", "strided_slice", "split",
-    "take", "broadcast_to", "device_copy", "gather_nd",
-})  # fmt: skip
-"""Operators whose result has zeros of a certain sign. Everywhere else the sign of a zero is free: implementations differ
-in it, and the definitions that ours follow are silent."""
 
 
 @dataclass(frozen=True)
@@ -53,28 +47,65 @@ class Applied:
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict on one tensor. `open` is how many elements were not decided, of `size`; `excused` how many are what only the
-    standard's silence allows, by the entries `silent`."""
+    """The verdict on one tensor. `unknown` says which elements were not decided, None for none, of `size`; `excused` is how many
+    are what only the standard's silence allows, by the entries `silent`."""
 
     tensor: str
     layer: str
     wrong: str = ""
     worst: Worst | None = None
-    open: int = 0
+    unknown: Array | None = None
     size: int = 0
     by: Applied | None = None
     allowed: Any = None
-    """What was compared with, where something is wrong."""
+    """What was compared with, where something is wrong, or not decided in what is no float."""
     excused: int = 0
     silent: tuple[str, ...] = ()
+    zeros: int = 0
+    """How many zeros have the other sign, which is free there."""
+    nans: int = 0
+    """How many NaN have other bits, which are free."""
+
+    @property
+    def open(self) -> int:
+        """How many elements were not decided."""
+        return 0 if self.unknown is None else int(np.count_nonzero(self.unknown))
+
+    @property
+    def may_be_excused(self) -> bool:
+        """Whether the standard may leave open what is wrong, or not decided."""
+        return self.allowed is not None
 
 
 def judge_result(
     tensor: str, by: Applied | None, allowed: Any, got: Array, accepts: Accepts, flushing: bool = False, index: int = 0
 ) -> Finding:
     """The verdict on a result, or on field `index` of a result that is a tuple; `allowed` is what M9 allows for it."""
-    found = _by_layers(tensor, by, allowed, got, accepts, flushing, index)
-    return replace(found, allowed=allowed, by=by) if found.wrong else without_value(found, by, allowed, index)
+    found = replace(_by_layers(tensor, by, allowed, got, accepts, flushing, index), size=got.size)
+    if not found.wrong and not flushing:
+        found = _with_bits(found, allowed, got)
+    if not found.wrong:
+        found = without_value(found, by, allowed, index)
+    # a float that nothing is known of is kept for nobody: whole graphs are made of them
+    kept = found.wrong or (found.open and not allowed.of.is_float)
+    return replace(found, allowed=allowed, by=by) if kept else found
+
+
+def _with_bits(found: Finding, allowed: Any, got: Array) -> Finding:
+    """The finding with the bits counted that are others than ours and are free; wrong where the sign of a zero is not."""
+    if not isinstance(allowed, Bounded) or not allowed.of.is_float:
+        return found
+    turned = flipped(allowed, got)
+    if (turned & certain(allowed)).any():
+        worst = worst_exact(found.tensor, np.where(turned & certain(allowed), -got, got).astype(got.dtype), got, signs=True)
+        return replace(found, layer=BITWISE, wrong=str(worst), worst=worst)
+    nans = 0
+    if found.layer in (BITWISE, INTEGERS):
+        both = np.isnan(allowed.raw) & np.isnan(got)
+        bits = np.dtype(f"u{got.dtype.itemsize}")
+        ours, theirs = (a[both].view(bits) for a in (np.asarray(allowed.raw, got.dtype), got))
+        nans = int(np.count_nonzero(ours != theirs))
+    return replace(found, zeros=int(np.count_nonzero(turned)), nans=nans)
 
 
 def _by_layers(
@@ -84,8 +115,7 @@ def _by_layers(
     if odd:
         return Finding(tensor, BITWISE, odd, by=by, size=got.size)
     if not isinstance(allowed, Bounded) or allowed.is_exact:
-        signs = by is not None and by.op is not None and by.op.name in KEEPS_SIGNS and not flushing
-        return _found(tensor, BITWISE, worst_exact(tensor, np.asarray(plain(allowed)), got, signs), by)
+        return _found(tensor, BITWISE, worst_exact(tensor, np.asarray(plain(allowed)), got), by)
     operands = by.known if by is not None and by.op is not None else None
     if by is None or by.op is None or operands is None:
         return _found(tensor, GRAPH, worst_outside(tensor, allowed, got), by, allowed)
@@ -100,7 +130,7 @@ def _by_layers(
     # operands are known: what is wide here is as wide as the roundings of sums make it, and only an infinite radius says
     # nothing; but a variance may be computed in a way that leaves nothing of it
     nothing = allowed.vacuous if op.family == "normalization" else np.isinf(allowed.radius)
-    found = replace(found, open=int(np.count_nonzero(nothing)))
+    found = replace(found, unknown=nothing)
     if layer == DOT and not found.wrong and not accepts.splits:
         together = wrong_together(op, by.attrs, operands, got, tensor, allowed)
         if together:
@@ -109,17 +139,16 @@ def _by_layers(
 
 
 def _found(tensor: str, layer: str, worst: Worst | None, by: Applied | None, allowed: Any = None) -> Finding:
-    left = open_elements(allowed, by) if worst is None and isinstance(allowed, Bounded) else 0
-    size = int(np.prod(allowed.shape)) if allowed is not None else 0
-    return Finding(tensor, layer, str(worst) if worst else "", worst, left, size, by)
+    left = open_elements(allowed, by) if worst is None and isinstance(allowed, Bounded) else None
+    return Finding(tensor, layer, str(worst) if worst else "", worst, left, by=by)
 
 
 DECIDES = frozenset({"floor", "ceil", "round", "where"})
 """Operators whose result jumps where a decision is open; what compares or casts has no float result."""
 
 
-def open_elements(allowed: Bounded, by: Applied | None) -> int:
-    """Elements of which too little is said: a decision is open, or the interval excludes nothing worth the name."""
+def open_elements(allowed: Bounded, by: Applied | None) -> Array:
+    """The elements of which too little is said: a decision is open, or the interval excludes nothing worth the name."""
     left = allowed.vacuous if allowed.of.is_float else allowed.radius > 0
     if by is not None and by.op is not None and by.op.name in DECIDES:
         condition = by.operands[0]
@@ -127,7 +156,7 @@ def open_elements(allowed: Bounded, by: Applied | None) -> int:
             left = allowed.radius > 0
         elif isinstance(condition, Bounded):
             left = left | np.broadcast_to(condition.radius > 0, allowed.shape)
-    return int(np.count_nonzero(left))
+    return np.asarray(left)
 
 
 def _exact_result(by: Applied, operands: Sequence[Array], index: int) -> Array | None:

@@ -50,6 +50,10 @@ class Opened:
     call: int = 0
     index: int = 0
     """Which result of which call it is."""
+    is_open: bool = False
+    """Whether something is left open in it, or in what it was computed of."""
+    whole: Any = np.False_
+    """Where a node of the standard's opens it, of operands in which nothing is open: there nothing but that is allowed."""
 
 
 def closed(by: Applied, result: Value) -> Value:
@@ -71,6 +75,14 @@ def closed(by: Applied, result: Value) -> Value:
     return settled(Bounded(np.where(where, ours, result.value), np.where(where, 0.0, result.radius), result.of))
 
 
+def _anywhere(found: Sequence[Opening]) -> Any:
+    """Where one of them is."""
+    where: Any = np.False_
+    for opening in found:
+        where = where | opening.where
+    return where
+
+
 @dataclass
 class Silence:
     """What is left open on one run: filled while the program runs, read where something is judged."""
@@ -80,6 +92,9 @@ class Silence:
     entries: dict[str, None] = field(default_factory=dict)
     results: dict[int, Opened] = field(default_factory=dict)
     calls: int = 0
+    nodes: Mapping[str, Node] = field(default_factory=dict)
+    open_names: set[str] = field(default_factory=set)
+    """The tensors in which something is left open, or in what they were computed of."""
 
     def widen(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
         """A result that holds what is left open too."""
@@ -88,24 +103,36 @@ class Silence:
         nodes = [(t, i or 0) for t, i in judged if t in self.of_nodes and (i is not None or len(parts) == 1)]
         for tensor, i in nodes:
             direct[i] += self.of_nodes[tensor]
-        if by.op is not None and not nodes:
+        if by.op is not None:
             with np.errstate(all="ignore"):
                 ours = closed(by, result) if by.attrs.get("open") else result
                 for opening in openings(use(by.op.name, by.attrs, by.operands, ours), BY_OPERATOR):
-                    direct[opening.index].append(opening)
+                    # what the standard's own node opens is said there
+                    where = opening.where & ~_anywhere([o for t, i in nodes if i == opening.index for o in self.of_nodes[t]])
+                    if where.any():
+                        direct[opening.index].append(replace(opening, where=where))
         made = []
         before = tuple(self.entries)
         self.calls += 1
+        reads_open = any((a := self.results.get(id(x))) is not None and a.is_open for x in by.operands)
         for i, (part, found) in enumerate(zip(parts, direct, strict=True)):
             wide = part
             for opening in found:
                 wide = opening.widened(wide)
                 assert opening.entry is not None
                 self.entries[opening.entry.name] = None
+            is_open = reads_open or bool(found)
+            whole = _anywhere([o for t, at in nodes if at == i and self.reads_known(t) for o in self.of_nodes[t]])
+            if is_open:
+                self.open_names.update(t for t, at in judged if (at or 0) == i)
             if isinstance(wide, (Bounded, np.ndarray)):
-                self.results[id(wide)] = Opened(wide, closed(by, part) if found else part, found, before, self.calls, i)
+                self.results[id(wide)] = Opened(wide, closed(by, part) if found else part, found, before, self.calls, i, is_open, whole)
             made.append(wide)
         return tuple(made) if isinstance(result, tuple) else made[0]
+
+    def reads_known(self, tensor: str) -> bool:
+        """Whether nothing is left open in what the node of a tensor reads."""
+        return tensor in self.nodes and not any(n in self.open_names for n in self.nodes[tensor].inputs)
 
     def admitted(self, wide: Any, strict: Any, got: Array, others: Mapping[int, Array]) -> tuple[Array, tuple[str, ...]]:
         """Where somebody's elements are what is left open, and by which entries."""
@@ -122,6 +149,8 @@ class Silence:
         if isinstance(upstream, Bounded):
             alone = strict if isinstance(strict, Bounded) else Bounded.exact(np.asarray(strict))
             here = contains(upstream, got) & ~contains(alone, got) & ~found
+            if opened is not None:
+                here &= ~opened.whole
             if here.any():
                 by.update(dict.fromkeys(opened.before if opened is not None else self.entries))
                 found |= here
@@ -132,7 +161,7 @@ def excused(
     finding: Finding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array], accepts: Accepts, flushing: bool,
     index: int = 0,
 ) -> Finding:  # fmt: skip
-    """The verdict on a tensor that is wrong by our definition, with the elements that are left open taken for ours."""
+    """The verdict on a tensor that is wrong or not decided by our definition, with the elements that are left open taken for ours."""
     from assay.verify.oracle.layers import judge_result
 
     strict = finding.allowed
@@ -145,7 +174,8 @@ def excused(
     again = judge_result(finding.tensor, finding.by, strict, repaired, accepts, flushing, index)
     if again.wrong:
         return again
-    return replace(again, excused=int(np.count_nonzero(admitted)), silent=entries)
+    unknown = None if again.unknown is None else again.unknown & ~admitted
+    return replace(again, allowed=None, unknown=unknown, excused=int(np.count_nonzero(admitted)), silent=entries)
 
 
 def without_value(finding: Finding, by: Applied | None, allowed: Any, index: int) -> Finding:
@@ -157,10 +187,11 @@ def without_value(finding: Finding, by: Applied | None, allowed: Any, index: int
     with np.errstate(all="ignore"):
         ours = by.op.value(by.attrs, *by.known)
         found = [o for o in openings(use(by.op.name, by.attrs, by.operands, ours), BY_OPERATOR) if o.index == index and o.low is None and o.only is None]
-    where = np.any([o.where for o in found], axis=0) if found else np.zeros(allowed.shape, bool)
-    count = int(np.count_nonzero(where & np.isinf(allowed.radius)))
+    where = np.logical_or.reduce([np.zeros(allowed.shape, bool), *(o.where for o in found)]) & np.isinf(allowed.radius)
+    if not where.any():
+        return finding
     silent = tuple(dict.fromkeys(o.entry.name for o in found if o.entry is not None))
-    return replace(finding, open=finding.open - count, excused=count, silent=silent) if count else finding
+    return replace(finding, unknown=finding.unknown & ~where, excused=int(np.count_nonzero(where)), silent=silent)
 
 
 def of_nodes(

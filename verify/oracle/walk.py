@@ -22,6 +22,7 @@ from assay.verify.oracle.claims import meant, named
 from assay.verify.oracle.dot import TERMS
 from assay.verify.oracle.layers import DECIDES, Applied, Finding, judge_result
 from assay.verify.oracle.left_open import Silence, closed, excused
+from assay.verify.oracle.signs import carried_over, marked
 from assay.verify.oracle.whole import MOVES
 from assay.verify.oracle.wider import Kept, own
 
@@ -84,8 +85,9 @@ class Walk:
         if self.accepts.splits and op is not None and op.family == "contraction" and isinstance(result, Bounded):
             result = self.split(op, given, args, result)
         by = Applied(op, given, args, named(node))
-        result = self.settled(by, result, self.where.get(id(node), []))
         judged = self.where.get(id(node), [])
+        before = marked(op, given, args, result)
+        result = carried_over(before, self.settled(by, before, judged))
         if not any(t in self.theirs for t, _ in judged):
             if by.known is not None or (op is not None and op.name in DECIDES):
                 for part in result if isinstance(result, tuple) else (result,):
@@ -154,7 +156,7 @@ class OpenWalk(Walk):
         before = self.before.get(tensor)
         if before is None:
             return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
-        if not before.wrong:
+        if not before.may_be_excused:
             return before
         return excused(before, wanted, self.silence, got, self.others, self.accepts, self.flushing, index)
 

@@ -21,6 +21,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
+from assay.verify.oracle.signs import carried_over
 
 NAME = "kept-wider"
 SAID = f"this rests on the right {NAME!r}: tensors of 16 bits may be held in float32 between operators (M9.11)"
@@ -107,6 +108,7 @@ class Kept:
         made = found[1] if found is not None else shown
         if isinstance(made, Bounded) and is_narrow(made.of) and found is None:
             made = carried(made, made.of)
+        carried_over(shown, made)
         if made is not shown:
             self.shown[id(made)] = made, shown
         return made

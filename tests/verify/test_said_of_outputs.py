@@ -1,0 +1,205 @@
+"""What `assay check --expected` says of outputs: no more than is known, no less, and nothing of a file that does not fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.models import model
+from tests.verify.test_cli import assay
+
+F, L = np.float32, np.int64
+TOP = 2**31 - 1
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """The exit code and what is said of outputs of a model, or of a module as text."""
+
+    def run(program: onnx.ModelProto | str, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> tuple[int, str]:
+        path = tmp_path / ("m.py" if isinstance(program, str) else "m.onnx")
+        if isinstance(program, str):
+            path.write_text(program)
+        else:
+            onnx.save(program, path)
+        np.savez(tmp_path / "in.npz", **inputs)
+        np.savez(tmp_path / "out.npz", **outputs)
+        capsys.readouterr()
+        code = assay(monkeypatch, "check", path, "--inputs", tmp_path / "in.npz", "--expected", tmp_path / "out.npz", "--json")
+        answer = json.loads(capsys.readouterr().out)
+        if "error" in answer:
+            return code, answer["error"]
+        line = answer["lines"][-1]
+        return code, f"{line['outcome']}: {line['did']}: {line['detail']}"
+
+    return run
+
+
+# --- the sign of a zero -------------------------------------------------------------------------------------------
+
+ZEROS = np.array([-0.0, 1, 0.0], F)
+SIGNS = '''
+@I.ir_module
+class Module:
+    @R.function
+    def main(c: R.Tensor((), "bool"), x: R.Tensor((3,), "float32")):
+        z = R.add(x, x)
+        if c:
+            y = x
+        else:
+            y = z
+        return (x, R.reshape(x, (3,)), y, R.concat((z, x), axis=0), z, R.permute_dims(R.nn.relu(x)))
+'''
+
+
+@pytest.mark.parametrize(("turned", "free"), [(0, False), (1, False), (2, False), (3, False), (4, True), (5, True)])
+def test_the_sign_of_a_zero_that_is_only_moved(turned: int, free: bool, said: Any) -> None:
+    """It is the input's, by whatever way it comes: an identity, a reshape to the same shape, a branch, beside a sum. Of a sum or a
+    maximum it is free, moved or not, and the line says that a bit differs."""
+    double, relu = ZEROS + ZEROS, np.maximum(ZEROS, F(0))
+    right = [ZEROS, ZEROS, ZEROS, np.concatenate([double, ZEROS]), double, relu]
+    right[turned] = right[turned].copy()
+    right[turned][-1] *= F(-1)
+    code, text = said(SIGNS, {"c": np.array(True), "x": ZEROS}, {f"output_{i}": a for i, a in enumerate(right)})
+    if free:
+        assert code == 0 and "but for the sign of" in text, text
+    else:
+        assert code == 1 and f"output_{turned} element ({len(right[turned]) - 1},) is -0.0, allowed is 0.0" in text, text
+
+
+def test_an_identity_of_onnx_keeps_signs_and_bits_are_counted(said: Any) -> None:
+    of = {"y": (F, [3])}
+    identity = model([helper.make_node("Identity", ["x"], ["y"])], {"x": (F, [3])}, of)
+    nan = np.array([0x7FC00000, 0, 0x80000000], np.uint32).view(F)
+    other = np.array([0xFFC00123, 0, 0x80000000], np.uint32).view(F)
+    assert said(identity, {"x": nan}, {"y": nan}) == (0, "right: 1 output: 1 output bit for bit")
+    assert said(identity, {"x": nan}, {"y": other}) == (0, "right: 1 output: 1 output bit for bit, but for the bits of 1 NaN")
+    assert said(identity, {"x": nan}, {"y": np.abs(nan)})[0] == 1
+
+
+# --- what is open, and how much of it -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "code"),
+    [("ScatterND", [0, 5, 7], 0), ("ScatterElements", [0, 5, 7], 0), ("ScatterND", [0, 7, 7], 1), ("ScatterElements", [0, 5, 8], 1)],
+)
+def test_updates_that_meet_in_a_place(op: str, given: list[float], code: int, said: Any) -> None:
+    """5 and 6 meet in the second place, and any order is right; another place's number is not, nor another number beside it."""
+    places = np.array([1, -2, 2], L).reshape((3, 1) if op == "ScatterND" else (3,))
+    of = {"x": (F, [3]), "i": (L, list(places.shape)), "u": (F, [3])}
+    scatter = model([helper.make_node(op, ["x", "i", "u"], ["y"])], of, {"y": (F, [3])}, opset=18)
+    found, text = said(scatter, {"x": np.zeros(3, F), "i": places, "u": F([5, 6, 7])}, {"y": F(given)})
+    assert found == code, text
+    if code == 0:
+        assert "1 output bit for bit, but for 1 element left open; 1 element as the standard leaves open: scatter.order" in text
+        assert f"ONNX {op}: " in text
+
+
+ROWS = F([[np.nan, 1, 2], [1, 3, 2]])
+
+
+@pytest.mark.parametrize(("given", "code"), [([2, 1], 0), ([2, 0], 1), ([3, 1], 1)])
+def test_a_place_beside_nan_is_that_of_its_own_operator(given: list[int], code: int, said: Any) -> None:
+    most = model([helper.make_node("ArgMax", ["x"], ["y"], axis=1, keepdims=0)], {"x": (F, [2, 3])}, {"y": (L, [2])})
+    found, text = said(most, {"x": ROWS}, {"y": np.array(given)})
+    assert found == code, text
+    if code == 0:
+        assert text.endswith("but for 1 element left open; 1 element as the standard leaves open: nan.place: one of the numbers is NaN (ONNX ArgMax is silent)")
+
+
+@pytest.mark.parametrize(("given", "code"), [([TOP, 25], 0), ([7, 25], 1), ([TOP, 26], 1)])
+def test_what_an_operator_as_a_whole_opens_is_no_more(given: list[int], code: int, said: Any) -> None:
+    """A sum of squares that is out of range is not 7, though one of the squares inside is out of range too."""
+    squares = model([helper.make_node("ReduceSumSquare", ["x"], ["y"], axes=[1], keepdims=0)], {"x": (np.int32, [2, 2])}, {"y": (np.int32, [2])}, opset=13)
+    found, text = said(squares, {"x": np.int32([[50000, 1], [3, 4]])}, {"y": np.int32(given)})
+    assert found == code and (code or "(ONNX ReduceSumSquare is silent)" in text), text
+
+
+@pytest.mark.parametrize(("given", "code"), [([-np.inf, np.inf, 0.5], 0), ([-np.inf, -np.inf, 0.5], 1)])
+def test_a_zero_beside_one_of_which_the_sign_is_open(given: list[float], code: int, said: Any) -> None:
+    nodes = [helper.make_node("MaxPool", ["x"], ["z"], kernel_shape=[2], strides=[2]), helper.make_node("Reciprocal", ["z"], ["y"])]
+    pooled = model(nodes, {"x": (F, [1, 1, 6])}, {"y": (F, [1, 1, 3])})
+    found, text = said(pooled, {"x": F([[[0.0, -0.0, 0.0, 0.0, 1, 2]]])}, {"y": F([[given]])})
+    assert found == code and (code or "1 element as the standard leaves open: zero.sign" in text), text
+
+
+# --- files that do not fit, and values that are no tensors ----------------------------------------------------------
+
+TWO = [helper.make_node("Add", ["x", "x"], ["y"]), helper.make_node("Neg", ["x"], ["z"])]
+X = F([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "words"),
+    [
+        ({"y": X + X, "z": -X, "q": X}, 2, "unknown output 'q'; the outputs are y, z"),
+        ({"y": X + X, "zz": -X}, 2, "unknown output 'zz'; the outputs are y, z"),
+        ({"y": X + X}, 2, "output 'z' is missing; the outputs are y, z"),
+        ({"y": np.array(["a", "b"]), "z": -X}, 2, "output 'y' is an array of strings, and numbers are due; y is Tensor((2), float32)"),
+        ({"y": (X + X).astype(float), "z": -X}, 1, "y is Tensor((2,), float64) instead of Tensor((2,), float32)"),
+        ({"y": X + X, "z": X}, 1, "z element (1,) is 2.0"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(given: dict[str, Any], code: int, words: str, said: Any) -> None:
+    found, text = said(model(TWO, {"x": (F, [2])}, {"y": (F, [2]), "z": (F, [2])}), {"x": X}, given)
+    assert found == code and words in text, text
+
+
+LISTS = '''
+a = A.typevar("a")
+@I.ir_module
+class Module:
+    @A.data(a)
+    class List:
+        nil = ()
+        cons = (a, List[a])
+    @A.data(a)
+    class Option:
+        none = ()
+        some = (a,)
+    @R.function
+    def main(x: V):
+        return (List.cons(x, List.cons(R.add(x, x), List.nil(type_args=(V,)))), Option.some(R.negative(x)), Option.none(type_args=(V,)))
+'''.replace("V", 'R.Tensor((2,), "float32")')
+RIGHT: dict[str, Any] = {"output_0.0": X, "output_0.1": X + X, "output_1": -X, "output_2.none": np.array(True)}
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "words"),
+    [
+        ({}, 5, "right: 5 outputs"),
+        ({"output_0.1": X}, 1, "output_0.1 element (1,) is 2.0, allowed is 4.0"),
+        ({"output_0.2": X}, 1, "output_0.length is 3, must be 2"),
+        ({"output_2.none": None, "output_2": X}, 1, "output_2.none is False, must be True"),
+        ({"output_1": None, "output_1.none": np.array(True)}, 1, "output_1.none is True, must be False"),
+        ({"output_1": None}, 2, "output 'output_1' is missing"),
+    ],
+)
+def test_sequences_and_optional_values_of_a_text(changed: dict[str, Any], code: int, words: str, said: Any) -> None:
+    """They are judged by their elements; 5, for the lowering takes no such program, which is a line of its own."""
+    found, text = said(LISTS, {"x": X}, {n: a for n, a in {**RIGHT, **changed}.items() if a is not None})
+    assert found == code and words in text, text
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "words"),
+    [
+        ({"s.0": X, "s.1": -X}, 0, "3 outputs bit for bit"),
+        ({"s.0": X, "s.1": X}, 1, "s.1 element"),
+        ({"s.0": X, "s.1": -X, "s.2": X}, 1, "s.length element () is 3, allowed is 2"),
+    ],
+)
+def test_a_sequence_of_onnx_needs_no_length(given: dict[str, Any], code: int, words: str, said: Any) -> None:
+    nodes = [helper.make_node("Neg", ["x"], ["z"]), helper.make_node("SequenceConstruct", ["x", "z"], ["s"])]
+    made = model(nodes, {"x": (F, [2])}, {}, opset=18)
+    made.graph.output.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
+    found, text = said(made, {"x": X}, given)
+    assert found == code and words in text, text
