@@ -126,7 +126,9 @@ class Entry:
 
     def source_of(self, text: str) -> str:
         """The same, of an operator that some text calls."""
-        first = next((s for s in self.sources if f"{s.document.removeprefix('ONNX ')}(" in text.replace("<", "(")), self.sources[0])
+        named = [s for s in self.sources if f"{s.document.removeprefix('ONNX ')}(" in text.replace("<", "(")]
+        quoted = [s for s in self.sources if s.words and text]  # rather than the silence of an operator that is not there
+        first = (*named, *quoted, *self.sources)[0]
         return f"{first.document}: {first.words!r}" if first.words else f"{first.document} is silent"
 
 

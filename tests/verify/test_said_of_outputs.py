@@ -123,6 +123,15 @@ def test_what_an_operator_as_a_whole_opens_is_no_more(given: list[int], code: in
     assert found == code and (code or "(ONNX ReduceSumSquare is silent)" in text), text
 
 
+@pytest.mark.parametrize(("given", "code"), [([7, 7, 7], 0), ([7, 7, 8], 5)])
+def test_one_result_of_a_node_is_judged_beside_another(given: list[int], code: int, said: Any) -> None:
+    """Zeros may be quantized to any zero point, and are that zero point."""
+    of = {"y": (np.uint8, [3]), "s": (F, []), "z": (np.uint8, [])}
+    quantize = model([helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"])], {"x": (F, [3])}, of)
+    found, text = said(quantize, {"x": np.zeros(3, F)}, {"y": np.uint8(given), "s": F(1), "z": np.uint8(7)})
+    assert found == code, text
+
+
 @pytest.mark.parametrize(("given", "code"), [([-np.inf, np.inf, 0.5], 0), ([-np.inf, -np.inf, 0.5], 1)])
 def test_a_zero_beside_one_of_which_the_sign_is_open(given: list[float], code: int, said: Any) -> None:
     nodes = [helper.make_node("MaxPool", ["x"], ["z"], kernel_shape=[2], strides=[2]), helper.make_node("Reciprocal", ["z"], ["y"])]

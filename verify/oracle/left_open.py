@@ -52,6 +52,8 @@ class Opened:
     """Which result of which call it is."""
     is_open: bool = False
     """Whether something is left open in it, or in what it was computed of."""
+    of_node: int = 0
+    """How many of `direct`, the first, a node of the standard's opens."""
     whole: Any = np.False_
     """Where a node of the standard's opens it, of operands in which nothing is open: there nothing but that is allowed."""
 
@@ -95,6 +97,7 @@ class Silence:
     nodes: Mapping[str, Node] = field(default_factory=dict)
     open_names: set[str] = field(default_factory=set)
     """The tensors in which something is left open, or in what they were computed of."""
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def widen(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
         """A result that holds what is left open too."""
@@ -103,6 +106,7 @@ class Silence:
         nodes = [(t, i or 0) for t, i in judged if t in self.of_nodes and (i is not None or len(parts) == 1)]
         for tensor, i in nodes:
             direct[i] += self.of_nodes[tensor]
+        of_node = [len(found) for found in direct]
         if by.op is not None:
             with np.errstate(all="ignore"):
                 ours = closed(by, result) if by.attrs.get("open") else result
@@ -126,7 +130,8 @@ class Silence:
             if is_open:
                 self.open_names.update(t for t, at in judged if (at or 0) == i)
             if isinstance(wide, (Bounded, np.ndarray)):
-                self.results[id(wide)] = Opened(wide, closed(by, part) if found else part, found, before, self.calls, i, is_open, whole)
+                self.results[id(wide)] = Opened(wide, closed(by, part) if found else part, found, before, self.calls, i, is_open, of_node[i], whole)
+                self.shapes.update((t, tuple(wide.shape)) for t, at in judged if (at or 0) == i)
             made.append(wide)
         return tuple(made) if isinstance(result, tuple) else made[0]
 
@@ -134,14 +139,21 @@ class Silence:
         """Whether nothing is left open in what the node of a tensor reads."""
         return tensor in self.nodes and not any(n in self.open_names for n in self.nodes[tensor].inputs)
 
-    def admitted(self, wide: Any, strict: Any, got: Array, others: Mapping[int, Array]) -> tuple[Array, tuple[str, ...]]:
+    def beside(self, tensor: str, given: Mapping[str, Any]) -> dict[int, Array]:
+        """What somebody gave for the results of the node that makes a tensor, by place, if it is of their shape."""
+        node = self.nodes.get(tensor)
+        names = node.outputs if node is not None else ()
+        return {i: np.asarray(given[n]) for i, n in enumerate(names) if n in given and np.shape(given[n]) == self.shapes.get(n)}
+
+    def admitted(self, wide: Any, strict: Any, got: Array, others: Mapping[int, Array], node: Mapping[int, Array]) -> tuple[Array, tuple[str, ...]]:
         """Where somebody's elements are what is left open, and by which entries."""
         opened = self.results.get(id(wide))
         found = np.zeros(got.shape, bool)
         by: dict[str, None] = {}
-        for opening in opened.direct if opened is not None else ():
+        for place, opening in enumerate(opened.direct if opened is not None else ()):
             with np.errstate(all="ignore"):
-                here = np.broadcast_to(opening.admits(got, others), got.shape)
+                fields = node if opened is not None and place < opened.of_node else others
+                here = np.broadcast_to(opening.admits(got, fields), got.shape)
             if here.any() and opening.entry is not None:
                 by[opening.entry.name] = None
                 found |= here
@@ -158,16 +170,17 @@ class Silence:
 
 
 def excused(
-    finding: Finding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array], accepts: Accepts, flushing: bool,
-    index: int = 0,
+    finding: Finding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array], given: Mapping[str, Any], accepts: Accepts,
+    flushing: bool, index: int = 0,
 ) -> Finding:  # fmt: skip
-    """The verdict on a tensor that is wrong or not decided by our definition, with the elements that are left open taken for ours."""
+    """The verdict on a tensor that is wrong or not decided by our definition, one of those `given`, with the elements that are left
+    open taken for ours."""
     from assay.verify.oracle.layers import judge_result
 
     strict = finding.allowed
     if strict is None or fits(finding.tensor, strict, got) or not hasattr(wide, "shape") or tuple(wide.shape) != got.shape:
         return finding
-    admitted, entries = silence.admitted(wide, strict, got, others)
+    admitted, entries = silence.admitted(wide, strict, got, others, silence.beside(finding.tensor, given))
     if not admitted.any():
         return finding
     repaired = np.where(admitted, exactly_known(strict), got).astype(got.dtype)

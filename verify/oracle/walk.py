@@ -158,7 +158,7 @@ class OpenWalk(Walk):
             return judge_result(tensor, by, wanted, got, self.accepts, self.flushing, index)
         if not before.may_be_excused:
             return before
-        return excused(before, wanted, self.silence, got, self.others, self.accepts, self.flushing, index)
+        return excused(before, wanted, self.silence, got, self.others, self.theirs, self.accepts, self.flushing, index)
 
 
 @dataclass
