@@ -16,6 +16,7 @@ from pathlib import Path
 from assay.lower.pipeline import Pass
 from assay.semantics.analyses.dump import dump
 from assay.semantics.errors import Invalid
+from assay.semantics.files import directory_at
 from assay.semantics.module import Module, Program
 from assay.semantics.rules import check
 from assay.semantics.text.module_printer import write_module
@@ -144,7 +145,7 @@ class Dump(Instrument):
 
     def enter(self) -> None:
         with _written(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
+            directory_at(self.directory)
 
     def after_pass(self, module: Module, name: str) -> None:
         self._count += 1

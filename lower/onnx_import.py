@@ -19,7 +19,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from assay.lower.onnx_ops import DOMAINS
 from assay.lower.onnx_ops.containers import inside_option, onnx_name
 from assay.lower.onnx_ops.control import CONTROL, Body, Control, captured
-from assay.lower.onnx_ops.functions import body_of, bound_attributes, explain_missing, resolved
+from assay.lower.onnx_ops.functions import body_of, bound_attributes, explain_missing, nodes_made, resolved
 from assay.lower.onnx_ops.interface import (
     Symbols,
     check_declared,
@@ -34,15 +34,17 @@ from assay.lower.onnx_ops.schema import attributes_of, check_operands, printable
 from assay.lower.onnx_ops.string_table import Strings, text_names, texts_of, without_strings
 from assay.lower.onnx_ops.strings import strings_rule
 from assay.lower.onnx_ops.tensors import array_of
-from assay.semantics import graph
+from assay.semantics import budget, graph
 from assay.semantics.dtypes import DType
-from assay.semantics.errors import AssayError, Invalid, Span, Unsupported
+from assay.semantics.errors import AssayError, BudgetSpent, Invalid, Span, Unsupported
 from assay.semantics.graph import Expr, Var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
 
 MOST_INLINED = 1_000_000
 """Nodes that come from function bodies. Functions that call each other can make more of a few bytes than fits."""
+NODE = 1_000
+"""Bytes that a node takes at least, once it is translated."""
 
 
 __all__ = ["import_onnx", "load_model"]
@@ -150,6 +152,7 @@ class _Importer:
 
     def function(self, tensors: dict[str, Expr] | None = None) -> graph.Function:
         """The whole model as one function."""
+        self._require_few()
         main = _Frame(self.graph.node, self.source.opsets, declared=self._declared())
         self._initializers(main, self.graph)
         params = self._inputs(main)
@@ -239,6 +242,14 @@ class _Importer:
                 raise wrong.at(where) from None
         return params
 
+    def _require_few(self) -> None:
+        """BudgetSpent (budget.C1): functions that call one another make more nodes than there can be."""
+        count = nodes_made(self.graph.node, self.source.functions)
+        what = f"translating the {count} nodes that the model's functions make"
+        budget.claim(count * NODE, what, self.source.name)
+        if count > MOST_INLINED:
+            raise BudgetSpent(f"{what} is too much: at most {MOST_INLINED} are taken", where=self.source.name, label="budget.C1")
+
     # --- nodes
 
     def _translate(self, main: _Frame) -> None:
@@ -319,7 +330,10 @@ class _Importer:
             attributes = bound_attributes(node, frame.bound, schema.kinds, schema.default_protos)
             body = body_of(schema, resolved(node, attributes.values()), operands)
             return self._open(body, operands, node, frame, key, attributes)
-        given = rule(Node(self.builder, schema, operands, outputs, attrs, where, frame.look))
+        try:
+            given = rule(Node(self.builder, schema, operands, outputs, attrs, where, frame.look))
+        except Invalid as wrong:  # an operator of ours may say it, by a name that the model has nowhere
+            raise wrong.told_of(str(schema)) from None
         results = [given] if isinstance(given, (Expr, Refused)) else list(given)
         for i, output in enumerate(outputs):
             if output:

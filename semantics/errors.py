@@ -47,6 +47,12 @@ class AssayError(Exception):
             self.where = where
         return self
 
+    def told_of(self, name: str) -> AssayError:
+        """The same failure with the name of what it is about first, unless it stands there already."""
+        if not self.message.startswith(name):
+            self.message = f"{name}: {self.message}"
+        return self
+
 
 class Invalid(AssayError):
     """The program or its input is ill-formed; nothing has run."""

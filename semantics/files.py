@@ -68,6 +68,34 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
     return read_bytes(path).decode(encoding)
 
 
+def written_at(path: str | Path) -> Path:
+    """Where a file of that name is written: behind links, also one to nothing yet. OSError where no regular file can be
+    there: what is there is something else, and would be lost."""
+    real = Path(os.path.realpath(path))
+    try:
+        mode = os.lstat(real).st_mode
+    except FileNotFoundError:
+        return real
+    if stat.S_ISLNK(mode):
+        raise OSError(errno.ELOOP, "it is a link that leads to itself", str(path))
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        behind = "a link to " if os.path.islink(path) else ""
+        raise OSError(errno.EINVAL, f"it is {behind}{kind}; name a file", str(path))
+    return real
+
+
+def directory_at(path: str | Path) -> Path:
+    """The directory of that name, behind links, which is made where there is none. OSError where there cannot be one."""
+    real = Path(os.path.realpath(path))
+    if real.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link that leads to itself", str(path))
+    if real.exists() and not real.is_dir():
+        raise OSError(errno.ENOTDIR, "it is no directory", str(path))
+    real.mkdir(parents=True, exist_ok=True)
+    return real
+
+
 SURROUNDINGS = frozenset(
     getattr(errno, name)
     for name in (

@@ -18,8 +18,10 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from assay.semantics import strict_json
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
-from assay.semantics.files import cannot_write, recording
+from assay.semantics.files import cannot_write, directory_at, recording
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
@@ -47,7 +49,7 @@ from assay.verify.sealed import Sealed
 from assay.verify.stages import STAGES
 from assay.verify.text_run import load_either
 
-FORMAT = "assay-certificate-3"
+FORMAT = "assay-certificate-4"
 FOLDER = "certificate"
 MANIFEST = f"{FOLDER}/manifest.json"
 TENSORS = f"{FOLDER}/tensors.bin"
@@ -58,23 +60,26 @@ KEYS = ["format", "name", "seed", "interface", "device", "devices", "model", "li
 def write(directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None = None) -> None:
     """Write the artefacts of a check that holds. The directory appears whole or not at all; what was there goes."""
     require_writable(directory)
+    real = Path(os.path.realpath(directory))
+    old = None
     try:
-        parent = directory.absolute().parent
-        parent.mkdir(parents=True, exist_ok=True)
-        temporary = children.new_folder(f".{directory.name}.", parent)
+        parent = directory_at(real.parent)
+        temporary = children.new_folder(f".{real.name}.", parent)
     except OSError as wrong:
         raise cannot_write(wrong, directory) from None
     try:
         _fill(temporary, check, lines, bound, sign)
         temporary.chmod(0o755)
-        old = None
-        if directory.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=parent))
-            os.replace(directory, old)
-        os.replace(temporary, directory)
+        if real.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{real.name}.", dir=parent))
+            os.replace(real, old)
+        os.replace(temporary, real)
         if old is not None:
             shutil.rmtree(old)
     except OSError as wrong:
+        if old is not None:  # what was there is there again
+            with suppress(OSError):
+                old.rmdir() if real.exists() else os.replace(old, real)
         raise cannot_write(wrong, directory) from None
     finally:
         children.remove_folder(temporary)
@@ -82,16 +87,25 @@ def write(directory: Path, check: Check, lines: list[Line], bound: Bound, sign: 
 
 def require_writable(directory: Path) -> None:
     """Invalid where `write` could not write later: long work should not end in a path that was never good."""
-    if directory.exists() and not is_ours(directory):
-        raise Invalid("is not empty, and not a directory that assay build made", where=str(directory), label="output.C2")
-    parent = next(p for p in (directory.absolute().parent, *directory.absolute().parents) if p.exists())
+    real = Path(os.path.realpath(directory))
+    if real.is_symlink():
+        raise Invalid("is a link that leads to itself; a directory is wanted", where=str(directory), label="output.C2")
+    if real.exists() and not real.is_dir():
+        raise Invalid("is no directory, and one is wanted", where=str(directory), label="output.C2")
+    parent = next(p for p in real.parents if p.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
-        raise Invalid("cannot write here", where=str(directory), label="output.C1")
+        raise Invalid(f"cannot write in {parent}", where=str(directory), label="output.C1")
+    try:
+        ours = not real.exists() or is_ours(real)
+    except OSError as wrong:
+        raise cannot_write(wrong, directory) from None
+    if not ours:
+        raise Invalid("is not empty, and not a directory that assay build made", where=str(directory), label="output.C2")
 
 
 def is_ours(directory: Path) -> bool:
     """Whether a directory may be replaced: it is empty, or one that `write` made."""
-    return directory.is_dir() and ((directory / FOLDER / "manifest.json").is_file() or not any(directory.iterdir()))
+    return (directory / FOLDER / "manifest.json").is_file() or not any(directory.iterdir())
 
 
 def _fill(directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None) -> None:
@@ -243,7 +257,7 @@ class Stored:
 
     def c_source(self, module: Module) -> CSource:
         """The C text that the stored plan makes: what a stranger has stored is compared with it, and never compiled."""
-        digest = header_digest(module_digest(self.module("import", None)), self.bound)
+        digest = header_digest(module_digest(self.module("import", None)), self.bound, self.seed)
         return emit(module, self.name, digest=digest, interface=self.interface, device=self.device)
 
     def inputs(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -279,14 +293,18 @@ def _bound_of(data: Any) -> Bound:
 def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
     if list(typed(dict, data)) != ["seconds", "compiler", "libm"] or len(typed(list, data["seconds"])) != len(lines):
         raise ValueError("what is said about its making is not as it is written")
-    if any(len(typed(str, data[key])) > 200 for key in ("compiler", "libm")) or any(typed(float, s) < 0 for s in data["seconds"]):
+    if any(len(typed(str, data[key])) > 200 or not data[key].isprintable() for key in ("compiler", "libm")):
+        raise ValueError("what is said about its making is no text of one line")
+    if not all(0 <= typed(float, s) < inf for s in data["seconds"]):
         raise ValueError("what is said about its making cannot be")
     return dict(data)
 
 
-def header_digest(module: str, bound: Bound) -> str:
-    """What the C header says of where it comes from."""
-    return f"SHA-256 {module}, of a model whose file has SHA-256 {bound.file}"
+def header_digest(module: str, bound: Bound, seed: int) -> str:
+    """What the C header says of where it comes from: all that the manifest says of it, so that the one holds the other."""
+    rest = json.dumps([dict(bound.beside), dict(bound.dims), seed]).encode()
+    said = f"SHA-256 {module}, of a model whose file has SHA-256 {bound.file}; what is beside it, its sizes and the seed:"
+    return f"{said} SHA-256 {hashlib.sha256(rest).hexdigest()}"
 
 
 def required(name: str) -> set[str]:

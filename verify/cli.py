@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
@@ -51,7 +50,7 @@ from assay.verify.report.collect import collect
 from assay.verify.report.write import require_place, write as write_report
 from assay.verify.spending import SECONDS, Terminated, default_memory, endings, parse_memory, parse_seconds, spending
 from assay.verify.symbolic.command import prove_module
-from assay.verify.terminal import Stream, shown, streams, to_people
+from assay.verify.terminal import Screen, Stream, cell, streams
 from assay.verify.text_run import TextRun, is_text, lines, load_either, load_externs, load_text, run_text, save_call
 from assay.verify.tvm import command as tvm_command
 from assay.verify.values import from_value, to_arrays
@@ -130,7 +129,7 @@ def check(
     """Lower MODEL to C stage by stage, check every stage, prove the memory plan, run and compare."""
     if per_pass or per_kernel:
         request = tvm_command.Request(model, per_pass, per_kernel, load(inputs) if inputs else {}, parse_dims(dim), seed)
-        raise typer.Exit(tvm_command.inside(request, backend, to_people(), as_json))
+        raise typer.Exit(tvm_command.inside(request, backend, Screen(), as_json))
     EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
     if report is not None:
         require_place(report)
@@ -198,7 +197,7 @@ def run(
     save(output, results)
     for name, value in results.items():
         of = "string" if value.dtype.kind == "O" else value.dtype
-        to_people().print(shown(f"{name}: Tensor({tuple(value.shape)}, {of})"), markup=False, highlight=False)
+        Screen().print(f"{name}: Tensor({tuple(value.shape)}, {of})")
 
 
 @app.command()
@@ -234,7 +233,7 @@ def build(
     if not isinstance(proto, Module):
         proto, given = with_tensors_only(proto, given, parse_dims(dim), seed, model.name)
     emitter = partial(emit, interface=interface, device=device)
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment, interface)), config=devices, digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound))
+    lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment, interface)), config=devices, digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed))
     run = Check(lowering, given, seed, instruments=instruments_of(dump, skip))
 
     def keep(lines: list[Line]) -> None:
@@ -275,7 +274,7 @@ def prove(
         module = load_text(file)
     else:
         module = legalize(to_anf(import_onnx(load_model(file), evaluate=evaluate, dims=parse_dims(dim), source=file.name)))
-    raise typer.Exit(prove_module(module, function, bound, out, to_people()))
+    raise typer.Exit(prove_module(module, function, bound, out, Screen()))
 
 
 @app.command("reduce")
@@ -293,7 +292,7 @@ def reduce_(
     find_backend(backend)
     given, dims = load(inputs) if inputs else {}, parse_dims(dim)
     proto, given = with_tensors_only(load_model(model), given, dims, seed, model.name)
-    raise typer.Exit(reduce_model(proto, Isolated(backend, PATIENCE), given, dims, seed, limit, output, to_people()))
+    raise typer.Exit(reduce_model(proto, Isolated(backend, PATIENCE), given, dims, seed, limit, output, Screen()))
 
 
 @app.command("plan")
@@ -312,7 +311,7 @@ def plan_buffers(
 ) -> None:
     """Place the buffers of FILE.csv in memory, and prove the plan."""
     request = Request(file, output, capacity, pools, planner, alignment, time_limit, seed, plot)
-    raise typer.Exit(plan_file(request, to_people(), as_json))
+    raise typer.Exit(plan_file(request, Screen(), as_json))
 
 
 @app.command("fuzz")
@@ -334,13 +333,13 @@ def fuzz_backend(
 ) -> None:
     """Judge random programs without end, and keep those that fail, made simple."""
     request = FuzzRequest(backend, operators, features, size, seconds, examples, seed, corpus, jobs, patience, cluster, replay)
-    raise typer.Exit(fuzz(request, to_people(), as_json))
+    raise typer.Exit(fuzz(request, Screen(), as_json))
 
 
 def show_text_run(done: TextRun, output: Path | None) -> None:
     """Print inputs, effects and results; a trap is raised after what came before it."""
     for line in lines(done):
-        to_people().print(shown(line), markup=False, highlight=False, soft_wrap=True)
+        Screen().print(line)
     if done.trap is not None:
         raise done.trap
     if output is not None:
@@ -372,7 +371,7 @@ def show(
     then: Callable[[list[Line]], None] = lambda lines: None,
 ) -> Exit:
     """Print the table line by line as it comes (or as JSON at the end), and do what comes `then`; the exit code."""
-    out = to_people(stderr=as_json)
+    out = Screen(stderr=as_json)
     done: list[Line] = []
     answer: dict[str, Any] = {"model": what, "seed": seed, "holds": None, "lines": []}
     with answering(answer), progress(run):
@@ -388,7 +387,7 @@ def show(
     return gravest(line.evidence.exit for line in done)
 
 
-def print_line(out: Console, line: Line) -> None:
+def print_line(out: Screen, line: Line) -> None:
     """One line of the table: stage, verdict, time, what was done and what was shown."""
     holds = line.evidence.holds
     style = "green" if holds else "bold yellow" if holds is None else "bold red"
@@ -398,14 +397,14 @@ def print_line(out: Console, line: Line) -> None:
     row.add_column(width=max(7, len(line.evidence.word)), style=style)
     row.add_column(width=8, justify="right", style="dim")
     row.add_column(overflow="fold")
-    row.add_row(Text(line.stage), line.evidence.word, f"{line.seconds:.2f} s", Text(shown(said)))
+    row.add_row(Text(line.stage), line.evidence.word, f"{line.seconds:.2f} s", cell(said))
     out.print(row)
 
 
 @contextmanager
 def progress(run: Check) -> Iterator[None]:
     """A line on the terminal that says what is being done; nothing where there is no terminal."""
-    console = to_people(stderr=True)
+    console = Screen(stderr=True)
     if not console.is_terminal:
         yield
         return
@@ -441,7 +440,7 @@ def fail(wrong: BaseException) -> Exit:
     text, code = described_end(wrong)
     if "--json" in sys.argv[1:] and getattr(wrong, "label", "") != "output.C6":
         write_failure(wrong, text, code)
-    to_people(stderr=True).print(shown(f"assay: {text}"), markup=False, highlight=False, soft_wrap=True)
+    Screen(stderr=True).print(f"assay: {text}")
     return code
 
 

@@ -19,7 +19,7 @@ from assay.interp.values import Value
 from assay.semantics.advice import about_sizes
 from assay.semantics.dtypes import DTYPES, dtype
 from assay.semantics.errors import Invalid
-from assay.semantics.files import cannot_write, open_regular
+from assay.semantics.files import cannot_write, open_regular, written_at
 from assay.semantics.graph import Function
 from assay.semantics.parts import parts
 from assay.semantics.scalar import Var as Symbol
@@ -98,9 +98,10 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def replace_file(path: Path, write: Any) -> None:
-    """Call `write` with a temporary path beside `path`, then put the file in its place."""
+    """Call `write` with a temporary path beside `path`, then put the file in its place, behind links."""
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent or Path("."))
+        real = written_at(path)
+        handle, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
     except OSError as wrong:
         raise cannot_write(wrong, path) from None
     os.close(handle)
@@ -109,7 +110,7 @@ def replace_file(path: Path, write: Any) -> None:
     try:
         write(temporary)
         os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        os.replace(temporary, real)
     except OSError as wrong:
         raise cannot_write(wrong, path) from None
     finally:
@@ -149,10 +150,8 @@ def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str,
                     label="input.C6",
                 )
             if not of.is_static:
-                raise Invalid(
-                    f"input {name!r} is {of}: {about_sizes(of.shape, [of])}, or the input itself with --inputs",
-                    label="input.C6",
-                )
+                itself = ", or the input itself with --inputs" if symbols(of) else ""
+                raise Invalid(f"input {name!r} is {of}: {about_sizes(of.shape, [of])}{itself}", label="input.C6")
             made[name] = _random(name, of, rng)
         inputs |= from_arrays(made, {p.name: p.type})
     check_inputs(main, inputs)

@@ -7,6 +7,7 @@ command, the proof among it.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -16,15 +17,14 @@ from math import lcm
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 
 from assay.lower.memory import Progress, plan as make_plan
 from assay.lower.memory.csv import MOST, Table, read, short
 from assay.semantics.compilation import read_device
-from assay.semantics.deadline import Deadline
+from assay.semantics.deadline import NEVER, Deadline, Late
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import BudgetSpent, Invalid
 from assay.semantics.memory import Plan, Pool, Problem, lower_bound
 from assay.verify.answers import answering, write_answer
 from assay.verify.evidence import Evidence, plural
@@ -32,7 +32,7 @@ from assay.verify.exits import Exit, gravest
 from assay.verify.inputs import replace_text
 from assay.verify.memory import prove_plan
 from assay.verify.report.maps import plan_picture
-from assay.verify.terminal import to_people
+from assay.verify.terminal import Screen
 
 PLANNING = 0.75
 """The share of the time in which the planner must end, so that there is some left for the proof."""
@@ -53,14 +53,18 @@ class Request:
     plot: Path | None = None
 
 
-def plan_file(request: Request, out: Console, as_json: bool) -> int:
+def plan_file(request: Request, out: Screen, as_json: bool) -> int:
     """Plan a file, prove the plan, write what was asked for, and say so; the exit code."""
     require_seconds("--time-limit", request.time_limit)
     deadline = Deadline(request.time_limit)
-    table = read(request.file)
-    problem = problem_of(table, request)
+    try:
+        table = read(request.file, deadline)
+        problem = problem_of(table, request, deadline)
+    except Late:
+        what = f"the {request.time_limit:g} seconds of --time-limit were up before the buffers were read; give it more time"
+        raise BudgetSpent(what, where=str(request.file), label="memory.C9") from None
     for path in (request.output, request.plot):
-        if path is not None and not path.resolve().parent.is_dir():
+        if path is not None and not Path(os.path.realpath(path)).parent.is_dir():
             raise Invalid("cannot write: there is no such directory", where=str(path), label="output.C1")
     start = time.perf_counter()
     with _progress() as tell:
@@ -87,7 +91,7 @@ def plan_file(request: Request, out: Console, as_json: bool) -> int:
         write_answer(data)
     else:
         for line in lines(data, evidence, request):
-            out.print(line, markup=False, highlight=False, soft_wrap=True)
+            out.print(line)
     return gravest([evidence.exit, Exit.HOLDS if reached else Exit.WRONG])
 
 
@@ -97,7 +101,7 @@ def require_seconds(option: str, limit: float) -> None:
         raise Invalid(f"{option} is {limit}, and must be 0 or more seconds", label="cli.C5")
 
 
-def problem_of(table: Table, request: Request) -> Problem:
+def problem_of(table: Table, request: Request, deadline: Deadline = NEVER) -> Problem:
     """The problem of a table in the pools that were asked for, each as aligned as any buffer wants it."""
     if request.alignment < 1:
         raise Invalid(f"--alignment is {request.alignment}, and must be 1 or more", label="cli.C5")
@@ -106,7 +110,10 @@ def problem_of(table: Table, request: Request) -> Problem:
     for option, value in (("--alignment", request.alignment), ("--capacity", request.capacity or 0)):
         if value > MOST:
             raise Invalid(f"{option} is {short(str(value))}, and must be in int64: no more than {MOST}", label="cli.C5")
-    buffers = tuple(replace(b, alignment=lcm(b.alignment, request.alignment)) for b in table.buffers)
+    buffers = table.buffers
+    if request.alignment > 1:
+        buffers = tuple(replace(b, alignment=lcm(b.alignment, request.alignment)) for b in buffers)
+    deadline.check()
     aligned = lcm(64, *(b.alignment for b in buffers))
     if aligned > MOST:
         what = "no address in int64 is a multiple of all alignments: the least multiple of those of the buffers"
@@ -115,10 +122,10 @@ def problem_of(table: Table, request: Request) -> Problem:
         what = f"{least} bytes are live at once, and sizes must be in int64: no more than {MOST}"
         raise Invalid(what, where=table.source, label="csv.C4")
     pools = parse_pools(request.pools) if request.pools else (Pool("workspace"),)
-    return replace(table, buffers=buffers).problem([replace(p, alignment=aligned) for p in pools])
+    return replace(table, buffers=buffers).problem([replace(p, alignment=aligned) for p in pools], deadline)
 
 
-POOL = re.compile(r"\s*([^=@\s]+)\s*(?:@\s*([^=@\s]+)\s*)?(?:=\s*(\d+)\s*)?")
+POOL = re.compile(r"\s*([^=@\s]+)\s*(?:@\s*([^=@\s]+)\s*)?(?:=\s*([0-9]+)\s*)?")
 
 
 def parse_pools(text: str) -> tuple[Pool, ...]:
@@ -222,7 +229,7 @@ def _bytes(plan: Plan, pool: str) -> int:
 @contextmanager
 def _progress() -> Iterator[Progress | None]:
     """A line on the terminal that says how far a long run is; nothing where there is no terminal."""
-    console = to_people(stderr=True)
+    console = Screen(stderr=True)
     if not console.is_terminal:
         yield None
         return

@@ -61,7 +61,7 @@ def parse_memory(text: str) -> int | None:
     """`512M`, `4G` or a number of bytes; None for `none`. Invalid (budget.C3)."""
     if text == "none":
         return None
-    found = re.fullmatch(r"(\d{1,18})([KMGT]?)B?", text)
+    found = re.fullmatch(r"([0-9]{1,18})([KMGT]?)B?", text)
     if found is None or int(found[1]) == 0:
         raise Invalid(f"--memory takes a size, such as 512M or 4G, or none, not {text!r}", label="budget.C3")
     return int(found[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}[found[2]]
@@ -71,7 +71,7 @@ def parse_seconds(text: str) -> float | None:
     """A number of seconds; None for `none`. Invalid (budget.C3)."""
     if text == "none":
         return None
-    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text) is None or float(text) == 0:
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) is None or float(text) == 0:
         raise Invalid(f"--timeout takes a number of seconds, such as 600, or none, not {text!r}", label="budget.C3")
     return float(text)
 

@@ -1,7 +1,7 @@
 """What is printed, and where to (specs/verify.md, "Command line").
 
     with streams(): ...        # a full or closed standard output is an EnvironmentFailure
-    print(shown(text))         # what strangers wrote, cut, and without control characters
+    Screen().print(text)       # what strangers wrote, cut, and without control characters
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.segment import Segment
+from rich.text import Text
 
 from assay.semantics.errors import EnvironmentFailure
 
@@ -28,14 +30,37 @@ def shown(text: object, most: int = LONGEST) -> str:
     if len(whole) > most:
         left = len(whole) - most
         whole = f"{whole[: most * 3 // 4]} ... ({left} characters more) ... {whole[-(most // 4) :]}"
-    if whole.isprintable():
-        return whole
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in whole)
+    return escaped(whole)
 
 
-def to_people(*, stderr: bool = False) -> Console:
-    """Where people are told something. A text stays as it is: a place such as `m.py:100:5` has no name of an emoji in it."""
-    return Console(stderr=stderr, emoji=False)
+def escaped(text: str) -> str:
+    """A text with what is not printable, but ends of lines, as its escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+class Screen(Console):
+    """A console on which what strangers wrote is a text and nothing else: `print` takes lines, which it cuts, and no
+    control character gets out of whatever is printed, tables too. A text stays as it is: a place such as `m.py:100:5` has
+    no name of an emoji in it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"emoji": False, **options})
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        lines = [Text(shown(o)) if isinstance(o, str) else o for o in objects]
+        super().print(*lines, **{"soft_wrap": isinstance(objects[0], str) if objects else None, **options})
+
+    def render(self, renderable: Any, options: Any = None) -> Iterator[Segment]:
+        for part in super().render(renderable, options):
+            plain = part.control or part.text.isprintable()
+            yield part if plain else Segment(escaped(part.text), part.style)
+
+
+def cell(text: object, style: str = "") -> Text:
+    """What strangers wrote, as a cell of a table."""
+    return Text(shown(text), style)
 
 
 class Stream:

@@ -31,7 +31,7 @@ from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
 from assay.semantics.module import Module
 from assay.semantics.rules import check
-from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim, variables
+from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim, show, variables
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text.module_text import entry, parse
@@ -237,7 +237,11 @@ def _random(name: str, of: Type, rng: np.random.Generator, sizes: Mapping[Symbol
 def _size(name: str, dim: Dim, sizes: Mapping[Symbol, int]) -> int:
     if not isinstance(dim, int) and not all(v in sizes for v in variables(dim)):
         raise Invalid(f"a size of input {name!r} is unknown: give it with --dim", label="input.C6")
-    size = evaluate_dim(dim, sizes)
+    try:
+        size = evaluate_dim(dim, sizes)
+    except Trap as trap:
+        message = f"a size of input {name!r}, {show(dim)}, has no value: {trap.message}; give other sizes with --dim"
+        raise Invalid(message, label="input.C6") from None
     if size < 0:
         raise Invalid(f"a size of input {name!r} would be {size}: give other sizes with --dim", label="input.C6")
     return size

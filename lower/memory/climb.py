@@ -23,7 +23,7 @@ WORSE = 0.02
 
 def hill_climb(problem: Problem, options: Options) -> Plan:
     """First fit, made better by placing earlier what fits nowhere, what lies at the top, or what lies beneath that."""
-    layout = Layout(problem)
+    layout = Layout(problem, options.deadline)
     until = options.deadline
     found = climb(layout, best_first_fit(layout, deadline=until), options)
     if found.stuck():

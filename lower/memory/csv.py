@@ -26,6 +26,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.lower.memory.problem import check_buffer
+from assay.semantics.deadline import NEVER, Deadline
+from assay.semantics.digits import is_digits
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import AssayError, Invalid, Unsupported
 from assay.semantics.files import read_text
@@ -49,11 +51,12 @@ class Table:
     lines: tuple[int, ...]
     buffers: tuple[BufferInfo, ...]
 
-    def problem(self, pools: Sequence[Pool] = ()) -> Problem:
-        """The problem of placing these buffers in pools; by default in one without a limit."""
+    def problem(self, pools: Sequence[Pool] = (), deadline: Deadline = NEVER) -> Problem:
+        """The problem of placing these buffers in pools; by default in one without a limit. Late: the time is up."""
         given = tuple(pools) or (Pool("workspace"),)
         known = {p.name for p in given}
         for b, line in zip(self.buffers, self.lines, strict=True):
+            deadline.turn()
             for k, name in enumerate(b.pools):
                 if name in b.pools[:k]:
                     what = f"buffer {short(b.name)} wants pool {short(name)!r} twice"
@@ -81,8 +84,8 @@ class Table:
         return out.getvalue()
 
 
-def read(path: Path) -> Table:
-    """The table of a file. Invalid: it cannot be read, or is not of this form."""
+def read(path: Path, deadline: Deadline = NEVER) -> Table:
+    """The table of a file. Invalid: it cannot be read, or is not of this form. Late: the time is up."""
     try:
         text = read_text(path, "utf-8-sig")
     except OSError as wrong:
@@ -90,10 +93,10 @@ def read(path: Path) -> Table:
     except UnicodeDecodeError as wrong:
         line = wrong.object.count(b"\n", 0, wrong.start) + 1
         raise Invalid(f"is not text in UTF-8: byte {wrong.start}", where=f"{path}:{line}", label="csv.C1") from None
-    return parse(text, str(path))
+    return parse(text, str(path), deadline)
 
 
-def parse(text: str, source: str = "") -> Table:
+def parse(text: str, source: str = "", deadline: Deadline = NEVER) -> Table:
     """The table of a text; `source` is for messages."""
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
@@ -106,6 +109,7 @@ def parse(text: str, source: str = "") -> Table:
     seen: dict[str, int] = {}
     try:
         for cells in reader:
+            deadline.turn()
             row = tuple(c.strip() for c in cells)
             line, where = reader.line_num, f"{source}:{reader.line_num}"
             if not any(row):
@@ -189,7 +193,7 @@ def _buffer(row: dict[str, str], where: str) -> BufferInfo:
 
 def _number(text: str, column: str, where: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdecimal()):
+    if not is_digits(digits):
         raise Invalid(f"{column} is {short(text)!r}, and must be a whole number", where=where, label="csv.C2")
     number = int(text) if len(digits.lstrip("0")) < 20 else MOST + 1
     if not -MOST - 1 <= number <= MOST:

@@ -22,13 +22,13 @@ from assay.semantics.memory import Plan, Problem
 
 def greedy_size(problem: Problem, options: Options) -> Plan:
     """The largest buffer first, each above all that it conflicts with. Invalid: one fits nowhere."""
-    layout = Layout(problem)
+    layout = Layout(problem, options.deadline)
     return once(layout, lambda open: by_size(layout, open, options.deadline), "greedy-size")
 
 
 def greedy_conflicts(problem: Problem, options: Options) -> Plan:
     """The buffer with most conflicts first, each above all that it conflicts with. Invalid: one fits nowhere."""
-    layout = Layout(problem)
+    layout = Layout(problem, options.deadline)
     return once(layout, lambda open: by_conflicts(layout, open, options.deadline), "greedy-conflicts")
 
 
@@ -58,7 +58,7 @@ def once(layout: Layout, attempt: Callable[[frozenset[int]], Placement], planner
 
 def first_fit(problem: Problem, options: Options) -> Plan:
     """First fit in each of several orders: the best plan of them. Invalid: none of them places everything."""
-    layout = Layout(problem)
+    layout = Layout(problem, options.deadline)
     return once(layout, lambda open: best_first_fit(layout, open, options.deadline)[0], "first-fit")
 
 

@@ -47,7 +47,7 @@ class Placement:
 
     def put(self, index: int) -> None:
         """Place a buffer in the first of its pools where it fits, if there is one."""
-        conflicts = self.layout.conflicts.of(index)
+        conflicts = self.layout.conflicts.of(index, self.deadline)
         there = self.pool[conflicts]
         for pool in self.layout.choices[index]:
             offset = self.lowest(index, conflicts[there == pool])

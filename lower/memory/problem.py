@@ -22,7 +22,7 @@ KEPT = 20_000_000
 class Conflicts:
     """Which buffers are live together with one. A buffer without bytes or without a life conflicts with nothing."""
 
-    def __init__(self, buffers: Sequence[BufferInfo]) -> None:
+    def __init__(self, buffers: Sequence[BufferInfo], deadline: Deadline = NEVER) -> None:
         rows = [(start, stop, i) for i, b in enumerate(buffers) if b.nbytes != 0 for start, stop in b.live]
         points = sorted({p for start, stop, _ in rows for p in (start, stop)})
         rank = {p: k for k, p in enumerate(points)}
@@ -33,6 +33,7 @@ class Conflicts:
         self._reach = np.maximum.accumulate(self._stops) if rows else self._stops
         self._lives: list[list[Interval]] = [[] for _ in buffers]
         for start, stop, i in rows:
+            deadline.turn()
             self._lives[i].append((rank[start], rank[stop]))
         self._known: dict[int, Array] = {}
         self._room = KEPT
@@ -60,26 +61,29 @@ class Layout:
     """A problem that has been checked, by index. Arrays of bytes are int64, or objects where int64 is too small.
 
     `choices[i]` are the pools that can hold buffer i, the most wanted first; `fixed[i]` is the offset of one that has
-    been placed by hand, in `choices[i][0]`.
+    been placed by hand, in `choices[i][0]`. Late: the time is up before that is known.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        check_rules(problem)
+    def __init__(self, problem: Problem, deadline: Deadline = NEVER) -> None:
+        check_rules(problem, deadline)
         self.problem = problem
         self.buffers = problem.buffers
         self.pools = problem.pools
         self.limits: list[int | None] = [p.limit for p in problem.pools]
         self.nbytes = [_number(b) for b in problem.buffers]
         index = {p.name: k for k, p in enumerate(problem.pools)}
-        self.choices = [tuple(index[p.name] for p in able(problem, b)) for b in problem.buffers]
+        self.choices: list[tuple[int, ...]] = []
+        for b in problem.buffers:
+            deadline.turn()
+            self.choices.append(tuple(index[p.name] for p in able(problem, b)))
         self.fixed = {i: b.offset for i, b in enumerate(problem.buffers) if b.offset is not None}
         most = sum(self.nbytes) + sum(b.alignment for b in problem.buffers) + max(self.fixed.values(), default=0)
         self.dtype: Any = np.int64 if most < SAFE else object
         self.sizes: Array = np.array(self.nbytes, self.dtype)
-        self.conflicts = Conflicts(problem.buffers)
-        self._check_fixed()
+        self.conflicts = Conflicts(problem.buffers, deadline)
+        self._check_fixed(deadline)
 
-    def _check_fixed(self) -> None:
+    def _check_fixed(self, deadline: Deadline) -> None:
         for i, offset in self.fixed.items():
             b, pool = self.buffers[i], self.pools[self.choices[i][0]]
             if offset < 0 or (pool.limit is not None and offset + self.nbytes[i] > pool.limit):
@@ -94,7 +98,7 @@ class Layout:
                     f" {b.alignment}",
                     label="memory.C6",
                 )
-            for j in self.conflicts.of(i).tolist():
+            for j in self.conflicts.of(i, deadline).tolist():
                 other = self.fixed.get(j)
                 if other is None or self.choices[i][0] != self.choices[j][0]:
                     continue
@@ -118,12 +122,14 @@ class Layout:
         return max(lower_bound(self.buffers[i] for i in members), *ends, 0)
 
 
-def check_rules(problem: Problem) -> None:
-    """Invalid: the problem breaks a rule about names, pools, or single buffers, memory.C1 to C5. Sizes may have symbols."""
+def check_rules(problem: Problem, deadline: Deadline = NEVER) -> None:
+    """Invalid: the problem breaks a rule about names, pools, or single buffers, memory.C1 to C5. Sizes may have symbols.
+    Late: the time is up."""
     check_names(problem)
     for pool in problem.pools:
         check_pool(pool)
     for b in problem.buffers:
+        deadline.turn()
         check_buffer(b)
         able(problem, b)
 

@@ -27,7 +27,7 @@ FACTOR = 16
 
 def storage_tokens(problem: Problem, options: Options) -> Plan:
     """Each buffer in a token that is free when it begins to live. Invalid: one fits nowhere."""
-    layout = Layout(problem)
+    layout = Layout(problem, options.deadline)
     return once(layout, lambda open: by_tokens(layout, open, options.deadline), "tokens")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from onnx import TensorProto
 
 from assay.lower.onnx_ops.node import Node, Rule, tensor
+from assay.lower.onnx_ops.strings import STRINGS
 from assay.lower.onnx_ops.tensors import dtype_named, dtype_of
 from assay.semantics.dtypes import BOOL, FLOAT32, FLOAT64, INT32, INT64, UINT8, DType
 from assay.semantics.graph import Expr
@@ -31,7 +32,7 @@ def to_text(node: Node) -> Expr:
     """Numbers as text, at import: floats in plain representation with the fewest digits that tell them apart, and the
     literals NaN, INF and -INF; bool as 1 and 0, as in a cast to a number."""
     of, strings = tensor(node[0]).dtype, node.strings
-    given = node.known(0)
+    given = node.known(0, decides=STRINGS)
     plain = given.reshape(-1)
     texts = [_text(x) for x in plain] if of.is_float else [str(int(x)) for x in plain]
     return node.text(node.constant(strings.numbers(np.array(texts, object).reshape(given.shape)), INT64))

@@ -111,6 +111,43 @@ def bound_attributes(
     return found
 
 
+Functions = Mapping[tuple[str, str, str], FunctionProto]
+
+
+def nodes_made(nodes: Iterable[NodeProto], functions: Functions) -> int:
+    """How many nodes the calls among `nodes` of a model's own functions make, those inside of one another among them.
+    Each function is counted once, however often it is called. A call of what is being counted, which the import refuses,
+    counts nothing."""
+    sizes: dict[tuple[str, str, str], int] = {}
+    begun: set[tuple[str, str, str]] = set()
+    called = {key: _calls(f.node, functions) for key, f in functions.items()}
+    first = _calls(nodes, functions)
+    stack = [*dict.fromkeys(first)]
+    while stack:
+        key = stack[-1]
+        missing = [k for k in dict.fromkeys(called[key]) if k not in sizes and k not in begun]
+        begun.add(key)
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        sizes[key] = len(functions[key].node) + sum(sizes.get(k, 0) for k in called[key])
+    return sum(sizes[k] for k in first)
+
+
+def _calls(nodes: Iterable[NodeProto], functions: Functions) -> list[tuple[str, str, str]]:
+    """The functions that nodes call, and nodes of the graphs inside of them, each as often as it is called."""
+    found: list[tuple[str, str, str]] = []
+    work = [*nodes] if functions else []
+    while work:
+        node = work.pop()
+        key = ("" if node.domain == "ai.onnx" else node.domain, node.op_type, node.overload)
+        if key in functions:
+            found.append(key)
+        work += [n for a in node.attribute for g in (a.g, *a.graphs) for n in g.node]
+    return found
+
+
 def explain_missing(name: str, nodes: Sequence[NodeProto]) -> str:
     """Why a name has no value: nothing gives it, or a later node does, perhaps in a cycle."""
     giver = {o: n for n in reversed(nodes) for o in n.output if o}

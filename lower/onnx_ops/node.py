@@ -253,7 +253,7 @@ class Node:
     def strings(self) -> Strings:
         """The numbers of strings; Unsupported (onnx.C14) where the caller gave no table for them."""
         if self.builder.strings is None:
-            raise self.unsupported("strings, for which the caller gives no table")
+            raise self.unsupported("strings are for assay run alone")
         return self.builder.strings
 
     def text(self, numbers: Expr) -> Expr:
@@ -288,15 +288,15 @@ class Node:
             found = objects(value, value.shape)
         return tuple(found.reshape(-1))
 
-    def known(self, index: int, most: int = MOST_SETTLED) -> Array:
-        """The value of an operand without which the result has no type; Unsupported (onnx.C13) where it is not known,
-        and no value, of at most so many elements, is given for the input that it comes from."""
+    def known(self, index: int, most: int = MOST_SETTLED, decides: str = "the shape of the result") -> Array:
+        """The value of an operand that `decides` what has to be known; Unsupported (onnx.C13) where it is not known, and no
+        value, of at most so many elements, is given for the input that it comes from."""
         value = self.builder.settled(self[index], most)
         if value is None:
             raise Unsupported(
-                f"{self}: operand {self.schema.operand(index).name} decides the shape of the result, and is only known"
-                " when the model runs; a constant, something computed from shapes, or a value for the input that it"
-                " comes from is wanted",
+                f"{self}: operand {self.schema.operand(index).name} decides {decides}, and is only known when the model"
+                f" runs; a constant or something computed from shapes is wanted. assay run alone also takes up to {most}"
+                " elements from --inputs, where it comes from inputs of the model",
                 label="onnx.C13",
             )
         return value

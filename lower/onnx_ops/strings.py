@@ -37,8 +37,11 @@ READS = frozenset("Equal LabelEncoder Shape Size TfIdfVectorizer".split())
 # --- what reads their characters ----------------------------------------------------------------------------------
 
 
+STRINGS = "which strings there are"
+
+
 def _known(node: Node, index: int) -> Array:
-    return node.strings.texts(node.known(index))
+    return node.strings.texts(node.known(index, decides=STRINGS))
 
 
 def _elementwise(of: Any, f: Callable[[str], Any], x: Array) -> Array:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.files import open_regular
@@ -164,12 +165,11 @@ def external_bytes(tensor: TensorProto, what: str, folder: Path | None) -> bytes
         raise Invalid(f"{what} has its data in {location!r}, which is no path: {wrong}", label="onnx.C10") from None
     if not inside:
         raise Invalid(f"{what} has its data in {location!r}, which is outside the model's folder", label="onnx.C10")
-    try:
-        offset, length = int(info.get("offset", "0")), int(info.get("length", "-1"))
-        if offset < 0 or length < -1:
-            raise ValueError
-    except ValueError:
-        raise Invalid(f"{what} has a data offset or length that is not a number", label="onnx.C10") from None
+    for key in ("offset", "length"):
+        if not is_size(info.get(key, "0")):
+            message = f"{what} has the data {key} {info[key][:40]!r}; a number of bytes in the digits 0 to 9 is wanted"
+            raise Invalid(message, label="onnx.C10")
+    offset, length = int(info.get("offset", "0")), int(info.get("length", "-1"))
     try:
         with open_regular(path) as file:
             size = os.fstat(file.fileno()).st_size

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
+from assay.semantics.digits import is_size
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.names import unused
@@ -62,7 +63,7 @@ def lanes_of(o: Object) -> tuple[str, int]:
     """The name of the element type of a PrimType, a dtype or its name, and how many lanes it has."""
     name = str(o.dtype if type_key(o) == "ir.PrimType" else o)
     element, cross, count = name.rpartition("x")
-    return (element, int(count)) if cross and count.isdigit() else (name, 1)
+    return (element, int(count)) if cross and is_size(count) else (name, 1)
 
 
 def dtype_of(o: Object, where: str, lanes: int = 1) -> DType:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from assay.semantics.dtypes import INT64
-from assay.semantics.errors import Crash, Invalid
+from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar.arithmetic import (
     ANY,
     DERIVED,
@@ -92,6 +92,7 @@ __all__ = [
     "simplify",
     "substitute",
     "variables",
+    "without_value",
 ]
 
 
@@ -170,6 +171,17 @@ def evaluate_dim(dim: Dim, env: Mapping[Var, int]) -> int:
     if isinstance(dim, int):
         return dim
     return int(evaluate(dim, {v: np.int64(n) for v, n in env.items()}))
+
+
+def without_value(dim: Dim) -> str:
+    """Why a dim that hangs on nothing has no value; "" where it has one, or hangs on something."""
+    if isinstance(dim, int) or any(isinstance(n, (Var, Load)) for n in post_order(dim)):
+        return ""
+    try:
+        evaluate_dim(dim, {})
+    except Trap as trap:
+        return trap.message
+    return ""
 
 
 # --- structure ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Literal
 
+from assay.semantics.digits import is_size
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.scalar import Dim, Expr, apply, cast
 from assay.semantics.tensor.statements import Buffer, View
@@ -14,7 +15,7 @@ from assay.semantics.tensor.statements import Buffer, View
 def declared_number(buffer: Buffer, key: Literal["align", "offset_factor"]) -> int | None:
     """The number that a buffer declares as its alignment in bytes, or as a factor of its offset in elements."""
     text = str(buffer.notes.get(key, ""))
-    return int(text) if text.isdecimal() and int(text) > 1 else None
+    return int(text) if is_size(text) and int(text) > 1 else None
 
 
 def is_placed(buffer: Buffer) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 from assay.semantics.bits import Array, raw
 from assay.semantics.dtypes import BOOL, dtype
 from assay.semantics.errors import Invalid
-from assay.semantics.files import cannot_write
+from assay.semantics.files import cannot_write, written_at
 from assay.semantics.store import ArrayReader, ArrayWriter
 
 LARGEST = 1 << 16
@@ -96,6 +96,7 @@ def write(path: Path, text_of: Callable[[TensorWriter], str]) -> None:
     be written (output.C1)."""
     beside = path.with_name(f"{path.name}.tensors")
     try:
+        written_at(path)
         handle, new = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
         try:
             with os.fdopen(handle, "wb") as file:

@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from assay.interp import graph
 from assay.lower.onnx_import import import_onnx, load_model
-from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.errors import BudgetSpent, Invalid
 from assay.semantics.graph import Constant
 from tests.lower.onnx_cases import (
     F32,
@@ -76,7 +76,7 @@ def test_functions_that_never_end_are_refused() -> None:
         doubling.append(function(f"f{i + 1}", ["a"], ["b"], twice))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("assay.lower.onnx_import.MOST_INLINED", 1000)
-        with pytest.raises(Unsupported, match="more than 1000 nodes"):
+        with pytest.raises(BudgetSpent, match="at most 1000 are taken"):
             imported(with_functions([helper.make_node("f40", ["x"], ["y"], domain="mine")], *doubling))
 
 
@@ -140,8 +140,8 @@ def test_data_beside_the_model(tmp_path: Path) -> None:
         ({"length": "100"}, "a file of 36 bytes"),
         ({"length": "20"}, "takes 24 bytes, but 20"),
         ({"length": ""}, "takes 24 bytes, but 28"),
-        ({"offset": "x"}, "not a number"),
-        ({"offset": "-4"}, "not a number"),
+        ({"offset": "x"}, "the digits 0 to 9"),
+        ({"offset": "-4"}, "the digits 0 to 9"),
         ({"location": "."}, "cannot be read"),
         ({"location": "a\0b"}, "is no path"),
     ],

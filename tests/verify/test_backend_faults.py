@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from rich.console import Console
 
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.errors import Invalid, Unsupported
@@ -22,6 +21,7 @@ from assay.verify.reduce import Case
 from assay.verify.reduce.command import reduce_model
 from assay.verify.reduce.finding import Finding
 from assay.verify.reduce.standalone import write
+from assay.verify.terminal import Screen
 from tests.models import model
 
 F = np.float32
@@ -159,7 +159,7 @@ def test_an_exception_of_another_package_is_no_fault_of_ours() -> None:
 
 def reduced(tmp_path: Path, who: Any, given: Mapping[str, Array], **dims: int) -> tuple[int, str]:
     out = io.StringIO()
-    code = reduce_model(MODEL, who, given, dims, 0, 100, tmp_path, Console(file=out, width=1_000))
+    code = reduce_model(MODEL, who, given, dims, 0, 100, tmp_path, Screen(file=out, width=1_000))
     return code, out.getvalue()
 
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,7 @@ print("\\n".join(seen))
         lambda text: text.replace('"relu"', '"r\\u0065lu"'),
         lambda text: text.replace('"compiler": "', '"compiler": "' + "x" * 1000),
         lambda text: text.replace('"libm": "', '"libm": 7, "x": "'),
+        lambda text: text.replace('"compiler": "', '"compiler": "\\u001b[2J'),
         lambda text: text.replace('"dims": {}', '"dims": {"n": "3"}'),
         lambda text: text.replace('"file": "', '"file": "x'),
         lambda text: "[" * 100_000,
@@ -238,6 +240,17 @@ def test_a_manifest_is_written_in_one_way(change: Callable[[str], str], out: Pat
     assert change(text) != text
     path.write_bytes(change(text).encode("latin-1"))
     refused(out, "certificate.C1", "certificate.C4")
+
+
+def test_what_nothing_else_hangs_on_is_held_by_the_c_text(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    path = out / "certificate" / "manifest.json"
+    text = path.read_text()
+    path.write_text(text.replace('"seed": 0', f'"seed": {2**70}'))
+    assert path.read_text() != text and assay(monkeypatch, "verify", out) == 1
+    assert "the C text is not the one that the stored plan makes" in " ".join(capsys.readouterr().out.split())
+    bound = certificate.Bound("f", {"w": "b"}, {"n": 3})
+    others = (bound, replace(bound, file="g"), replace(bound, beside={}), replace(bound, dims={"n": 4}))
+    assert len({certificate.header_digest("m", b, seed) for b in others for seed in (0, 1)}) == 8
 
 
 def test_what_is_no_utf8(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

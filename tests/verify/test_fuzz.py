@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from assay.semantics.errors import Crash, Invalid
+from assay.semantics import budget
+from assay.semantics.budget import Budget
+from assay.semantics.errors import Crash, EnvironmentFailure, Invalid
 from assay.verify.cli import main
 from assay.verify.fuzz import targets
 from assay.verify.fuzz.campaign import Campaign, Plan, replay
@@ -18,7 +21,7 @@ from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import Result, judged, target, target_names
 from assay.verify.fuzz.work import Report, Task, total, work
-from tests.verify.fuzz_targets import Off, deadly, operators
+from tests.verify.fuzz_targets import Off, deadly, greedy, operators
 
 SMALL = Recipe(("add", "nn.softmax", "multiply", "concat"), 8, ("branches", "names"))
 
@@ -142,6 +145,30 @@ def test_a_workers_death_is_an_outcome() -> None:
     assert report.kinds == {"right": 6, "died": 2}
     why = {f.number: f.result.where for f in report.failures}
     assert why[3] == "was ended by SIGSEGV" and why[5].startswith("took longer")
+
+
+def test_a_worker_that_grows_is_ended() -> None:
+    with budget.of(Budget(memory=300 << 20)):
+        pool = Pool(1, patience=60.0, work=greedy)
+    try:
+        report = total(list(pool.run([Task("values", SMALL, 0, (0, 1, 2), seconds=0.0)])))
+    finally:
+        pool.close()
+    assert report.kinds == {"right": 2, "died": 1} and [f.number for f in report.failures] == [1]
+    assert report.failures[0].result.where == "ended with code 1", "it was ended by a limit of its own, long before its patience"
+
+
+def test_workers_that_never_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign does not start them for ever."""
+    (tmp_path / "gone.py").write_text("import multiprocessing, os\nif multiprocessing.parent_process(): os._exit(3)\ndef work(task): return ()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("assay.verify.fuzz.pool.MOST_IDLE", 0)
+    pool = Pool(1, work=import_module("gone").work)
+    try:
+        with pytest.raises(EnvironmentFailure, match=r"before they have begun: the last ended with code 3 \[fuzz.C5\]"):
+            list(pool.run([Task("values", SMALL, 0, (0,))]))
+    finally:
+        pool.close()
 
 
 def test_unknown_names_are_refused(tmp_path: Path) -> None:

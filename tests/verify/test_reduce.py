@@ -14,7 +14,6 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper as h, numpy_helper
-from rich.console import Console
 
 from assay.interp import graph
 from assay.lower.onnx_ops.control import reads
@@ -26,6 +25,7 @@ from assay.verify.reduce import Case, reduce, tidy
 from assay.verify.reduce.command import reduce_model
 from assay.verify.reduce.finding import Finding, find, shows
 from assay.verify.reduce.standalone import literal, write
+from assay.verify.terminal import Screen
 from tests.models import model
 
 Array = np.ndarray[Any, Any]
@@ -126,7 +126,7 @@ def test_the_faults_of_the_reference_evaluator_are_found_in_a_network(
     w = RNG.normal(size=(8, 3, 3, 3)).astype(np.float32)
     nodes = [h.make_node("Conv", ["x", "w"], ["c"]), node, h.make_node("Add", ["s", "s"], ["o"])]
     out = io.StringIO()
-    code = reduce_model(network(nodes, {"w": w}, (1, 3, 6, 8), opset), backend("reference"), {}, {}, 0, 5_000, tmp_path, Console(file=out, width=1_000))
+    code = reduce_model(network(nodes, {"w": w}, (1, 3, 6, 8), opset), backend("reference"), {}, {}, 0, 5_000, tmp_path, Screen(file=out, width=1_000))
     assert code == 1 and "-> 1 operator" in out.getvalue()
     (test,) = tmp_path.glob("test_*.py")
     assert [p.suffix for p in tmp_path.iterdir()] == [".py"]  # small enough to be all text
@@ -141,7 +141,7 @@ def test_the_faults_of_the_reference_evaluator_are_found_in_a_network(
 def test_a_backend_that_is_right_leaves_nothing_to_reduce(tmp_path: Path) -> None:
     out = io.StringIO()
     faulty = Faulty(above=float("inf"))
-    assert reduce_model(NETWORK, faulty, X, {}, 0, 100, tmp_path / "new", Console(file=out, width=1_000)) == 0
+    assert reduce_model(NETWORK, faulty, X, {}, 0, 100, tmp_path / "new", Screen(file=out, width=1_000)) == 0
     assert "not wrong" in out.getvalue() and not list((tmp_path / "new").iterdir())
     with pytest.raises(Invalid, match="nothing to reduce"):
         reduce(Case(NETWORK, X), shows(faulty, Finding("wrong", "")))
@@ -149,16 +149,16 @@ def test_a_backend_that_is_right_leaves_nothing_to_reduce(tmp_path: Path) -> Non
 
 def test_a_backend_that_is_not_wrong_twice(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="not every time"):
-        reduce_model(NETWORK, Faulty(until=2), X, {}, 0, 100, tmp_path, Console(file=io.StringIO()))
+        reduce_model(NETWORK, Faulty(until=2), X, {}, 0, 100, tmp_path, Screen(file=io.StringIO()))
     with pytest.raises(Invalid, match="twice on the same inputs"):
-        reduce_model(NETWORK, Faulty(until=8), X, {}, 0, 1, tmp_path, Console(file=io.StringIO()))
+        reduce_model(NETWORK, Faulty(until=8), X, {}, 0, 1, tmp_path, Screen(file=io.StringIO()))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_place_that_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Invalid, match="directory"):
-        reduce_model(NETWORK, Faulty(), X, {}, 0, 100, tmp_path / "file", Console(file=io.StringIO()))
+        reduce_model(NETWORK, Faulty(), X, {}, 0, 100, tmp_path / "file", Screen(file=io.StringIO()))
 
 
 def test_the_limit_and_an_interruption_leave_the_smallest_so_far(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_the_limit_and_an_interruption_leave_the_smallest_so_far(monkeypatch: py
 
     monkeypatch.setattr("assay.verify.reduce.command.reduce", interrupted)
     out = io.StringIO()
-    assert reduce_model(NETWORK, faulty, X, {}, 0, 100, tmp_path, Console(file=out, width=1_000)) == 1
+    assert reduce_model(NETWORK, faulty, X, {}, 0, 100, tmp_path, Screen(file=out, width=1_000)) == 1
     assert "interrupted" in out.getvalue() and len(list(tmp_path.glob("test_*.py"))) == 1
 
 

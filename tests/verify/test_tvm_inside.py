@@ -13,7 +13,6 @@ import pytest
 
 pytest.importorskip("tvm", reason="the peer apache-tvm is not installed")
 
-from rich.console import Console
 
 from assay.interp import tensor
 from assay.interp.graph import evaluate
@@ -22,6 +21,7 @@ from assay.lower.tvm_import import from_tvm
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.scalar import apply, const
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
+from assay.verify.terminal import Screen
 from assay.verify.tvm import DETECTORS, PIPELINES, detect, from_onnx, judge_kernels, judge_passes
 from assay.verify.tvm.campaign import Campaign, node_cases
 from assay.verify.tvm.command import Request, inside
@@ -214,17 +214,17 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     file = tmp_path / "lost.py"
     file.write_text("from tvm.script import ir as I, relax as R, tirx as T\n\n@I.ir_module\nclass Lost:" + LOST, "utf-8")
     even = Request(file, True, True, dims={"n": 3, "m": 3})
-    assert inside(even, ["tvm"], Console(), False) == 0
+    assert inside(even, ["tvm"], Screen(), False) == 0
     assert "17 stages: 1 begin, 16 same" in capsys.readouterr().out
     odd = Request(file, True, False, dims={"n": 3, "m": 4})
-    assert inside(odd, ["tvm"], Console(), True) == 1
+    assert inside(odd, ["tvm"], Screen(), True) == 1
     data = json.loads(capsys.readouterr().out)
     assert data["judged"][0]["first"] == "KillAfterLastUse" and not data["holds"]
     with pytest.raises(Invalid, match="--backend tvm"):
-        inside(odd, [], Console(), False)
+        inside(odd, [], Screen(), False)
     model = tmp_path / "m.onnx"
     onnx.save(small_cnn(), model)
-    assert inside(Request(model, False, True), ["tvm"], Console(), False) == 0
+    assert inside(Request(model, False, True), ["tvm"], Screen(), False) == 0
     assert "22 calls of kernels: 22 right" in capsys.readouterr().out
 
 

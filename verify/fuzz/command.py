@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 
 from assay.semantics.errors import Invalid
@@ -30,7 +29,7 @@ from assay.verify.fuzz.targets import FAILURES, GOOD, OURS, target
 from assay.verify.fuzz.work import Report, failed
 from assay.verify.plan_command import require_seconds
 from assay.verify.strategies.features import chosen
-from assay.verify.terminal import to_people
+from assay.verify.terminal import Screen
 
 MOST_JOBS = 1_000
 """Workers that one campaign may start."""
@@ -66,7 +65,7 @@ def recipe_of(request: Request) -> Recipe:
     return Recipe(chosen(request.operators.split(",") if request.operators else None), request.size, switches)
 
 
-def fuzz(request: Request, out: Console, as_json: bool) -> int:
+def fuzz(request: Request, out: Screen, as_json: bool) -> int:
     """Run the campaign that was asked for, or replay its corpus; the exit code."""
     target(request.backend)
     corpus = Corpus(request.corpus) if request.corpus is not None else None
@@ -114,14 +113,14 @@ def _holds(done: Report) -> bool | None:
     return True if code is Exit.HOLDS else False if code is Exit.WRONG else None
 
 
-def _replay(corpus: Corpus, backend: str, out: Console, as_json: bool) -> int:
+def _replay(corpus: Corpus, backend: str, out: Screen, as_json: bool) -> int:
     rows = list(replay(corpus, backend))
     if as_json:
         write_answer([{"file": r.stored.path.name, "fails": r.still, "detail": r.detail} for r in rows])
     else:
         for r in rows:
-            _print(out, f"{'still fails' if r.still else 'holds now'}  {r.stored.path.name}: {r.detail}")
-        _print(out, f"{sum(r.still for r in rows)} of {plural(len(rows), 'failure')} still there")
+            out.print(f"{'still fails' if r.still else 'holds now'}  {r.stored.path.name}: {r.detail}")
+        out.print(f"{sum(r.still for r in rows)} of {plural(len(rows), 'failure')} still there")
     return 1 if any(r.still for r in rows) else 0
 
 
@@ -147,34 +146,30 @@ def _as_data(campaign: Campaign, interrupted: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _show(campaign: Campaign, out: Console, as_json: bool, interrupted: bool) -> None:
+def _show(campaign: Campaign, out: Screen, as_json: bool, interrupted: bool) -> None:
     done = campaign.done
     missing = unseen(done.operators, campaign.plan.recipe.operators)
     if as_json:
         write_answer(_as_data(campaign, interrupted))
         return
-    _print(out, summary(campaign) + (", interrupted" if interrupted else ""))
+    out.print(summary(campaign) + (", interrupted" if interrupted else ""))
     for title, counter in (("rules", done.layers), ("besides operators", done.constructs)):
         if counter:
-            _print(out, f"{title}: " + ", ".join(f"{n} {c}" for n, c in counter.most_common(12)))
+            out.print(f"{title}: " + ", ".join(f"{n} {c}" for n, c in counter.most_common(12)))
     if missing:
-        _print(out, f"operators never met: {', '.join(missing)}")
+        out.print(f"operators never met: {', '.join(missing)}")
     for failure in campaign.new:
         result = failure.result
         by = ", ".join(part for part in (result.where, result.culprit) if part)
-        _print(out, f"{result.kind} ({by}), example {failure.number}: {result.detail}")
+        out.print(f"{result.kind} ({by}), example {failure.number}: {result.detail}")
     if campaign.corpus is not None and campaign.new:
-        _print(out, f"{plural(len(campaign.new), 'new failure')} in {campaign.corpus.directory}")
-
-
-def _print(out: Console, text: str) -> None:
-    out.print(text, markup=False, highlight=False, soft_wrap=True)
+        out.print(f"{plural(len(campaign.new), 'new failure')} in {campaign.corpus.directory}")
 
 
 @contextmanager
-def _progress(out: Console) -> Iterator[Callable[[Campaign], None]]:
+def _progress(out: Screen) -> Iterator[Callable[[Campaign], None]]:
     """How far the campaign is: a line on a terminal; elsewhere a line now and then, on the error output."""
-    console = to_people(stderr=True)
+    console = Screen(stderr=True)
     last = time.monotonic()
     if not console.is_terminal:
 
@@ -182,7 +177,7 @@ def _progress(out: Console) -> Iterator[Callable[[Campaign], None]]:
             nonlocal last
             if time.monotonic() - last > 30:
                 last = time.monotonic()
-                _print(console, summary(campaign))
+                console.print(summary(campaign))
 
         yield say
         return

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from assay.semantics import strict_json
 from assay.semantics.errors import Invalid
-from assay.semantics.files import read_text
+from assay.semantics.files import directory_at, read_text
 from assay.semantics.strict_json import typed
 from assay.semantics.text.module_text import write_module
 from assay.verify.fuzz.cases import Case, Recipe
@@ -52,7 +52,7 @@ class Corpus:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            directory_at(directory)
         except OSError as wrong:
             raise Invalid(f"cannot make the directory: {wrong.strerror}", where=str(directory), label="fuzz.C2") from None
 

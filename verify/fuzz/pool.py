@@ -16,15 +16,26 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+try:
+    import resource
+except ImportError:  # not a Unix
+    resource = None  # type: ignore[assignment]
+
+from assay.semantics.budget import current, in_use
+from assay.semantics.errors import EnvironmentFailure
 from assay.verify.fuzz.targets import Result
 from assay.verify.fuzz.work import Failure, Report, Task, work
 
+LEAST = 64 << 20
+"""Bytes that each worker may take, however many they are."""
+MOST_IDLE = 8
 Work = Callable[[Task], Iterator[Report]]
 
 
-def serve(channel: Connection[Any, Any], work: Work) -> None:
+def serve(channel: Connection[Any, Any], work: Work, memory: int | None = None) -> None:
     """A worker's life: tasks come in, and out go a number before each example, a report after it, and None
-    at the end of a task."""
+    at the end of a task. `memory`: the bytes that it may take, whoever is judged in it."""
+    _hold_to(memory)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who interrupts a campaign ends its workers
     try:
         while True:
@@ -36,6 +47,15 @@ def serve(channel: Connection[Any, Any], work: Work) -> None:
             channel.send(None)
     except (EOFError, OSError):  # nobody listens any more: the campaign is over
         return
+
+
+def _hold_to(memory: int | None) -> None:
+    """The system refuses this process more than so many bytes from now on: what is judged in it may grow without end."""
+    if memory is None or resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = [n for n in (soft, hard) if n != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min([in_use() + memory, *most]), hard))
 
 
 @dataclass
@@ -57,11 +77,15 @@ class Pool:
         self.context = mp.get_context("spawn")
         self.patience = patience
         self.work = work
+        budget = current()
+        self.memory = None if budget is None or budget.memory is None else max(LEAST, budget.memory // jobs)
+        self.idle = 0
+        """Workers in a row that were gone before they began anything."""
         self.workers = [self._start() for _ in range(jobs)]
 
     def _start(self) -> Worker:
         mine, theirs = self.context.Pipe()
-        process = self.context.Process(target=serve, args=(theirs, self.work), daemon=True)
+        process = self.context.Process(target=serve, args=(theirs, self.work, self.memory), daemon=True)
         process.start()
         theirs.close()
         return Worker(process, mine)
@@ -82,14 +106,14 @@ class Pool:
             for worker in busy:
                 if id(worker.channel) in ready:
                     yield from self._listen(worker, again)
-                elif worker.number is not None and time.monotonic() - worker.since > self._limit(worker):
+                elif time.monotonic() - worker.since > self._limit(worker):
                     yield from self._lost(worker, again, f"took longer than {self._limit(worker):.0f} s")
 
     def _limit(self, worker: Worker) -> float:
         return self.patience + (worker.task.seconds if worker.task is not None else 0)
 
     def _give(self, worker: Worker, task: Task) -> None:
-        worker.task, worker.number, worker.left = task, None, task.numbers
+        worker.task, worker.number, worker.left, worker.since = task, None, task.numbers, time.monotonic()
         try:
             worker.channel.send(task)
         except OSError:  # it died while it had nothing to do; what it was given is noticed when it is listened to
@@ -105,7 +129,7 @@ class Pool:
         if message is None:
             worker.task = worker.number = None
         elif isinstance(message, int):
-            worker.number, worker.since = message, time.monotonic()
+            worker.number, worker.since, self.idle = message, time.monotonic(), 0
         else:
             worker.left = tuple(n for n in worker.left if n not in message.numbers)
             yield message
@@ -114,6 +138,11 @@ class Pool:
         """A worker that is gone: its example died, the rest is done again by another."""
         task, number = worker.task, worker.number
         self._end(worker)
+        if number is None and task is not None:
+            self.idle += 1
+            if self.idle > MOST_IDLE:
+                what = f"{self.idle} worker processes in a row are gone before they have begun: the last {why}"
+                raise EnvironmentFailure(what, label="fuzz.C5")
         self.workers[self.workers.index(worker)] = self._start()
         if task is None:
             return

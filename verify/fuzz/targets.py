@@ -173,7 +173,7 @@ def judged(of: Target, module: Module, inputs: Mapping[str, Any]) -> Result:
     except Crash as wrong:
         return Result("crash", _place(wrong), "", wrong.message)
     except MemoryError:
-        return Result("refused", "memory", "", "not enough memory")
+        return Result("died", "memory", "", "it wants more memory than one worker may take; the program is small")
     except Exception as wrong:  # noqa: BLE001  finding what is raised that should not be is what this is for
         return Result("crash", f"{type(wrong).__name__} at {_place(wrong)}", "", str(wrong)[:500])
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-from rich.console import Console
 
 from assay.semantics.errors import Invalid, Unsupported
 from assay.verify.backends import Backend, subject_of_model
@@ -22,13 +21,14 @@ from assay.verify.protocol import OUTCOMES
 from assay.verify.reduce import Case, reduce
 from assay.verify.reduce.finding import Finding, first_finding, shows
 from assay.verify.reduce.standalone import make_directory, write
+from assay.verify.terminal import Screen
 
 Array = np.ndarray[Any, Any]
 
 
 def reduce_model(
     model: onnx.ModelProto, backend: Backend, given: Mapping[str, Array], dims: Mapping[str, int], seed: int, limit: int,
-    output: Path, console: Console,
+    output: Path, console: Screen,
 ) -> int:  # fmt: skip
     """Find what is wrong, make it smaller, write the test, and say what was found: the exit code. Interrupted, it writes the
     smallest case so far."""
@@ -43,16 +43,16 @@ def reduce_model(
     except Unsupported as wrong:
         if wrong.label not in OUTCOMES:
             raise
-        console.print(f"refused: {wrong.message}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"refused: {wrong.message}")
         return Exit.UNDECIDED
     if first is None:
         counted = ", ".join(f"{n} {outcome}" for outcome, n in Counter(seen).items())
         said = f"{backend.name} is not wrong on these inputs: nothing to reduce ({counted})"
-        console.print(said, markup=False, highlight=False, soft_wrap=True)
+        console.print(said)
         return Exit.HOLDS if {"right", "open"} & set(seen) else Exit.UNDECIDED
     case, found = first
     before = case.size
-    console.print(_line(found, case), markup=False, highlight=False, soft_wrap=True)
+    console.print(_line(found, case))
     smallest = case
 
     def progress(step: str, tries: int, now: Case) -> None:
@@ -64,13 +64,13 @@ def reduce_model(
         try:
             smallest = reduce(case, shows(backend, found), limit, progress)
         except KeyboardInterrupt:
-            console.print("interrupted: this is the smallest case so far", highlight=False)
+            console.print("interrupted: this is the smallest case so far")
     again = first_finding(smallest, backend, {})
     if again is None:
         raise Invalid(f"{backend.name} does not do the same twice on the same inputs: nothing can be said of it", label="reduce.C2")
     path = write(output, _name(smallest, backend.name), smallest, backend.name, again[1])
-    console.print(f"{_sizes(before)} -> {_sizes(smallest.size)}: {path}", markup=False, highlight=False, soft_wrap=True)
-    console.print(again[1].said, markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{_sizes(before)} -> {_sizes(smallest.size)}: {path}")
+    console.print(again[1].said)
     return Exit.WRONG
 
 

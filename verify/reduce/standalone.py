@@ -13,6 +13,7 @@ from onnx import numpy_helper
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
+from assay.semantics.files import directory_at
 from assay.verify.inputs import replace_file, replace_text, save
 from assay.verify.reduce.case import Case
 from assay.verify.reduce.finding import Finding
@@ -52,7 +53,7 @@ if __name__ == "__main__":
 def make_directory(directory: Path) -> None:
     """Invalid (output.C1): it cannot be made."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory_at(directory)
     except OSError as wrong:
         raise Invalid(f"cannot be a directory: {wrong.strerror}", where=str(directory), label="output.C1") from None
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from assay.semantics.errors import Invalid
-from assay.semantics.files import cannot_write, open_regular
+from assay.semantics.files import cannot_write, directory_at, open_regular
 from assay.verify.inputs import replace_text
 from assay.verify.report.model import Report
 from assay.verify.report.page import MARK, page
@@ -42,7 +42,7 @@ def write(directory: Path, report: Report) -> Path:
     require_place(directory)
     contents = {PAGE: page(report), DATA: json.dumps(report.as_data(), separators=(",", ":")) + "\n"}
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory_at(directory)
     except OSError as wrong:
         raise cannot_write(wrong, directory, "report.C1") from None
     for name, content in contents.items():

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import z3
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from assay.semantics import strict_json
 from assay.semantics.digits import is_size
 from assay.semantics.errors import Invalid
-from assay.semantics.files import cannot_write, read_text
+from assay.semantics.files import cannot_write, directory_at, read_text
 from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
 from assay.verify.evidence import plural
 from assay.verify.symbolic import Bounds, Report, prove_accesses
 from assay.verify.symbolic.goals import RLIMIT, Goal
+from assay.verify.terminal import Screen, cell
 
 FORMAT = "assay-goals-1"
 CODES = {"proved": 0, "refuted": 1, "unknown": 4}
@@ -33,7 +33,7 @@ STYLES = {"proved": "green", "refuted": "bold red", "unknown": "yellow"}
 MANIFEST = "goals.json"
 
 
-def prove_module(module: Module, function: str | None, bounds: Sequence[str], out: Path | None, console: Console) -> int:
+def prove_module(module: Module, function: str | None, bounds: Sequence[str], out: Path | None, console: Screen) -> int:
     """Prove the tensor functions of a module, print one table, keep the evidence in `out`; the exit code."""
     functions = {n: d for n, d in module.definitions.items() if isinstance(d, PrimFunc)}
     if function is not None and function not in functions:
@@ -49,7 +49,7 @@ def prove_module(module: Module, function: str | None, bounds: Sequence[str], ou
     console.print(table(reports))
     for r in reports:
         for line in r.assumes:
-            console.print(f"{r.function} assumes: {line}", markup=False, highlight=False)
+            console.print(f"{r.function} assumes: {line}")
     if out is not None:
         write(out, reports)
     verdicts = [r.verdict for r in reports]
@@ -60,7 +60,7 @@ def parse_bounds(given: Iterable[str]) -> Bounds:
     """`NAME=LEAST..MOST` options, either number left out for no bound."""
     bounds: dict[str, tuple[int | None, int | None]] = {}
     for text in given:
-        found = re.fullmatch(r"([^=]+)=(-?\d+)?\.\.(-?\d+)?", text)
+        found = re.fullmatch(r"([^=]+)=(-?[0-9]+)?\.\.(-?[0-9]+)?", text)
         if found is None or not all(is_size((n or "0").lstrip("-")) for n in found.groups()[1:]):
             raise Invalid(f"--bound takes NAME=LEAST..MOST, such as n=1.. or n=1..64, not {text!r}", label="symbolic.C2")
         name, low, high = found.groups()
@@ -77,13 +77,13 @@ def table(reports: Sequence[Report]) -> Table:
         for g in r.of("proved"):
             kinds[g.kind] = kinds.get(g.kind, 0) + 1
         for kind, count in kinds.items():
-            made.add_row(Text(r.function), f"{kind}: {plural(count, 'goal')}", Text("proved", STYLES["proved"]), "")
+            made.add_row(cell(r.function), f"{kind}: {plural(count, 'goal')}", Text("proved", STYLES["proved"]), "")
         for g in (*r.of("unknown"), *r.of("refuted")):
-            made.add_row(Text(r.function), Text(f"{g.kind}: {g.claim}"), Text(g.verdict, STYLES[g.verdict]), Text(shown(g)))
+            made.add_row(cell(r.function), cell(f"{g.kind}: {g.claim}"), Text(g.verdict, STYLES[g.verdict]), cell(counterexample(g)))
     return made
 
 
-def shown(goal: Goal) -> str:
+def counterexample(goal: Goal) -> str:
     """The counterexample of a goal, and what the run gave."""
     parts = [", ".join(f"{n} = {k}" for n, k in found.items()) for found in (goal.sizes, goal.iteration) if found]
     return "; ".join([*parts, goal.detail])
@@ -102,7 +102,7 @@ def require_evidence(directory: Path) -> None:
 def write(directory: Path, reports: Sequence[Report]) -> None:
     """Keep goals, verdicts and queries."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory_at(directory)
         for old in directory.glob("*.smt2"):
             old.unlink()
         rows: list[dict[str, Any]] = []

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from assay.interp.graph import evaluate
 from assay.lower.onnx_import import import_onnx, load_model
@@ -26,6 +25,7 @@ from assay.semantics.module import Module
 from assay.verify.answers import answering, write_answer
 from assay.verify.exits import Exit
 from assay.verify.inputs import complete
+from assay.verify.terminal import Screen
 from assay.verify.text_run import make_inputs
 from assay.verify.tvm.kernels import judge_calls
 from assay.verify.tvm.passes import Judge, verdicts
@@ -45,7 +45,7 @@ class Request:
     seed: int = 0
 
 
-def inside(request: Request, backends: Sequence[str], out: Console, as_json: bool) -> int:
+def inside(request: Request, backends: Sequence[str], out: Screen, as_json: bool) -> int:
     """Judge a model inside TVM in both of its pipelines, and say so; the exit code."""
     if list(backends) != ["tvm"]:
         raise Invalid("--per-pass and --per-kernel look inside one backend: --backend tvm", label="cli.C3")
@@ -77,7 +77,7 @@ def inside(request: Request, backends: Sequence[str], out: Console, as_json: boo
     if as_json:
         write_answer({**answer, "note": ends})
     elif request.per_pass:
-        out.print(ends, markup=False, highlight=False, soft_wrap=True)
+        out.print(ends)
     return Exit.HOLDS if answer["holds"] else Exit.WRONG if answer["holds"] is False else Exit.UNDECIDED
 
 
@@ -94,12 +94,12 @@ def both(before: bool | None, shown: bool, wrong: bool) -> bool | None:
     return True if before and shown else None
 
 
-def say(out: Console, as_json: bool, head: str, lines: Sequence[str], wrong: str | None) -> None:
+def say(out: Screen, as_json: bool, head: str, lines: Sequence[str], wrong: str | None) -> None:
     """One table as lines: how many verdicts of each kind there are, those that are not plainly right, the first wrong one."""
     if as_json:
         return
     for line in (head, *(f"  {line}" for line in lines), *([f"FAILS first: {wrong}"] if wrong else [])):
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
+        out.print(line)
 
 
 def counted(kinds: Iterator[str]) -> str:

@@ -26,7 +26,7 @@ NAME = "exact"
 
 def exact(problem: Problem, options: Options) -> Plan:
     """The plan of the least size, or the best that was found; `optimal` says which it is. Invalid: nothing fits."""
-    layout = Layout(problem)
+    layout = Layout(problem, options.deadline)
     if not layout.buffers:
         return make_plan(layout, [], [], NAME)
     budget = budget_of(layout, options)

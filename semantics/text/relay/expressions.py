@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.digits import is_digits
 from assay.semantics.tasks import Task
 from assay.semantics.text.relay import syntax
 from assay.semantics.text.relay.lexer import Places, Token
@@ -184,7 +185,7 @@ class Expressions(Reader):
         for count in range(len(parts), 0, -1):
             binder = self.names.get(".".join(parts[:count]))
             rest = parts[count:]
-            if binder is not None and all(p.isdecimal() for p in rest):
+            if binder is not None and all(is_digits(p) for p in rest):
                 node: Node = syntax.Local(token.start, token.end, binder)
                 for p in rest:
                     node = syntax.Item(token.start, token.end, node, int(p))

@@ -18,19 +18,19 @@ _WORDS = re.compile(
   | (?P<comment>/\*)
   | (?P<attribute>\#\[)
   | (?P<local>%{_NAME}(?:\.\w+)*)
-  | (?P<graph>%\d+)
+  | (?P<graph>%[0-9]+)
   | (?P<global>@[A-Za-z_][\w.]*(?:/\w+)*)
-  | (?P<meta>meta\[\s*[\w.]+\s*\]\s*\[\s*\d+\s*\])
-  | (?P<float>(?:\d+\.?\d*(?:[eE][+-]?\d+)?|inf|nan)f(?:\d+)?(?!\w) | \d+(?:\.\d*(?:[eE][+-]?\d+)?|[eE][+-]?\d+)(?!\w))
-  | (?P<int>\d+(?:i\d*)?(?!\w))
-  | (?P<field>\.\d+(?!\w))
+  | (?P<meta>meta\[\s*[\w.]+\s*\]\s*\[\s*[0-9]+\s*\])
+  | (?P<float>(?:[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|inf|nan)f(?:[0-9]+)?(?!\w) | [0-9]+(?:\.[0-9]*(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)(?!\w))
+  | (?P<int>[0-9]+(?:i[0-9]*)?(?!\w))
+  | (?P<field>\.[0-9]+(?!\w))
   | (?P<name>match\? | {_NAME})
   | (?P<text>"(?:[^"\\\n]|\\.)*")
   | (?P<sign>->|=>|==|!=|<=|>=|[-+*/<>=,;:()\[\]{{}}?.])
     """,
     re.VERBOSE,
 )
-_LONG = re.compile(rf"[%.]?(?:\d{{1,{MOST}}}\.)?\d{{{MOST}}}|meta\[[^\]]{{0,100}}\]\[\s*\d{{{MOST}}}")
+_LONG = re.compile(rf"[%.]?(?:[0-9]{{1,{MOST}}}\.)?[0-9]{{{MOST}}}|meta\[[^\]]{{0,100}}\]\[\s*[0-9]{{{MOST}}}")
 _MARK = re.compile(r"/\*|\*/")
 
 VERSIONS = ("0.0.4", "0.0.5")
@@ -110,7 +110,7 @@ def words(places: Places) -> tuple[list[Token], str | None]:
 
 def _old_version(places: Places) -> int:
     """Where the text goes on after a version as it was written first, such as v0.0.4."""
-    found = re.match(r"\ufeff?\s*v(\d+\.\d+\.\d+)", places.text)
+    found = re.match(r"\ufeff?\s*v([0-9]+\.[0-9]+\.[0-9]+)", places.text)
     if found is None:
         return int(places.text.startswith("\ufeff"))
     if found.group(1) not in VERSIONS:

@@ -48,7 +48,7 @@ class Metadata:
 
     def value(self, places: Places, token: Token) -> Array | VirtualDevice:
         """What `meta[kind][number]` stands for."""
-        found = re.fullmatch(r"meta\[\s*([\w.]+)\s*\]\s*\[\s*(\d+)\s*\]", token.text)
+        found = re.fullmatch(r"meta\[\s*([\w.]+)\s*\]\s*\[\s*([0-9]+)\s*\]", token.text)
         assert found is not None
         kind, number = found.group(1), int(found.group(2))
         if not self.there:

@@ -31,6 +31,7 @@ from assay.semantics.scalar import (
     reinterpret,
     select,
     simplify,
+    without_value,
 )
 from assay.semantics.scalar.failing import tvm_select
 from assay.semantics.scalar.intrinsics import INTRINSICS
@@ -150,10 +151,16 @@ class ScalarParser(Operations):
         if isinstance(value, Const) and value.dtype.is_integer:
             return int(value.value)
         if isinstance(value, Expr) and value.dtype.is_integer:
-            return value
+            return self.sized(node, value)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         raise self.source.error(node, "a dim is a whole number or an integer expression", "text.C6")
+
+    def sized(self, node: ast.AST, dim: Expr) -> Expr:
+        """The dim. Invalid (text.C6): it is a number that there is not."""
+        if why := without_value(dim):
+            raise self.source.error(node, f"this size has no value: {why}", "text.C6")
+        return dim
 
     def quoted(self, node: ast.Constant) -> ast.expr:
         """The expression inside a string, its nodes placed where the string stands."""

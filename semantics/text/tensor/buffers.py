@@ -93,7 +93,7 @@ class Declarations:
             typed = self.scalars.typed(expr)
             if not typed.dtype.is_integer:
                 raise self.source.error(part, f"a dim is an integer, not {typed.dtype}", "text.C6")
-            dims.append(int(typed.value) if isinstance(typed, Const) else typed)
+            dims.append(int(typed.value) if isinstance(typed, Const) else self.scalars.sized(part, typed))
             dtypes.append(typed.dtype.name if isinstance(typed, Const) else "int64")
         return tuple(dims), None if all(d == "int64" for d in dtypes) else tuple(dtypes)
 
