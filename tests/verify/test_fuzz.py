@@ -160,7 +160,7 @@ def test_a_worker_that_grows_is_ended() -> None:
 
 def test_workers_that_never_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign does not start them for ever."""
-    (tmp_path / "gone.py").write_text("import multiprocessing, os\nif multiprocessing.parent_process(): os._exit(3)\ndef work(task): return ()\n")
+    (tmp_path / "gone.py").write_text("import multiprocessing, os\nif multiprocessing.current_process().name != 'MainProcess': os._exit(3)\ndef work(task): return ()\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("assay.verify.fuzz.pool.MOST_IDLE", 0)
     pool = Pool(1, work=import_module("gone").work)

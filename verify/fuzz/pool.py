@@ -106,14 +106,14 @@ class Pool:
             for worker in busy:
                 if id(worker.channel) in ready:
                     yield from self._listen(worker, again)
-                elif time.monotonic() - worker.since > self._limit(worker):
+                elif worker.number is not None and time.monotonic() - worker.since > self._limit(worker):
                     yield from self._lost(worker, again, f"took longer than {self._limit(worker):.0f} s")
 
     def _limit(self, worker: Worker) -> float:
         return self.patience + (worker.task.seconds if worker.task is not None else 0)
 
     def _give(self, worker: Worker, task: Task) -> None:
-        worker.task, worker.number, worker.left, worker.since = task, None, task.numbers, time.monotonic()
+        worker.task, worker.number, worker.left = task, None, task.numbers
         try:
             worker.channel.send(task)
         except OSError:  # it died while it had nothing to do; what it was given is noticed when it is listened to
