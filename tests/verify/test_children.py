@@ -38,6 +38,7 @@ def command(*words: object) -> int:
         return pid
     code = 99
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin with it ignored
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # so do those of nohup
     signal.alarm(120)  # whatever else goes wrong, nobody waits for this process without end
     try:
         sys.argv = ["assay", *map(str, words)]
