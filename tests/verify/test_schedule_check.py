@@ -19,11 +19,12 @@ from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Let, Var, call, function, get, let, tuple_of, var
 from assay.semantics.memory import lower_bound
 from assay.semantics.module import Module
+from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify import cli
 from assay.verify.check import Check, Line, Lowering
-from assay.verify.schedule_check import ATTRIBUTE, check_schedule, peak
+from assay.verify.schedule_check import ATTRIBUTE, check_same_values, check_schedule, peak
 from tests.lower.scheduling import modules
 from tests.lower.wired import wired
 
@@ -288,3 +289,32 @@ def test_the_certificate_has_the_stage(tmp_path: Path, monkeypatch: pytest.Monke
     assert "the peak after is said to be" in capsys.readouterr().out
 
 
+
+
+LINKED = """
+@I.ir_module
+class M:
+    @T.prim_func
+    def e(a: T.Buffer((2,), "float32"), b: T.Buffer((2,), "float32")):
+        for i in range(2):
+            b[i] = T.exp(a[i])
+    @T.prim_func
+    def k(a: T.Buffer((2,), "float32"), b: T.Buffer((2,), "float32")):
+        T.func_attr({"linked": {"function": "e", "places": []}})
+        for i in range(2):
+            b[i] = T.exp(a[i]) + T.float32(ADDED)
+    @R.function
+    def main(x: R.Tensor((2,), "float32")):
+        y = R.call_tir(M.CALLED, (x,), out_sinfo=R.Tensor((2,), "float32"))
+        return y
+"""
+
+
+@pytest.mark.parametrize("order", [("k", "e"), ("e", "k"), ("k", "k")])
+def test_what_a_function_was_before_constants_were_linked_is_not_believed(order: tuple[str, str]) -> None:
+    """Its name says so; its text must."""
+    one, two = (parse(LINKED.replace("CALLED", name).replace("ADDED", "1")) for name in order)
+    assert check_same_values(one, two).holds == check_schedule(one, two).holds == (order[0] == order[1])
+    without = LINKED.replace(" + T.float32(ADDED)", "")
+    one, two = (parse(without.replace("CALLED", name)) for name in order)
+    assert check_same_values(one, two).holds, "the text is that of the other"

@@ -80,11 +80,12 @@ Fold = Callable[[Expr, Sequence[Array]], Sequence[Array] | None]
 """Gives the values of a call whose operands are all constant, or None to leave it a term."""
 
 
-def _claim(kernel: PrimFunc) -> Key:
+def _claim(kernel: PrimFunc, table: Table) -> Key:
     """What a tensor function says it computes; the legalize check holds it to that."""
-    if "operator" in kernel.attrs:
-        return ("operator", kernel.attrs["operator"], attrs_key(kernel.attrs.get("attrs", {})))
-    return ("kernel", kernel.name)
+    plain = unlinked(kernel)
+    if "operator" in plain.attrs:
+        return ("operator", plain.attrs["operator"], attrs_key(plain.attrs.get("attrs", {})))
+    return ("kernel", plain.name, table.text(kernel))
 
 
 def step_results(
@@ -99,6 +100,7 @@ def step_results(
 
     `types` are those of its parameters in this call; they and `scalars` count where the function has symbols.
     """
+    given = kernel
     kernel, args, types = _whole(kernel, args, types, table)
     open_ = bool(kernel.scalars) or not all(isinstance(d, int) for b in kernel.params for d in b.shape)
     group = module.group(kernel)
@@ -113,7 +115,7 @@ def step_results(
             return step_results(_member(module, call), read, table, module, sized, [_sized(d, sizes) for d in call.scalars])
 
         return group_results(group, args, inside)
-    claim = _claim(kernel)
+    claim = _claim(given, table)
     if open_:
         dim = partial(dim_text, name=lambda s: f"@{table.symbol(s)}")
         texts = [f"Tensor(({', '.join(dim(simplify(d)) for d in t.shape)}), {t.dtype})" for t in types]
@@ -340,7 +342,7 @@ class Numbering:
 
     def _tensor_call(self, node: CallTIR, args: Sequence[int], sizes: Mapping[Symbol, Dim]) -> list[int]:
         """The numbers of a tensor function's results; `sizes` say what symbols stand for here."""
-        claim = _claim(unlinked(self.module.kernel(node.func)))
+        claim = _claim(self.module.kernel(node.func), self.table)
         if node.scalars:
             claim = (*claim, *(self.dim_key(_sized(d, sizes)) for d in node.scalars), self._key_at(node.type, sizes))
         operands = [self._key_at(c.type, sizes) for c in node.children]

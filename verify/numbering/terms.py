@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.bits import digest
+from assay.semantics.linked import linked, unlinked
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, show, substitute, variables
+from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import DataType, FuncType, RefType, ShapeType, TensorType, TupleType, Type, TypeVar
 from assay.semantics.walk import post_order
 
@@ -32,6 +35,21 @@ class Table:
     constants: dict[int, Array] = field(default_factory=dict)
     known: dict[int, Symbol | TypeVar] = field(default_factory=dict)
     types: dict[int, tuple[str, Type]] = field(default_factory=dict)
+    texts: dict[str, list[tuple[PrimFunc, bool]]] = field(default_factory=dict)
+    told: dict[int, tuple[PrimFunc, int]] = field(default_factory=dict)
+
+    def text(self, kernel: PrimFunc) -> int:
+        """Which of the tensor functions of its name one is that claims no operator: a name is believed, but not what one
+        that holds constants says that it was (`assay.semantics.linked`): that is so where the texts are one."""
+        if id(kernel) not in self.told:
+            plain, holds = replace(unlinked(kernel), attrs={}), linked(kernel) is not None
+            known = self.texts.setdefault(plain.name, [])
+            same = (i for i, (k, h) in enumerate(known) if not (h or holds) or structural_equal(k, plain))
+            found = next(same, len(known))
+            if found == len(known):
+                known.append((plain, holds))
+            self.told[id(kernel)] = kernel, found  # kept alive, so that no other object gets its identity
+        return self.told[id(kernel)][1]
 
     def number(self, *key: Any) -> int:
         found = self.numbers.get(key)
