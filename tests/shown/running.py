@@ -213,6 +213,7 @@ SHOWN: tuple[Shown, ...] = (
     Shown("R1 R4 R5", "run FILE.py --text -o DIR/one.py\nrun DIR/one.py --text -o DIR/two.py\ncheck DIR/two.py --stop-after anf", BLOCKS, ("anf proved .*3 bindings",), files={
         f: r"(?s)with R\.dataflow\(\):\s+a: .* = R\.exp\(x\)\s+b: .* = R\.add\(a, x\)\s+R\.output\(b\)" for f in ("one.py", "two.py")}),
     Shown("R1", "run FILE.py", BLOCKS.replace("R.output", '_ = R.print(a, format="{}")\n            R.output').replace("@R.function", "@R.function(pure=False)"), (r"acts inside a dataflow block.*\[graph\.C9\]",), code=2),
+    Shown("R1", "check FILE.py", BLOCKS.replace("R.negative(b)", "R.add(a, b)"), (r"R\.output does not name a, which ends with its dataflow block.*\[text\.C3\]",), code=2),
     Shown("R2 R14", "run FILE.py\ncheck FILE.py --stop-after pool --dump DIR", MINMAX, (r"output_0: Tensor\(\(\), float32\) \w+ 8\.", "pool proved"), files={"03-anf.py": r"R\.call_tir\(cls\.minmax, \([^)]*\), out_ty=\[R\.Tensor\(\(\), "}),
     Shown("R4", "run FILE.py --dim n=2", ANNOTATED, (r"output_0: Tensor\(\(2, 4\)",)),
     Shown("R4", "run FILE.py --dim n=3", ANNOTATED, (r"trap \(shape\): FILE\.py:8:12: .*axis 0 of the value is 3, expected 2 \[match_cast\.T1\]",), code=1),

@@ -23,7 +23,7 @@ from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.graph.calls import Calls
 from assay.semantics.text.graph.home import settled
 from assay.semantics.text.graph.patterns import PatternReader
-from assay.semantics.text.graph.scope import ModuleNames, Path, Scope
+from assay.semantics.text.graph.scope import Inside, ModuleNames, Path, Scope
 from assay.semantics.text.relax.build import attribute
 from assay.semantics.text.source import Source
 from assay.semantics.text.types_text import Written, exact, filled
@@ -340,14 +340,24 @@ class FunctionParser(Calls):
         call = stmt.items[0].context_expr
         path = self.path(call.func) if isinstance(call, ast.Call) and len(stmt.items) == 1 else None
         if path == Path(("R", "dataflow")) and mark is None:
-            block = Dataflow()
+            block, before = Dataflow(), self.scope.mark()
             for inner in stmt.body:
                 yield self.statement(inner, lets, block, None, False)
+            self._end_block(stmt, before)
         elif path == Path(("A", "graph")):
             for inner in stmt.body:
                 yield self._node(inner)
         else:
             raise self.source.error(stmt, "with R.dataflow(): or with A.graph(): expected", "text.C13")
+
+    def _end_block(self, stmt: ast.With, before: int) -> None:
+        """Behind a dataflow block that names its outputs no other variable of it is known."""
+        calls = [s.value for s in stmt.body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call)]
+        named = [c for c in calls if self.path(c.func) == Path(("R", "output"))]
+        outputs = {a.id for c in named for a in c.args if isinstance(a, ast.Name)}
+        for name in sorted(self.scope.since(before) - outputs) if named else ():
+            if isinstance(self.scope.get(name), Var):
+                self.scope.declare(name, Inside())
 
     def _node(self, stmt: ast.stmt) -> Task[None]:
         """A statement that names a node. The name holds to the end of the function."""

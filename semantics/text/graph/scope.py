@@ -43,6 +43,10 @@ class Scope:
             self.undo.append((name, self.table.get(name)))
         self.table[name] = meaning
 
+    def since(self, mark: int) -> set[str]:
+        """The names that were declared since `mark`."""
+        return {name for name, _ in self.undo[mark:]}
+
     def mark(self) -> int:
         return len(self.undo)
 
@@ -54,6 +58,10 @@ class Scope:
                 self.table.pop(name, None)
             else:
                 self.table[name] = outer
+
+
+class Inside:
+    """What a name stands for behind the dataflow block of which it is no output: nothing."""
 
 
 class Scalars(Mapping[str, Scalar]):

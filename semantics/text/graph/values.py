@@ -20,7 +20,7 @@ from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constructor, Expr, GlobalVar, Tuple
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol
 from assay.semantics.text import constants_text
-from assay.semantics.text.graph.scope import Kernel, ModuleNames, Path, Scalars, Scope
+from assay.semantics.text.graph.scope import Inside, Kernel, ModuleNames, Path, Scalars, Scope
 from assay.semantics.text.relax import ops as relax_ops
 from assay.semantics.text.relax.build import plain
 from assay.semantics.text.scalars import ScalarParser
@@ -222,6 +222,8 @@ class Values:
 
     def _name(self, node: ast.Name) -> Any:
         found = self.scope.get(node.id)
+        if isinstance(found, Inside):
+            raise self.source.error(node, f"R.output does not name {node.id}, which ends with its dataflow block", "text.C3")
         if found is not None:
             return found
         path = self.path(node)
