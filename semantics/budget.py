@@ -113,13 +113,6 @@ def patience(seconds: float) -> float:
     return rest if found.chosen else min(seconds, rest)
 
 
-def require_time(what: str, where: Span | str | None = None) -> None:
-    """BudgetSpent (budget.C2): the run is late."""
-    found = current()
-    if found is not None and found.left() == 0.0:
-        raise BudgetSpent(f"{what}: {found.late()}", where=where, label="budget.C2")
-
-
 def in_use() -> int:
     """The private memory of this process in bytes, as the limit of the system counts it; 0 where it is not told."""
     try:

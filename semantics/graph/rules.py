@@ -83,12 +83,6 @@ def broken_rules(function: Function, module: Module) -> Iterator[Invalid]:
         yield Invalid(wrong.message, where=function.span, label=wrong.label)
 
 
-def check_function(function: Function, module: Module) -> None:
-    """Raise the first Invalid, if the function is not well-formed."""
-    for wrong in broken_rules(function, module):
-        raise wrong
-
-
 # --- types -------------------------------------------------------------------------------------------------------
 
 
