@@ -122,7 +122,7 @@ def windows(x: Any, size: Sequence[int], strides: Sequence[int], dilation: Seque
     return view.view(x.dtype)
 
 
-def widen(y: Any, terms: Callable[[], Sequence[Any]], *, roundings: int = 0, absolute: float = 0.0) -> Any:
+def widen(y: Any, terms: Callable[[], Sequence[Any]], *, roundings: int = 0, absolute: Any = 0.0) -> Any:
     """`y`, which a correct implementation may also compute as a sum that has other `terms`, in any order.
 
     An array stays as it is. Intervals grow by `absolute`, and by the sum of the terms' magnitudes times the error of

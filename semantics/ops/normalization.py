@@ -6,6 +6,7 @@ as the mean of squares minus the squared mean. The bound admits them by `widen`;
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite, prod
 from typing import Any
 
@@ -44,6 +45,16 @@ def _in_any_width(y: Bounded, infinite: Any) -> Bounded:
     certain."""
     known = ~np.isinf(y.value) | infinite
     return y if known.all() else Bounded(np.where(known, y.value, 0.0), np.where(known, y.radius, np.inf), y.of)
+
+
+def _or_folded(y: Any, x: Any, average: Any, scale: Callable[[], Any], *more: Any) -> Any:
+    """`y`, which may also be computed as x * scale + (more - average * scale)."""
+    if not isinstance(y, Bounded):
+        return y
+    by = scale()
+    # where the scale is subnormal, what it is rounded by counts as often as x is large
+    size = np.abs(x.value) + x.radius + np.abs(average.value) + average.radius
+    return widen(y, lambda: (x * by, average * by, *more), absolute=y.of.smallest_subnormal * size)
 
 
 # --- softmax -----------------------------------------------------------------------------------------------------
@@ -102,11 +113,7 @@ def _batch_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any, average: Any, var: 
         scaled = _in_any_width(scaled, _infinite(x) | _infinite(average) | _infinite(gamma))
     y = scaled / deviation + beta
 
-    def folded() -> tuple[Any, ...]:
-        scale = gamma / deviation
-        return x * scale, average * scale, beta
-
-    return widen(y, folded)
+    return _or_folded(y, x, average, lambda: gamma / deviation, beta)
 
 
 def _batch_norm_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
@@ -183,11 +190,7 @@ def _layer_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any = None) -> Any:
     if beta is not None:
         y = y + beta
 
-    def folded() -> tuple[Any, ...]:
-        scale = gamma / deviation
-        return (x * scale, average * scale, *(() if beta is None else (beta,)))
-
-    return widen(y, folded)
+    return _or_folded(y, x, average, lambda: gamma / deviation, *(() if beta is None else (beta,)))
 
 
 def _layer_norm_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:

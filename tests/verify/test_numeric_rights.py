@@ -411,3 +411,16 @@ def test_topk_in_any_order_through_the_command(check: Any, capsys: pytest.Captur
     assert "topk.order" in capsys.readouterr().out
     for values, places in ((v, i[:, ::-1]), (np.repeat(v[:, :1], 4, 1), np.repeat(i[:, :1], 4, 1)), (v, i + 1)):
         assert outcome(proto, {"x0": x}, {"y0": values, "y1": places}) == "wrong"
+
+
+def test_a_folded_scale_may_be_subnormal(check: Any) -> None:
+    """Batch norm as x * scale: where the scale is two units of the least number, what it is rounded by is a fifth of the result. Our
+    own C does so."""
+    shapes = {"x": [1, 1, 3], "scale": [1], "b": [1], "mean": [1], "var": [1]}
+    values = {"x": [[[1e38, 2e38, 3]]], "scale": [1e-38], "b": [0], "mean": [0], "var": [1e13]}
+    inputs = {n: np.array(v, F32).reshape(shapes[n]) for n, v in values.items()}
+    proto = model([helper.make_node("BatchNormalization", [*shapes], ["y"], epsilon=0.0)], {n: (F32, s) for n, s in shapes.items()}, {"y": (F32, [1, 1, 3])}, opset=17)
+    y = inputs["x"] * (inputs["scale"] / np.sqrt(inputs["var"]))
+    assert check(proto, inputs, {"y": y}) == 0
+    y[0, 0, 1] *= F32(2.1)
+    assert check(proto, inputs, {"y": y}, "--skip", "fuse") == 1
