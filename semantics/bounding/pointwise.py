@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.bits import quiet
 from assay.semantics.bounding.core import Array, Bounded, Floats, coerce, implements, is_same
 from assay.semantics.bounding.model import U64, elementary, gamma, unit
 from assay.semantics.bounding.rounding import not_below, not_below_zero, rounded
@@ -210,7 +211,7 @@ def erf_array(x: Array) -> Floats:
 def power(a: Any, b: Any) -> Bounded:
     """Monotone in either operand where the base is positive; other bases are for exact integer exponents."""
     a, b = coerce(a, b)
-    value = np.power(a.value, b.value)
+    value = np.power(quiet(a.value), quiet(b.value))
     logs = np.abs(b.value * np.log(np.abs(a.value)))
     relative = elementary("power", a.of) * (1 + np.where(np.isfinite(logs), logs, 0.0))
     if a.is_exact and b.is_exact:

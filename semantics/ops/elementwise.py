@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.bits import quiet
 from assay.semantics.bounds import (
     Bounded,
     elementary,
@@ -70,6 +71,10 @@ def relu(attrs: Attrs, x: Any) -> Any:
     result = np.maximum(x, zero)
     # adding +0 turns -0 into +0 and changes nothing else
     return result if isinstance(x, Bounded) or not dtype(x.dtype).is_float else result + zero
+
+
+def _power(attrs: Attrs, a: Any, b: Any) -> Any:
+    return np.power(a, b) if isinstance(a, Bounded) or isinstance(b, Bounded) else np.power(quiet(a), quiet(b))
 
 
 def _sigmoid(attrs: Attrs, x: Any) -> Any:
@@ -358,7 +363,7 @@ _BINARY = (
         "TVM relax.op.floor_divide; NumPy floor_divide", can_trap=True, attrs={"open": OPEN},
     ),
     binary(
-        "power", "a to the power b, by the rules of C's pow", FLOAT, lambda attrs, a, b: np.power(a, b),
+        "power", "a to the power b, by the rules of C's pow", FLOAT, _power,
         "4 (1 + |b ln a|) ulp, so that exp(b * log(a)) is correct", documents("Pow", "power"),
     ),
     binary(

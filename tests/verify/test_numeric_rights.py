@@ -21,7 +21,7 @@ from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Invalid
 from assay.semantics.ops import operator
-from assay.semantics.scalar import cast
+from assay.semantics.scalar import cast, operation
 from assay.semantics.types import TensorType
 from assay.verify.oracle import Accepts, Verdict, oracle_of
 from assay.verify.protocol import subject_of_model
@@ -424,3 +424,21 @@ def test_a_folded_scale_may_be_subnormal(check: Any) -> None:
     assert check(proto, inputs, {"y": y}) == 0
     y[0, 0, 1] *= F32(2.1)
     assert check(proto, inputs, {"y": y}, "--skip", "fuse") == 1
+
+
+SIGNALLING = {"float16": 0x7C72, "bfloat16": 0x7F82, "float32": 0x7F800072, "float64": 0x7FF0000000000072}
+
+
+@pytest.mark.parametrize("name", SIGNALLING)
+def test_a_signalling_nan_is_a_nan(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the power 0 it is 1, in every definition, whatever the platform's pow says; so `check` holds on all values of 16 bits."""
+    of = DTYPES[name]
+    nan = np.array([SIGNALLING[name]], f"u{of.itemsize}").view(of.numpy)
+    zero, one = np.zeros(1, of.numpy), np.ones(1, of.numpy)
+    for a, b in ((nan, zero), (one, nan)):
+        assert operator("power").value({}, a, b) == operation("pow").meaning(a, b) == one
+        assert operator("power").value({}, Bounded.exact(a), Bounded.exact(b)).value == 1
+    if name == "float16":
+        kind = 'R.Tensor((2,), "float16")'
+        (tmp_path / "m.py").write_text(f"@I.ir_module\nclass M:\n    @R.function\n    def main(x: {kind}, y: {kind}):\n        return R.power(x, y)\n")
+        assert assay(monkeypatch, "check", tmp_path / "m.py", "--stop-after", "legalize") == 0
