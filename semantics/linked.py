@@ -13,7 +13,9 @@ from typing import TypeVar
 
 from assay.semantics.bits import Array
 from assay.semantics.errors import Invalid
+from assay.semantics.scalar import Const, Expr, Var as Symbol, const
 from assay.semantics.tensor import AllocateConst, PrimFunc, Stmt
+from assay.semantics.tensor.mapping import Mapper, bound_buffers
 
 LINKED = "linked"
 
@@ -85,3 +87,22 @@ def with_linked(func: PrimFunc, given: Sequence[T], lift: Callable[[Array], T]) 
     for place, stmt in found.in_order if found is not None else ():
         whole.insert(place, lift(stmt.contents))
     return whole
+
+
+def in_numbers(old: PrimFunc, new: PrimFunc) -> PrimFunc:
+    """A function in the sizes that the constants linked into another, `new`, fix."""
+    found = linked(new)
+    sizes: dict[Symbol, Expr] = {}
+    for place, stmt in found.in_order if found is not None else ():
+        inputs = unlinked(old).inputs
+        if place < len(inputs):
+            pairs = zip(inputs[place].shape, stmt.buffer.static_shape, strict=False)
+            sizes.update((d, const(n, d.dtype)) for d, n in pairs if isinstance(d, Symbol))
+    if not sizes:
+        return old
+    mapper = Mapper(vars=dict(sizes))
+    for b in (*old.params, *bound_buffers(old.body)):
+        shape = tuple(int(d.value) if isinstance(d, Const) else d for d in map(mapper.dim, b.shape))
+        mapper.buffers[b] = type(b)(b.name, shape, b.dtype, b.scope, b.notes)
+    made = [mapper.buffer(p) for p in old.params]
+    return PrimFunc(old.name, tuple(made), old.num_outputs, mapper.run(old.body), old.attrs, old.scalars)

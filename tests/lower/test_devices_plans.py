@@ -67,8 +67,8 @@ def test_a_long_chain_and_a_deep_nest() -> None:
     value: Expr = a
     for i in range(MANY):
         value = neg(value)
-        if i % 1000 == 0:
-            value = on(value, CPU if i % 2000 else GPU)
+        if i % 200 == 0:
+            value = on(value, CPU if i % 400 else GPU)
     plan = plan_devices(module(value, a), CONFIG)
     assert len(copies(plan)) == 100  # behind each annotation, for each is followed by another device
     nest: Expr = a

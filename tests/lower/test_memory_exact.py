@@ -209,9 +209,9 @@ def test_deep_is_no_recursion() -> None:
     assert Search(r, 5, np.arange(len(problem.buffers)), Budget(50_000), None, set()).run() is not None
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_a_long_program_is_optimal() -> None:
-    problem = layered(random.Random(2), 1000)
+    problem = layered(random.Random(2), 3000)
     made = plan(problem)
     assert good(replace(problem, buffers=problem.buffers[:50]), replace(made, places={b.name: made.places[b.name] for b in problem.buffers[:50]}))
     assert size(made) <= 1.05 * made.bound

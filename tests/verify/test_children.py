@@ -153,7 +153,7 @@ def test_an_interrupt_at_any_moment_leaves_nothing(tmp_path: Path) -> None:
         patch.setattr("tempfile.tempdir", str(tmp_path))
         while interrupted(work, moments):
             moments += 7  # a stride that meets no period of the loops in it
-            assert not children._children and children._folders == before and not list(tmp_path.iterdir()), moments
+            assert not children._children and children._folders <= before and not list(tmp_path.iterdir()), moments
     assert moments > 300
     gc.collect()  # those pipes, while nobody minds
 

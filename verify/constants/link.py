@@ -10,12 +10,10 @@ from __future__ import annotations
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
-from assay.semantics.linked import linked, unlinked
+from assay.semantics.linked import in_numbers, linked, unlinked
 from assay.semantics.module import Module
 from assay.semantics.rules import check
-from assay.semantics.scalar import Const, Expr, Var as Symbol, const
 from assay.semantics.tensor import PrimFunc
-from assay.semantics.tensor.mapping import Mapper, bound_buffers
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.numbering import Table, number_function
 
@@ -30,7 +28,7 @@ def check_link(source: Module, target: Module) -> Evidence:
             old = plain.get(_origin(kernel))
             if old is None:
                 return refuted("proved", f"tensor function {name} comes from nowhere: there is no {_origin(kernel)}")
-            difference = first_difference(unlinked(_in_numbers(old, kernel)), unlinked(kernel))
+            difference = first_difference(unlinked(in_numbers(old, kernel)), unlinked(kernel))
             if difference is not None:
                 return refuted("proved", f"{name} is not {_origin(kernel)} with constants: {difference}")
         table = Table()
@@ -53,22 +51,3 @@ def check_link(source: Module, target: Module) -> Evidence:
 
 def _origin(kernel: PrimFunc) -> str:
     return unlinked(kernel).name
-
-
-def _in_numbers(old: PrimFunc, new: PrimFunc) -> PrimFunc:
-    """A function in the sizes that the constants linked into another fix."""
-    found = linked(new)
-    sizes: dict[Symbol, Expr] = {}
-    for place, stmt in found.in_order if found is not None else ():
-        inputs = unlinked(old).inputs
-        if place < len(inputs):
-            pairs = zip(inputs[place].shape, stmt.buffer.static_shape, strict=False)
-            sizes.update((d, const(n, d.dtype)) for d, n in pairs if isinstance(d, Symbol))
-    if not sizes:
-        return old
-    mapper = Mapper(vars=dict(sizes))
-    for b in (*old.params, *bound_buffers(old.body)):
-        shape = tuple(int(d.value) if isinstance(d, Const) else d for d in map(mapper.dim, b.shape))
-        mapper.buffers[b] = type(b)(b.name, shape, b.dtype, b.scope, b.notes)
-    made = [mapper.buffer(p) for p in old.params]
-    return PrimFunc(old.name, tuple(made), old.num_outputs, mapper.run(old.body), old.attrs, old.scalars)

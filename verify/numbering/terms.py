@@ -11,7 +11,7 @@ import numpy as np
 
 from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.bits import digest
-from assay.semantics.linked import linked, unlinked
+from assay.semantics.linked import in_numbers, linked, unlinked
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, show, substitute, variables
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import DataType, FuncType, RefType, ShapeType, TensorType, TupleType, Type, TypeVar
@@ -26,6 +26,15 @@ def constant_key(array: Array) -> Key:
     return ("constant", digest(array))
 
 
+def _is_believed(one: PrimFunc, other: PrimFunc) -> bool:
+    """Whether two tensor functions that are said to have been of one name are one: where neither holds constants, or in the
+    sizes that its constants fix, the texts are the same."""
+    if linked(one) is None and linked(other) is None:
+        return True
+    pairs = ((in_numbers(one, other), other), (one, in_numbers(other, one)))
+    return any(structural_equal(*(replace(unlinked(k), attrs={}) for k in pair)) for pair in pairs)
+
+
 @dataclass
 class Table:
     """Numbers of terms, shared by the programs that are compared."""
@@ -35,19 +44,18 @@ class Table:
     constants: dict[int, Array] = field(default_factory=dict)
     known: dict[int, Symbol | TypeVar] = field(default_factory=dict)
     types: dict[int, tuple[str, Type]] = field(default_factory=dict)
-    texts: dict[str, list[tuple[PrimFunc, bool]]] = field(default_factory=dict)
+    texts: dict[str, list[PrimFunc]] = field(default_factory=dict)
     told: dict[int, tuple[PrimFunc, int]] = field(default_factory=dict)
 
     def text(self, kernel: PrimFunc) -> int:
         """Which of the tensor functions of its name one is that claims no operator: a name is believed, but not what one
         that holds constants says that it was (`assay.semantics.linked`): that is so where the texts are one."""
         if id(kernel) not in self.told:
-            plain, holds = replace(unlinked(kernel), attrs={}), linked(kernel) is not None
-            known = self.texts.setdefault(plain.name, [])
-            same = (i for i, (k, h) in enumerate(known) if not (h or holds) or structural_equal(k, plain))
-            found = next(same, len(known))
+            name = unlinked(kernel).name
+            known = self.texts.setdefault(name, [])
+            found = next((i for i, other in enumerate(known) if _is_believed(other, kernel)), len(known))
             if found == len(known):
-                known.append((plain, holds))
+                known.append(kernel)
             self.told[id(kernel)] = kernel, found  # kept alive, so that no other object gets its identity
         return self.told[id(kernel)][1]
 
