@@ -252,3 +252,15 @@ def test_a_command_in_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("assay.verify.cli.main", broken)
     code, said = m.run_forked(["run", "nothing.py"])
     assert code == 1 and "Traceback" in said and "planted" in said
+
+
+@pytest.mark.parametrize("doubling", [False, True])
+def test_sizes_may_be_made_in_many_steps(doubling: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One concatenation of another, deep; and each of the one before twice, which is 2^42 sizes."""
+    lines, count = [], 42 if doubling else 1500
+    for i in range(0, 2 * count, 2):
+        lines += [f"  %{i + 1} = ({', '.join([f'%{i}'] * (1 + doubling))},);", f"  %{i + 2} = concatenate(%{i + 1});"]
+    text = ['#[version = "0.0.5"]', "def @main(%x: Tensor[(2), float32]) {", '  %0 = shape_of(%x, dtype="int64");', *lines]
+    (tmp_path / "m.relay").write_text("\n".join([*text, f"  dyn.reshape(%x, %{2 * count}, newshape=[])", "}"]))
+    assert assay(monkeypatch, "run", tmp_path / "m.relay", "--text") == (2 if doubling else 0)
+    assert "more than 10,000 steps" in capsys.readouterr().err if doubling else "R.reshape(x, R.shape([2]))" in capsys.readouterr().out

@@ -150,17 +150,30 @@ class Relay(Build):
 
     def sizes_of(self, value: Any) -> tuple[Dim, ...]:
         """The sizes that a tensor of sizes holds, where they are known before the run: a constant, or shape_of."""
-        while isinstance(value, Call) and isinstance(value.op, Operator) and value.op.name in ("astype", "reshape"):
-            value = value.args[0]
-        if isinstance(value, Constant) and value.data.ndim <= 1:
-            return tuple(int(v) for v in value.data.reshape(-1))
-        if isinstance(value, Call) and isinstance(value.op, Operator) and value.op.name == "shape_of":
-            return self.tensor(value.args[0]).shape
-        if isinstance(value, Call) and isinstance(value.op, Operator) and value.op.name == "concat":
-            return tuple(d for a in value.args for d in self.sizes_of(a))
-        if isinstance(value, Tuple) or isinstance(getattr(value, "type", None), TupleType):
-            raise self.wrong("sizes are one tensor, not a tuple")
-        raise self.unsupported("sizes that are computed while the program runs")
+        found: list[Dim] = []
+        work, left = [value], SIZES
+        while work:
+            value, left = work.pop(), left - 1
+            if not left:
+                raise self.unsupported(f"sizes that are made in more than {SIZES:,} steps")
+            name = value.op.name if isinstance(value, Call) and isinstance(value.op, Operator) else ""
+            if name in ("astype", "reshape"):
+                work.append(value.args[0])
+            elif name == "concat":
+                work += reversed(value.args)
+            elif name == "shape_of":
+                found += self.tensor(value.args[0]).shape
+            elif isinstance(value, Constant) and value.data.ndim <= 1:
+                found += [int(v) for v in value.data.reshape(-1)]
+            elif isinstance(value, Tuple) or isinstance(getattr(value, "type", None), TupleType):
+                raise self.wrong("sizes are one tensor, not a tuple")
+            else:
+                raise self.unsupported("sizes that are computed while the program runs")
+        return tuple(found)
+
+
+SIZES = 10_000
+"""Steps in which sizes may be made: a concatenation may name another twice, and that one a third."""
 
 
 def _chooses(d: Scalar) -> bool:
