@@ -407,7 +407,7 @@ def test_symbolic_sizes_stay_expressions() -> None:
 # --- size ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.campaign)])
 def test_a_long_chain(count: int) -> None:
     kernel = legalize(to_anf(Module({"main": function([X], call("tanh", X))}))).kernels["tanh"]
     names = [X, *(var(f"v{i}", F4) for i in range(count))]

@@ -29,9 +29,10 @@ from assay.semantics.types import FuncType, RefType, TensorType, TupleType, Type
 from assay.semantics.walk import post_order
 from assay.verify.strategies.graphs import Maker
 from tests.lower import shared_programs, small_programs
+from tests.scale import FEW
 
 pytestmark = [pytest.mark.row("R4"), pytest.mark.row("R5")]
-DEEP = 20_000
+DEEP = FEW
 F = TensorType((2, 3), FLOAT32)
 V = TensorType((2,), FLOAT32)
 B = TensorType((), BOOL)

@@ -74,7 +74,8 @@ def test_transformer_block(erf: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.peer
-@pytest.mark.parametrize("name", ["squeezenet", pytest.param("densenet121", marks=pytest.mark.campaign)])
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", ["squeezenet", "densenet121"])
 def test_what_the_reference_evaluator_gets_wrong(name: str) -> None:
     """Known since onnx 1.23: Softmax before opset 13, and BatchNormalization 9, are evaluated by newer rules."""
     light = next(m for m in light_models() if m.name.endswith(name))
@@ -85,7 +86,7 @@ def test_what_the_reference_evaluator_gets_wrong(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["small_cnn", "transformer_block", "shufflenet"])
+@pytest.mark.parametrize("name", ["small_cnn", "transformer_block", pytest.param("shufflenet", marks=pytest.mark.campaign)])
 def test_the_c_under_sanitizers(name: str) -> None:
     """The address and undefined-behaviour sanitizers find nothing, every buffer an allocation of exactly its size; and
     the outputs are those of the optimised library."""

