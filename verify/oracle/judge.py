@@ -168,10 +168,10 @@ class Oracle:
             of = plural(sum(f.size for f in found.values()), "element")
             said.append(f"nothing is known of {unknown} of {of}: the graph's intervals there exclude nothing, or leave a decision open")
         silent = dict.fromkeys(e for f in (*rebased.values(), *found.values()) for e in f.silent)
-        # a tensor that has two names is counted once
-        once = {next(((call, i) for call, names in self.places.items() for n, i in names if n == name), name): f for name, f in rebased.items()}
-        excused = sum(f.excused for f in once.values()) or sum(f.excused for f in found.values())
         if silent:
+            made = {name: (call, i) for call, names in self.places.items() for name, i in names}
+            once = {made.get(name, name): f for name, f in rebased.items()}  # a tensor that has two names is counted once
+            excused = sum(f.excused for f in once.values()) or sum(f.excused for f in found.values())
             called = " ".join(f"{maker.split()[0]}(" for maker in self.makers.values())
             entries = "; ".join(f"{e}: {BY_NAME[e].condition} ({BY_NAME[e].source_of(called)})" for e in silent)
             said.append(f"{plural(excused, 'element')} as the standard leaves open: {entries}")
