@@ -32,6 +32,7 @@ from assay.verify.exits import Exit, gravest
 from assay.verify.inputs import replace_text
 from assay.verify.memory import prove_plan
 from assay.verify.report.maps import plan_picture
+from assay.verify.spending import require_seconds
 from assay.verify.terminal import Screen
 
 PLANNING = 0.75
@@ -93,12 +94,6 @@ def plan_file(request: Request, out: Screen, as_json: bool) -> int:
         for line in lines(data, evidence, request):
             out.print(line)
     return gravest([evidence.exit, Exit.HOLDS if reached else Exit.WRONG])
-
-
-def require_seconds(option: str, limit: float) -> None:
-    """Invalid (cli.C5): a limit is no number of seconds."""
-    if not limit >= 0:  # which a NaN is not either
-        raise Invalid(f"{option} is {limit}, and must be 0 or more seconds", label="cli.C5")
 
 
 def problem_of(table: Table, request: Request, deadline: Deadline = NEVER) -> Problem:

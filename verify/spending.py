@@ -76,6 +76,12 @@ def parse_seconds(text: str) -> float | None:
     return float(text)
 
 
+def require_seconds(option: str, limit: float) -> None:
+    """Invalid (cli.C5): a limit is no number of seconds."""
+    if not limit >= 0:  # which a NaN is not either
+        raise Invalid(f"{option} is {limit}, and must be 0 or more seconds", label="cli.C5")
+
+
 def default_memory() -> int | None:
     """A share of what there is: of the machine's memory, or of what the control group may take; None where that is not
     told."""

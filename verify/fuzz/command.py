@@ -27,7 +27,7 @@ from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import FAILURES, GOOD, OURS, target
 from assay.verify.fuzz.work import Report, failed
-from assay.verify.plan_command import require_seconds
+from assay.verify.spending import require_seconds
 from assay.verify.strategies.features import chosen
 from assay.verify.terminal import Screen
 
