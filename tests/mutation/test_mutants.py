@@ -59,7 +59,7 @@ def test_every_kind_of_fault_is_made_and_words_are_left_alone() -> None:
     assert all(m.line not in (2, 5, 7) for m in mutants(TEXT))
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_a_run_notices_what_tests_say_and_tells_what_they_do_not(tmp_path: Path) -> None:
     """Of disjoint sets, the classes are tested; by which of two the larger class is found, nobody can see."""
     results = tmp_path / "results.jsonl"

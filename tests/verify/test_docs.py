@@ -9,7 +9,7 @@ import pytest
 
 from assay.semantics.errors import Invalid
 from assay.semantics.ops import OPERATORS
-from assay.verify.docs import __main__ as command, pages, stale, write
+from assay.verify.docs import __main__ as command, stale, write
 from assay.verify.docs.labels import LABEL, failures, labels_page
 from assay.verify.docs.operators import operators_page, record_file
 from assay.verify.docs.rows import claims, read_rows, rows_page
@@ -164,7 +164,3 @@ def test_every_kind_of_trap_stands_in_the_chapter() -> None:
     section = text[text.index("## Traps") : text.index("## M2")]
     listed = set(re.findall(r"^\| ([a-z ]+) \|", section, re.MULTILINE)) - {"kind"}
     assert {f.kind for f in failures(ROOT) if f.kind} == listed
-
-
-def test_pages_do_not_depend_on_the_run() -> None:
-    assert pages(ROOT) == pages(ROOT)
