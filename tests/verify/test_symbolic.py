@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import z3
 from onnx import TensorProto, helper
 
 from assay.interp import tensor
@@ -203,6 +204,21 @@ def test_queries_are_kept_and_checked_again(tmp_path: Path) -> None:
     weaker = text.read_text("utf-8").split("(assert", 1)[0] + "(check-sat)\n"
     text.write_text(weaker, "utf-8")
     assert len(command.recheck(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(("longer", "count"), [(0, 1), (1, 0)])
+def test_what_later_queries_rest_on_is_a_goal_with_a_text(longer: int, count: int) -> None:
+    """That a view lies in its source index by index: where it does not, nothing may rest on it."""
+    x, out = Buffer("x", (N,), F), Buffer("out", (N,), F)
+    part = Buffer("part", (N + longer,), F)
+    body = Alias(View(part, x, const(0), (const(1),)), loops("i", (N,), lambda i: store(out, i, part[i])))
+    func = museum.func("through", body, x, out)
+    found = [g for g in prove_accesses(func).goals if g.claim == "each index of part is one of x, moved by where it begins"]
+    assert [g.verdict for g in found] == ["proved"] * count
+    for goal in found:
+        solver = z3.Solver()
+        solver.from_string(goal.query)
+        assert solver.check() == z3.unsat
 
 
 @pytest.mark.peer

@@ -49,8 +49,8 @@ def prove_accesses(
         Goal("understood", why, "unknown", stmt.span, "nothing is shown of it; checked on the run")
         for stmt, why in f.events.strange
     ]
-    goals += overflow(f)
-    windows(f)
+    for premises in (overflow, windows):  # what the others rest on
+        goals += premises(f)
     places = (arithmetic, scopes, matches, aligned, negative, domains, in_bounds)
     for claims in (*places, written_before, outputs_written, independent, declared):
         goals += claims(f)

@@ -160,8 +160,11 @@ def _arithmetic(f: Function, site: Site, n: Expr) -> Goal | None:
     return f.goal(kind, claim, site, query, [*here, wrong, *([] if when is None else [when])], [instance])
 
 
-def windows(f: Function) -> None:
-    """Find out which views lie inside their regions in each dimension: their elements are then found by indices."""
+def windows(f: Function) -> Iterator[Goal]:
+    """Find out which views lie inside their regions in each dimension: their elements are then found by indices.
+
+    Later queries rest on it, so it is a goal of its own where it holds; where it is not shown, nothing rests on it.
+    """
     for frame in f.events.windows:
         window = frame.what
         assert isinstance(window, Window)
@@ -183,7 +186,11 @@ def windows(f: Function) -> None:
         claims.append(flat == instance.value(view.offset, window.site))
         some = [e > 0 for e in extents]
         facts = [*f.base, *query.terms.known, *instance.guards, *instance.facts, *some, z3.Not(z3.And(*claims))]
-        window.direct = not f.doubt and decide(facts, "").holds == "never"
+        claim = f"each index of {view.buffer.name} is one of {view.source.name}, moved by where it begins"
+        found = decide(facts, f"{f.func.name}: in bounds: {claim}\nunsat means that it holds for all sizes")
+        window.direct = not f.doubt and found.holds == "never"
+        if window.direct:
+            yield Goal("in bounds", claim, "proved", window.site.stmt.span, query=found.text)
 
 
 def scopes(f: Function) -> Iterator[Goal]:
