@@ -67,6 +67,7 @@ app = typer.Typer(
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay", show_default=False)]
 Dims = Annotated[list[str], typer.Option("--dim", metavar="NAME=N", help="the value of a symbolic dim")]
+SizeBounds = Annotated[list[str], typer.Option("--bound", metavar="NAME=LEAST..MOST", help="the values of a size, such as n=1.. or n=1..64")]
 Inputs = Annotated[Path | None, typer.Option("--inputs", metavar="IN.npz", help="inputs by name; the others are random")]
 Seed = Annotated[int, typer.Option("--seed", help="fixes the inputs that are not given, and the checks' random data", min=0)]
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
@@ -263,7 +264,7 @@ def verify(
 def prove(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a module as text, FILE.py, or MODEL.onnx: its kernels", show_default=False)],
     function: Annotated[str | None, typer.Option("--function", help="the tensor function; else all of them")] = None,
-    bound: Annotated[list[str], typer.Option("--bound", metavar="NAME=LEAST..MOST", help="the values of a size, such as n=1..")] = [],
+    bound: SizeBounds = [],
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="where the queries are kept", show_default=False)] = None,
     dim: Dims = [],
 ) -> None:
@@ -301,6 +302,7 @@ def plan_buffers(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="buffers: id, lower, upper, size; and alignment, gaps, offset, pool", show_default=False)],
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT.csv", help="where the offsets go", show_default=False)] = None,
     capacity: Annotated[int | None, typer.Option("--capacity", metavar="N", help="the bytes that the first pool may need; exit code 1 if it needs more", show_default=False)] = None,
+    bound: SizeBounds = [],
     pools: Pools = "",
     planner: Planner = "exact",
     alignment: Annotated[int, typer.Option("--alignment", metavar="N", help="every offset is a multiple of it")] = 1,
@@ -309,8 +311,8 @@ def plan_buffers(
     plot: Annotated[Path | None, typer.Option("--plot", metavar="MAP.svg", help="where a picture of the plan goes", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Place the buffers of FILE.csv in memory, and prove the plan."""
-    request = Request(file, output, capacity, pools, planner, alignment, time_limit, seed, plot)
+    """Place the buffers of FILE.csv in memory, and prove the plan: with --bound, for all sizes."""
+    request = Request(file, output, capacity, pools, planner, alignment, time_limit, seed, plot, tuple(bound))
     raise typer.Exit(plan_file(request, Screen(), as_json))
 
 

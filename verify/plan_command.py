@@ -1,8 +1,10 @@
 """`assay plan FILE.csv`: offsets for the buffers of a file, proved before they are written (specs/verify.md).
 
 Exit codes: 0, the plan holds and reaches the capacity, if one is given; 1, it does not; 2, nothing fits, or the file
-cannot be used; 4, the time was up before the plan was proved; 6, before there was one. The time limit is that of the whole
-command, the proof among it.
+cannot be used; 4, the plan is neither proved nor refuted, such as in the time that there was; 6, the time was up before
+there was one. The time limit is that of the whole command, the proof among it.
+
+Sizes and offsets may have symbols (`assay.verify.plan_symbols`): what is said then is for all their values within bounds.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from rich.markup import escape
 
 from assay.lower.memory import Progress, plan as make_plan
 from assay.lower.memory.csv import MOST, Table, read, short
+from assay.lower.memory.symbolic import nominal
 from assay.semantics.compilation import read_device
 from assay.semantics.deadline import NEVER, Deadline, Late
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
@@ -31,6 +34,8 @@ from assay.verify.evidence import Evidence, plural
 from assay.verify.exits import Exit, gravest
 from assay.verify.inputs import replace_text
 from assay.verify.memory import prove_plan
+from assay.verify.memory.definition import in_numbers
+from assay.verify.plan_symbols import prove_for_all, read_symbols, require_values, symbolic_plan, with_symbols
 from assay.verify.report.maps import plan_picture
 from assay.verify.spending import require_seconds
 from assay.verify.terminal import Screen
@@ -52,15 +57,18 @@ class Request:
     time_limit: float = 60.0
     seed: int = 0
     plot: Path | None = None
+    bounds: tuple[str, ...] = ()
 
 
 def plan_file(request: Request, out: Screen, as_json: bool) -> int:
     """Plan a file, prove the plan, write what was asked for, and say so; the exit code."""
     require_seconds("--time-limit", request.time_limit)
     deadline = Deadline(request.time_limit)
+    symbols = read_symbols(request.bounds)
     try:
-        table = read(request.file, deadline)
-        problem = problem_of(table, request, deadline)
+        table = read(request.file, deadline, {v.name: v for v in symbols})
+        require_values(table, symbols, deadline)
+        problem = replace(problem_of(table, request, deadline), bounds=symbols)
     except Late:
         what = f"the {request.time_limit:g} seconds of --time-limit were up before the buffers were read; give it more time"
         raise BudgetSpent(what, where=str(request.file), label="memory.C9") from None
@@ -69,25 +77,28 @@ def plan_file(request: Request, out: Screen, as_json: bool) -> int:
             raise Invalid("cannot write: there is no such directory", where=str(path), label="output.C1")
     start = time.perf_counter()
     with _progress() as tell:
-        plan = make_plan(
-            problem,
-            request.planner,
-            seed=request.seed,
-            deadline=deadline.share(PLANNING),
-            capacity=request.capacity,
-            progress=tell,
-        )
+        until = deadline.share(PLANNING)
+
+        def planner(of: Problem) -> Plan:
+            return make_plan(of, request.planner, seed=request.seed, deadline=until, capacity=request.capacity, progress=tell)
+
+        plan = symbolic_plan(table, problem, planner, until) if symbols else planner(problem)
     seconds = time.perf_counter() - start
-    evidence = prove_plan(problem, plan, deadline).evidence
-    first = problem.pools[0].name
-    reached = request.capacity is None or _bytes(plan, first) <= request.capacity
-    data = as_data(problem, plan, evidence, seconds, request, reached)
+    if symbols:
+        evidence, reached = prove_for_all(problem, plan, request.capacity, deadline)
+        shown = in_numbers(problem, plan, nominal(symbols, symbols))
+    else:
+        evidence, shown = prove_plan(problem, plan, deadline).evidence, (problem, plan)
+        reached = request.capacity is None or _bytes(plan, problem.pools[0].name) <= request.capacity
+    data = as_data(*shown, evidence, seconds, request, reached)
+    if symbols:
+        data |= with_symbols(data, symbols, plan)
     if evidence.holds and reached:
         with answering(data):
             if request.output is not None:
                 replace_text(request.output, table.written(plan, several=len(problem.pools) > 1))
             if request.plot is not None:
-                replace_text(request.plot, plan_picture(problem, plan))
+                replace_text(request.plot, plan_picture(*shown))
     if as_json:
         write_answer(data)
     else:
@@ -113,7 +124,7 @@ def problem_of(table: Table, request: Request, deadline: Deadline = NEVER) -> Pr
     if aligned > MOST:
         what = "no address in int64 is a multiple of all alignments: the least multiple of those of the buffers"
         raise Invalid(f"{what}, of --alignment and of 64 is {aligned}", where=table.source, label="csv.C4")
-    if (least := lower_bound(buffers)) > MOST and not request.pools:
+    if not request.bounds and (least := lower_bound(buffers)) > MOST and not request.pools:
         what = f"{least} bytes are live at once, and sizes must be in int64: no more than {MOST}"
         raise Invalid(what, where=table.source, label="csv.C4")
     pools = parse_pools(request.pools) if request.pools else (Pool("workspace"),)
@@ -191,20 +202,24 @@ def as_data(
 
 def lines(data: dict[str, Any], evidence: Evidence, request: Request) -> Iterator[str]:
     """What the command says, for people."""
+    at = f"at {said} " if (said := ", ".join(f"{n} = {k}" for n, k in data.get("at", {}).items())) else ""
     used = [p for p in data["pools"] if p["bytes"]] or data["pools"][:1]
     for pool in used:
         limit = "" if pool["limit"] is None else f" of {pool['limit']}"
-        line = f"{pool['name']}: {pool['bytes']} bytes{limit} for {plural(pool['buffers'], 'buffer')}; "
+        line = f"{pool['name']}: {short(pool.get('expression', str(pool['bytes'])), 400)} bytes{limit} for {plural(pool['buffers'], 'buffer')}; "
+        line += f"{at}{pool['bytes']} bytes, " if at else ""
         line += f"{pool['lower_bound']} live at once, ratio {pool['ratio']:.3f}"
-        if pool is used[0]:
+        if pool is used[0] and not at:
             known = "optimal" if data["optimal"] else f"not known to be optimal: no plan is below {data['bound']}"
             line += f"; {known}"
         yield line
-    yield f"{data['planner']} in {data['seconds']:.2f} s; {evidence.how}: {evidence.detail}"
+    yield f"{data['planner']} in {data['seconds']:.2f} s; {evidence.word}: {evidence.detail}"
     if evidence.holds is None:
         yield "UNKNOWN: the plan is not proved, and nothing is written"
-    elif not evidence.holds:
+    elif not evidence.holds and data["reached"]:
         yield "FAILS: the plan does not hold, and nothing is written"
+    elif not evidence.holds:
+        yield f"FAILS: the plan does not fit the capacity of {data['capacity']} for all values; nothing is written"
     elif not data["reached"]:
         best, bound = data["pools"][0]["bytes"], data["bound"]
         why = f"no plan is below {bound}" if bound > data["capacity"] else "more time or another seed may find one"

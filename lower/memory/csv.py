@@ -5,24 +5,26 @@ The columns of the set of google/minimalloc, in any order, with the names that i
     id (buffer, buffer_id)   the buffer's name
     lower (begin, start)     the first position at which it is live
     upper                    the position after the last one; or `end`, the last one
-    size                     bytes
+    size                     bytes: a number, or an expression of symbols such as `4*n + 64`
     alignment                if there is such a column; 1 if it is empty
     gaps                     positions at which it is not live, such as `7-9 12-14`: like lower and upper
-    offset                   if it has been placed by hand; such a column may be empty
+    offset                   if it has been placed by hand; such a column may be empty; with symbols as a size is
     pool                     the pools that may hold it, such as `fast slow`, the most wanted first; empty: any
 
 Other columns are kept and mean nothing. A plan adds `offset`, and `pool` where there are several.
 
 A number is decimal digits with a sign before them at most, and in int64: positions, sizes and offsets are counted in it.
+Expressions are those of scalars in the text (specs/semantics.md, "Text").
 """
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay.lower.memory.problem import check_buffer
@@ -32,6 +34,10 @@ from assay.semantics.dtypes import INT64
 from assay.semantics.errors import AssayError, Invalid, Unsupported
 from assay.semantics.files import read_text
 from assay.semantics.memory import BufferInfo, Interval, Plan, Pool, Problem
+from assay.semantics.scalar import Dim, Expr, Var, cast, variables
+from assay.semantics.text.scalars import ScalarParser
+from assay.semantics.text.scalars.printer import ScalarPrinter
+from assay.semantics.text.source import Source
 
 NAMES = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower", "end": "upper"}
 REQUIRED = ("id", "lower", "upper", "size")
@@ -43,13 +49,15 @@ SHOWN = 40
 
 @dataclass(frozen=True)
 class Table:
-    """A file: its columns as they are called there, its rows, and the buffer of each row. `lines` are line numbers."""
+    """A file: its columns as they are called there, its rows, and the buffer of each row. `lines` are line numbers,
+    `offsets` what stands in that column, by the buffers' names; a buffer has its own if that is a number."""
 
     source: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[int, ...]
     buffers: tuple[BufferInfo, ...]
+    offsets: Mapping[str, Dim] = field(default_factory=dict)
 
     def problem(self, pools: Sequence[Pool] = (), deadline: Deadline = NEVER) -> Problem:
         """The problem of placing these buffers in pools; by default in one without a limit. Late: the time is up."""
@@ -73,7 +81,7 @@ class Table:
     def written(self, plan: Plan, several: bool = False) -> str:
         """The file with the offsets of a plan, and with their pools where there are several."""
         made = {"pool": [plan.places[b.name].pool for b in self.buffers]} if several else {}
-        made["offset"] = [str(plan.places[b.name].offset) for b in self.buffers]
+        made["offset"] = [written(plan.places[b.name].offset) for b in self.buffers]
         columns = [*(c for c in self.columns if c not in made), *made]
         at = {c: k for k, c in enumerate(self.columns)}
         out = io.StringIO()
@@ -84,7 +92,12 @@ class Table:
         return out.getvalue()
 
 
-def read(path: Path, deadline: Deadline = NEVER) -> Table:
+def written(dim: Dim) -> str:
+    """A size or an offset, as it is read again."""
+    return str(dim) if isinstance(dim, int) else ScalarPrinter({v: v.name for v in variables(dim)}, INT64).text(dim)
+
+
+def read(path: Path, deadline: Deadline = NEVER, symbols: Mapping[str, Var] | None = None) -> Table:
     """The table of a file. Invalid: it cannot be read, or is not of this form. Late: the time is up."""
     try:
         text = read_text(path, "utf-8-sig")
@@ -93,11 +106,11 @@ def read(path: Path, deadline: Deadline = NEVER) -> Table:
     except UnicodeDecodeError as wrong:
         line = wrong.object.count(b"\n", 0, wrong.start) + 1
         raise Invalid(f"is not text in UTF-8: byte {wrong.start}", where=f"{path}:{line}", label="csv.C1") from None
-    return parse(text, str(path), deadline)
+    return parse(text, str(path), deadline, symbols)
 
 
-def parse(text: str, source: str = "", deadline: Deadline = NEVER) -> Table:
-    """The table of a text; `source` is for messages."""
+def parse(text: str, source: str = "", deadline: Deadline = NEVER, symbols: Mapping[str, Var] | None = None) -> Table:
+    """The table of a text; `source` is for messages. `symbols` may stand in sizes and offsets."""
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise Invalid("there is a NUL byte, which is no text", where=f"{source}:{line}", label="csv.C1")
@@ -106,6 +119,7 @@ def parse(text: str, source: str = "", deadline: Deadline = NEVER) -> Table:
     rows: list[tuple[str, ...]] = []
     lines: list[int] = []
     buffers: list[BufferInfo] = []
+    offsets: dict[str, Dim] = {}
     seen: dict[str, int] = {}
     try:
         for cells in reader:
@@ -123,7 +137,7 @@ def parse(text: str, source: str = "", deadline: Deadline = NEVER) -> Table:
                     where=where,
                     label="csv.C2",
                 )
-            buffer = _buffer(dict(zip(columns, row, strict=True)), where)
+            buffer, offset = _buffer(dict(zip(columns, row, strict=True)), where, symbols or {})
             if buffer.name in seen:
                 raise Invalid(
                     f"a second buffer called {short(buffer.name)!r}; the first is in line {seen[buffer.name]}",
@@ -131,6 +145,8 @@ def parse(text: str, source: str = "", deadline: Deadline = NEVER) -> Table:
                     label="memory.C1",
                 )
             seen[buffer.name] = line
+            if offset is not None:
+                offsets[buffer.name] = offset
             rows.append(row)
             lines.append(line)
             buffers.append(buffer)
@@ -138,7 +154,7 @@ def parse(text: str, source: str = "", deadline: Deadline = NEVER) -> Table:
         raise Invalid(f"is not CSV: {wrong}", where=f"{source}:{reader.line_num}", label="csv.C1") from None
     if columns is None:
         raise Invalid(f"is empty; the first line names the columns: {','.join(REQUIRED)}", where=source, label="csv.C1")
-    return Table(source, tuple(columns), tuple(rows), tuple(lines), tuple(buffers))
+    return Table(source, tuple(columns), tuple(rows), tuple(lines), tuple(buffers), offsets)
 
 
 def _header(row: Sequence[str], where: str) -> list[str]:
@@ -156,8 +172,8 @@ def _header(row: Sequence[str], where: str) -> list[str]:
     return list(row)
 
 
-def _buffer(row: dict[str, str], where: str) -> BufferInfo:
-    """The buffer of a row, by the columns' names in the file."""
+def _buffer(row: dict[str, str], where: str, symbols: Mapping[str, Var]) -> tuple[BufferInfo, Dim | None]:
+    """The buffer of a row, by the columns' names in the file, and where it lies if that is said."""
     last = 1 if "end" in row else 0
     cells = {NAMES.get(c, c): text for c, text in row.items()}
     if not cells["id"]:
@@ -173,13 +189,14 @@ def _buffer(row: dict[str, str], where: str) -> BufferInfo:
             label="memory.C5",
         )
     pools = tuple(cells.get("pool", "").split())
+    offset = _dim(cells["offset"], "offset", where, symbols) if cells.get("offset") else None
     buffer = BufferInfo(
         cells["id"],
-        _number(cells["size"], "size", where),
+        _dim(cells["size"], "size", where, symbols),
         _without(lower, upper, _gaps(cells.get("gaps", ""), last, where), where),
         _number(cells.get("alignment") or "1", "alignment", where),
         pools=pools,
-        offset=_number(cells["offset"], "offset", where) if cells.get("offset") else None,
+        offset=offset if isinstance(offset, int) else None,
     )
     if buffer.offset is not None and isinstance(buffer.nbytes, int) and buffer.offset + buffer.nbytes > MOST:
         end = buffer.offset + buffer.nbytes
@@ -188,13 +205,29 @@ def _buffer(row: dict[str, str], where: str) -> BufferInfo:
         check_buffer(buffer)
     except AssayError as wrong:
         raise wrong.at(where) from None
-    return buffer
+    return buffer, offset
+
+
+def _dim(text: str, column: str, where: str, symbols: Mapping[str, Var]) -> Dim:
+    """A number, or an expression in int64 where there are symbols."""
+    if not symbols or is_digits(text.lstrip("+-")):
+        return _number(text, column, where)
+    reader = ScalarParser(Source.of(text, where), symbols, integer=INT64)
+    try:
+        found = reader.dim(ast.Constant(text, lineno=1, col_offset=0))
+    except Invalid as wrong:
+        known = f"; the symbols are those of --bound: {', '.join(symbols)}" if wrong.label == "text.C3" else ""
+        what = f"{column} is {short(text)!r}: {short(wrong.message.splitlines()[0], 100)}{known}"
+        raise Invalid(what, where=where, label="csv.C2") from None
+    return cast(found, INT64) if isinstance(found, Expr) else _number(str(found), column, where)
 
 
 def _number(text: str, column: str, where: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not is_digits(digits):
-        raise Invalid(f"{column} is {short(text)!r}, and must be a whole number", where=where, label="csv.C2")
+        what = f"{column} is {short(text)!r}, and must be a whole number"
+        more = ", or an expression of symbols that --bound gives" if column in ("size", "offset") else ""
+        raise Invalid(f"{what}{more}", where=where, label="csv.C2")
     number = int(text) if len(digits.lstrip("0")) < 20 else MOST + 1
     if not -MOST - 1 <= number <= MOST:
         what = f"{column} is {short(text)}, and must be in int64: no less than {-MOST - 1} and no more than {MOST}"
@@ -202,9 +235,9 @@ def _number(text: str, column: str, where: str) -> int:
     return number
 
 
-def short(text: str) -> str:
+def short(text: str, most: int = SHOWN) -> str:
     """What somebody wrote, to say it again: the middle is left out where it is long."""
-    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]}...{text[-SHOWN // 4 :]} ({len(text)} characters)"
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 4 :]} ({len(text)} characters)"
 
 
 def _gaps(text: str, last: int, where: str) -> list[Interval]:

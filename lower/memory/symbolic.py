@@ -14,8 +14,9 @@ from math import prod
 
 from assay.lower.memory.problem import check_names
 from assay.lower.memory.sums import Sum, Sums
+from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.errors import Invalid
-from assay.semantics.memory import BufferInfo, Place, Plan, Problem, conflicts, range_of
+from assay.semantics.memory import Bounds, BufferInfo, Place, Plan, Problem, conflicts, range_of
 from assay.semantics.scalar import Dim, Expr, Var, evaluate_dim, variables
 
 NOMINAL = 128
@@ -34,6 +35,7 @@ def plan_symbolic(
     at: Mapping[Var, int] | None = None,
     *,
     by_bound: bool = False,
+    deadline: Deadline = NEVER,
 ) -> Plan:
     """The plan of a problem whose sizes may be expressions, stacked as `planner` stacks it in numbers.
 
@@ -41,22 +43,32 @@ def plan_symbolic(
     are not given at `NOMINAL`. `by_bound`: buffers that have a largest size keep it, so their offsets are numbers
     where nothing without one lies below. A least value alone makes no size a number.
 
-    Invalid (memory.C8): a buffer without a largest size can only lie in pools with a limit. Whatever else `planner`
-    raises.
+    Invalid (memory.C8): a buffer without a largest size can only lie in pools with a limit. Late: the time is up.
+    Whatever else `planner` raises.
     """
     check_names(problem)
     buffers = problem.buffers
     sums = Sums(problem.bounds)
     most = {b.name: largest(b.nbytes, problem, sums) for b in buffers}
     ranked = tuple(replace(b, pools=unlimited(problem, b)) if most[b.name] is None else b for b in buffers)
-    point = nominal(problem, at or {})
+    point = nominal((v for b in buffers for v in variables(b.nbytes)), problem.bounds, at)
     numbers = {b.name: _number(b.nbytes, most[b.name], point) for b in buffers}
     found = planner(replace(problem, buffers=tuple(replace(b, nbytes=numbers[b.name]) for b in ranked), bounds={}))
     size = {b.name: _size(b, most[b.name], sums, by_bound) for b in buffers}
-    stack = Stack(problem, found, sums, size)
+    stack = Stack(problem, found, sums, size, deadline)
     places = {b.name: Place(found.places[b.name].pool, sums.dim(stack.offset[b.name])) for b in buffers}
     sizes = {p.name: sums.dim(stack.top(p.name)) for p in problem.pools if p.name in found.sizes}
     return Plan(places, sizes, f"symbolic, stacked by {found.planner}" if found.planner else "symbolic")
+
+
+def given_plan(problem: Problem, places: Mapping[str, Place]) -> Plan:
+    """The plan that somebody else has made: each pool ends where the highest of its buffers does."""
+    sums = Sums(problem.bounds)
+    ends: dict[str, list[Sum]] = {}
+    for b in problem.buffers:
+        ends.setdefault(places[b.name].pool, []).append(sums.of(places[b.name].offset).plus(sums.of(b.nbytes)))
+    sizes = {p.name: sums.dim(sums.largest(ends.get(p.name, ()), 1, KEPT)) for p in problem.pools}
+    return Plan(places, sizes, "given")
 
 
 def _number(size: Dim, most: int | None, point: Mapping[Var, int]) -> int:
@@ -74,7 +86,7 @@ class Stack:
     a buffer that may reach it lies above it.
     """
 
-    def __init__(self, problem: Problem, found: Plan, sums: Sums, size: Mapping[str, Sum]) -> None:
+    def __init__(self, problem: Problem, found: Plan, sums: Sums, size: Mapping[str, Sum], deadline: Deadline = NEVER) -> None:
         self.sums = sums
         self.size = size
         self.offset: dict[str, Sum] = {}
@@ -90,6 +102,7 @@ class Stack:
         self._under: list[int] = []  # by rank: what a buffer is known to lie above, as bits by rank
         self.offset |= {n: sums.of(offset) for n, offset in hand.items()}
         for name in sorted(index, key=lambda n: (n not in hand, _offset(found, n), index[n])):
+            deadline.check()
             if name not in hand:
                 at = _offset(found, name)
                 below = [n for n in beside[name] if n in self._rank and (n not in hand or hand[n] < at)]
@@ -152,11 +165,11 @@ def unlimited(problem: Problem, buffer: BufferInfo) -> tuple[str, ...]:
     return found
 
 
-def nominal(problem: Problem, at: Mapping[Var, int]) -> dict[Var, int]:
+def nominal(symbols: Iterable[Var], bounds: Bounds, at: Mapping[Var, int] | None = None) -> dict[Var, int]:
     """A value for every symbol: the one given, else its greatest, else `NOMINAL` or more."""
-    found = {}
-    for v in {v: None for b in problem.buffers for v in variables(b.nbytes)}:
-        low, high = range_of(problem.bounds, v)
+    found, at = {}, at or {}
+    for v in dict.fromkeys(symbols):
+        low, high = range_of(bounds, v)
         found[v] = at.get(v, max(low, NOMINAL) if high is None else high)
     return found
 

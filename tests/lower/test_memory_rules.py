@@ -256,8 +256,8 @@ def test_a_size_without_end_by_hand_wants_its_first_pool_without_a_limit() -> No
 
 def test_the_values_of_symbols_in_the_plan_in_numbers() -> None:
     problem = Problem((BufferInfo("a", N * M, ((0, 1),)),), (WORK,), {N: (200, None)})
-    assert nominal(problem, {}) == {N: 200, M: 128} and nominal(problem, {M: 5}) == {N: 200, M: 5}
-    assert nominal(replace(problem, bounds={N: (1, 7), M: (0, None)}), {}) == {N: 7, M: 128}
+    assert nominal((N, M), problem.bounds) == {N: 200, M: 128} and nominal((N, M), problem.bounds, {M: 5}) == {N: 200, M: 5}
+    assert nominal((N, M), {N: (1, 7), M: (0, None)}) == {N: 7, M: 128}
 
 
 @pytest.mark.row("U21")

@@ -132,6 +132,10 @@ SYMBOLS = """
 """
 SAME = "id,lower,upper,size\na,0,2,10\nb,1,3,10\nc,2,4,20\n"
 ROOM = "id,lower,upper,size,pool\na,0,2,10,a\nb,1,3,10,b\nc,1,3,25,\nd,1,3,5,\n"
+SIZES = "id,lower,upper,size\na,0,2,4*n + 4\nb,1,3,4*n\nc,2,4,n*4 + 4\nd,2,4,64\n"
+"""a and c are of one size, whatever n is."""
+
+PLACED = "id,lower,upper,size,offset\na,0,2,4*n,0\nb,1,3,m,256\n"
 BY_HAND = "id,lower,upper,size,offset\na,0,2,10,0\nb,1,3,10,10\nc,2,4,10,0\n"
 
 
@@ -178,6 +182,12 @@ SHOWN: tuple[Shown, ...] = (
     Shown("U17", "check FILE.py --on cuda --on cpu --pools one@cuda --stop-after pool", DEVICES, (r"no pool is on cpu.*\[pool\.C1\]",), code=2),
     Shown("U23", "build FILE.py -o DIR --skip fuse --io-in-pools", WIDTHS, ("compare tested",), files={
         "FILE.h": r"(?s)b: bool\[3\], 3 bytes.*c: bfloat16\[3\], 6 bytes.*d: float64\[3\], 24 bytes.*e: int16\[0\]\[3\], 0 bytes"}),
+    Shown("U21", "plan FILE.csv --bound n=1.. -o DIR/out.csv\nplan DIR/out.csv --bound n=1..99 --capacity 860", SIZES, (
+        r"workspace: n \* 8 \+ 68 bytes for 4 buffers; at n = 128 1092 bytes, 1092 live at once.*for all n >= 1;.*given in .*for all n in 1 to 99;",), files={
+        "out.csv": r"(?s)a,0,2,4\*n \+ 4,0\nb,1,3,4\*n,n \* 4 \+ 4\nc,2,4,n\*4 \+ 4,0\nd,2,4,64,n \* 8 \+ 4"}),
+    Shown("U21", "plan FILE.csv --bound n=0..64 --bound m=0..9", PLACED, ("proved: z3: no two of 2 live buffers share a byte, for all n in 0 to 64, m in 0 to 9",)),
+    Shown("U21", "plan FILE.csv --bound n=0..65 --bound m=0..9", PLACED, (r"FAILS: for n = 65, m = 1: buffers a and b share byte 256 .*while both are live",), code=1),
+    Shown("U21", "plan FILE.csv --bound n=0..65", PLACED, (r"nothing is called m here; the symbols are those of --bound: n \[csv\.C2\]",), code=2),
     Shown("U21", "check FILE.py --dim n=8 --stop-after pool", SYMBOLS, ("pool proved",)),
     Shown("U21", "check FILE.py --dim n=9", SYMBOLS, (r"n would be 9; it is declared to be at least 0 and at most 8 \[bind_params\.C5\]",), code=2),
 )

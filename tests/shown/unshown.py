@@ -11,7 +11,7 @@ REASONS = {
     "U8": "the table shows externs in a run and in a plan; the C of an extern is compiled from Python only",
     "U11": "the table shows the planners by name and places by hand; a planner that is a function is handed over from Python",
     "U20": "the table shows lives with their ends on edges; the list of ends (`kills`) is asked for from Python",
-    "U21": "the table shows that declared bounds hold; check and build want numbers, so plans with symbols are made from Python",
+    "U21": "the table shows that declared bounds hold, and `plan --bound`; check and build want numbers, so programs with symbols are planned from Python",
     "U24": f"`lower_shapes` is no stage of the pipeline, whose plan wants numbers: {PYTHON}",
     "R8": "a property of the source: one walk and one rewriter",
     "R9": f"passes of users are {PYTHON}",

@@ -60,7 +60,23 @@ def test_what_never_fits() -> None:
     """Even with n at its least, a step is too large."""
     size = 4 * (N + (1 << 62))
     evidence = prove_plan(one(size), plan(size, a=0)).evidence
-    assert not evidence.holds and evidence.data["claim"] == "overflow" and "nothing shows that" in evidence.detail
+    assert evidence.holds is False and evidence.data["claim"] == "overflow" and evidence.data["dims"] == {"n": 0}
+    assert evidence.detail == "for n = 0: where buffer a ends is 18446744073709551616, not in int64"
+
+
+def test_what_nobody_can_bound_is_not_known() -> None:
+    """No range is found of n ^ m, and no values at which it is too large: that refutes nothing."""
+    size = apply("bitxor", N, M) + 1
+    evidence = prove_plan(one(size), plan(size, a=0)).evidence
+    assert evidence.holds is None and "not decided: whether a step" in evidence.detail
+
+
+def test_what_has_no_value_at_a_corner() -> None:
+    """At m = 0 there is no n // m: that is no fault of ours, and not known."""
+    size = 4 * (N // M)
+    given = replace(one(size), bounds={N: (0, 3), M: (0, 3)})
+    evidence = prove_plan(given, plan(size, a=0)).evidence
+    assert evidence.holds is None and "not decided" in evidence.detail
 
 
 def test_what_may_not_fit_between_the_corners() -> None:

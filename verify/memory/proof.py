@@ -40,7 +40,7 @@ def prove_plan(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> Proo
         return Proof(fault.evidence("proved"))
     dims = [*(b.nbytes for b in problem.buffers), *(p.offset for p in plan.places.values()), *plan.sizes.values()]
     if any(isinstance(d, Expr) for d in dims):
-        return Proof(*prove_symbolic(problem, plan))
+        return Proof(*prove_symbolic(problem, plan, deadline))
     queries: dict[str, str] = {}
     goals = 0
     for number, pool in enumerate(problem.pools):

@@ -62,13 +62,18 @@ def solve(text: str, names: Iterable[str] = (), rlimit: int = RLIMIT, deadline: 
     return Solved("unsat", {})
 
 
+def limit(solver: z3.Solver, deadline: Deadline) -> None:
+    """z3 is to end with what is left of the time. Late: nothing is."""
+    deadline.check()
+    if deadline.left is not None:
+        solver.set("timeout", max(1, min(int(deadline.left * 1000), MOST_MILLISECONDS)))
+
+
 def _solve(text: str, names: Iterable[str], rlimit: int, deadline: Deadline, solver: z3.Solver) -> Solved:
     deadline.check()
     solver.set("rlimit", rlimit)
     solver.from_string(text)
-    deadline.check()
-    if deadline.left is not None:
-        solver.set("timeout", max(1, min(int(deadline.left * 1000), MOST_MILLISECONDS)))
+    limit(solver, deadline)
     answer = solver.check()
     if answer == z3.unsat:
         return Solved("unsat", {})

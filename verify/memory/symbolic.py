@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import z3
 
+from assay.semantics.deadline import NEVER, Deadline, Late
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Trap
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, range_of
@@ -25,7 +26,7 @@ from assay.verify.memory.goals import Goal, Goals, exact_text, forms_text, linea
 from assay.verify.memory.lives import chain_text, pairs_text
 from assay.verify.memory.overflow import overflow
 from assay.verify.memory.query import SMALL, Box, boxes, neighbours, only
-from assay.verify.memory.solve import questions, solve
+from assay.verify.memory.solve import Solved, limit, questions, solve
 
 EXACT_RLIMIT = 10_000_000
 """z3's resource limit for one goal by itself, a few seconds: products are there, and may never end."""
@@ -53,19 +54,21 @@ class Proofs:
     plan: Plan
     forms: Forms
     symbols: tuple[Var, ...]
+    deadline: Deadline = NEVER
     queries: dict[str, str] = field(default_factory=dict)
     goals: int = 0
     unknown: list[str] = field(default_factory=list)
 
     def prove(self) -> Evidence:
         for at in samples(self.symbols, self.forms):
+            self.deadline.check()
             if (found := self._fault(at)) is not None:
                 return self._refuted(*found)
-        found_overflow, stays = overflow(self.problem, self.plan, self.forms, self.queries)
+        found_overflow, stays = overflow(self.problem, self.plan, self.forms, self.queries, self.deadline)
         if found_overflow is not None:
             return found_overflow
         self.queries["forms"] = text = forms_text(self.forms)
-        if (solved := solve(text)).answer != "unsat":
+        if (solved := self._solve(text)).answer != "unsat":
             what = f"whether sizes and offsets are what is said of them: question {solved.question} of the text, {solved.answer}"
             return unknown("proved", f"not decided: {what} {solved.reason}", claim="unknown")
         for number, pool in enumerate(self.problem.pools):
@@ -78,6 +81,9 @@ class Proofs:
         count = plural(len(self.problem.buffers), "live buffer")
         detail = f"z3: no two of {count} share a byte, for all {where}; {plural(self.goals, 'goal')}; {stays}"
         return proved(detail, goals=self.goals, pools=len(self.queries), symbols=where, int64=stays)
+
+    def _solve(self, text: str) -> Solved:
+        return solve(text, deadline=self.deadline)
 
     # --- the goals of one pool -----------------------------------------------------------------------------------------
 
@@ -119,7 +125,7 @@ class Proofs:
             found = boxes(*placed, self.plan.places[there[0].name].pool)
             text = chain_text(there, [box.offset for box in found], listed)
         self.queries[name] = text
-        if solve(text).answer == "unsat":
+        if self._solve(text).answer == "unsat":
             self.goals += 1
         else:
             self.unknown.append(f"whether the goals of {name.removesuffix('-lives')} leave out no two buffers that are live together")
@@ -155,6 +161,7 @@ class Proofs:
         points = self._points()
         shown: set[Form] = set()
         for goal in goals:
+            self.deadline.check()
             known = lemmas.get(goal.ways[0].form, ())
             facts = known if known and shown.issuperset(known) else beside(goal, self.forms, points)
             if facts is None:
@@ -168,7 +175,7 @@ class Proofs:
             part = f"{name}-part{start // TOGETHER}" if start else name
             asked = with_lemmas(easy, start, min(start + TOGETHER, len(easy)))
             text = local_text(asked, self.forms, about)
-            if (solved := solve(text)).answer == "unsat":
+            if (solved := self._solve(text)).answer == "unsat":
                 self.queries[part] = text
             elif solved.question == 0 and solved.answer == "sat":
                 raise Crash(f"a goal does not follow from the facts that were found for it: {solved}")
@@ -177,10 +184,10 @@ class Proofs:
         left = []
         if hard:
             text = linear_text(hard, self.forms, about)
-            if solve(text).answer != "unsat":
-                left = [hard[i] for i in undecided(linear_text(hard, self.forms, about, alone=True), len(hard))]
+            if self._solve(text).answer != "unsat":
+                left = [hard[i] for i in undecided(linear_text(hard, self.forms, about, alone=True), len(hard), self.deadline)]
                 text = linear_text([g for g in hard if g not in left], self.forms, about)
-                if solve(text).answer != "unsat":
+                if self._solve(text).answer != "unsat":
                     left = hard
             if len(left) < len(hard):
                 self.queries[f"{name}-more"] = text
@@ -213,7 +220,7 @@ class Proofs:
         reasons = []
         for level, text, called in levels:
             present = {v: n for v, n in called.items() if f"declare-const {n} " in text or f"declare-fun {n} " in text}
-            solved = solve(text, present.values(), EXACT_RLIMIT)
+            solved = solve(text, present.values(), EXACT_RLIMIT, self.deadline)
             if solved.answer == "unsat":
                 if level == "exact, of small symbols":
                     continue
@@ -287,7 +294,7 @@ class Proofs:
         return said.evidence("proved", dims={v.name: smallest[v] for v in self.symbols})
 
 
-def prove_symbolic(problem: Problem, plan: Plan) -> tuple[Evidence, dict[str, str]]:
+def prove_symbolic(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> tuple[Evidence, dict[str, str]]:
     """The verdict on a plan, each buffer of which has a place, and the texts by name."""
     forms = Forms(problem.bounds)
     for b in problem.buffers:
@@ -301,8 +308,11 @@ def prove_symbolic(problem: Problem, plan: Plan) -> tuple[Evidence, dict[str, st
         low, high = range_of(forms.bounds, v)
         if high is not None and low > high:
             return refuted("proved", f"no value of {v.name} lies in {low} to {high}", claim="size"), {}
-    work = Proofs(problem, plan, forms, symbols)
-    return work.prove(), work.queries
+    work = Proofs(problem, plan, forms, symbols, deadline)
+    try:
+        return work.prove(), work.queries
+    except Late:
+        return unknown("proved", "the time was up before z3 had decided about all values of the symbols", claim="unknown"), work.queries
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------------
@@ -335,13 +345,14 @@ def with_lemmas(easy: Sequence[tuple[Goal, Sequence[Form]]], first: int, last: i
     return [easy[i] for i in sorted(wanted)]
 
 
-def undecided(text: str, count: int) -> list[int]:
-    """The numbers of the claims of a text that can be wrong, each asked by itself."""
+def undecided(text: str, count: int, deadline: Deadline = NEVER) -> list[int]:
+    """The numbers of the claims of a text that can be wrong, each asked by itself. Late: the time is up."""
     solver = z3.Solver()
     solver.set("rlimit", EXACT_RLIMIT)
     solver.from_string(questions(text)[0])
     found = []
     for i in range(count):
+        limit(solver, deadline)
         solver.push()
         solver.add(z3.Int("bad") == i)
         if solver.check() != z3.unsat:

@@ -64,6 +64,8 @@ def parse_bounds(given: Iterable[str]) -> Bounds:
         if found is None or not all(is_size((n or "0").lstrip("-")) for n in found.groups()[1:]):
             raise Invalid(f"--bound takes NAME=LEAST..MOST, such as n=1.. or n=1..64, not {text!r}", label="symbolic.C2")
         name, low, high = found.groups()
+        if name in bounds:
+            raise Invalid(f"--bound {name} is given twice", label="symbolic.C2")
         bounds[name] = (None if low is None else int(low), None if high is None else int(high))
     return bounds
 
