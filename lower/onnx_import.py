@@ -98,6 +98,8 @@ class _Frame:
     bound: Mapping[str, AttributeProto] | None = None
     outer: _Frame | None = None
     """What is around a subgraph: its names may be used in it."""
+    whole: Span | None = None
+    """The node whose body by the standard this is, or is inside of: what is made here is a part of that."""
     waits: Control | None = None
     """What asked for a subgraph, and goes on with its results."""
     names: dict[str, Result | None] = field(default_factory=dict)
@@ -300,7 +302,7 @@ class _Importer:
         local = self.source.functions.get(key)
         if local is not None:
             attributes = bound_attributes(node, frame.bound, local.attribute, local.attribute_proto)
-            return self._open(local, operands, node, frame, key, attributes)
+            return self._open(local, operands, node, frame, key, attributes, frame.whole)
         if domain not in frame.opsets:
             raise Invalid(
                 f"operator {printable(name)} is of domain {printable(domain) or 'ai.onnx'},"
@@ -324,14 +326,14 @@ class _Importer:
         if control is not None:
             if name != "If":
                 self._name_captured(attrs["body"], frame)
-            started = control(Node(self.builder, schema, operands, outputs, attrs, where))
+            started = control(Node(self.builder, schema, operands, outputs, attrs, frame.whole or where))
             return self._advance(started, None, node, frame)
         if rule is None:
             attributes = bound_attributes(node, frame.bound, schema.kinds, schema.default_protos)
             body = body_of(schema, resolved(node, attributes.values()), operands)
-            return self._open(body, operands, node, frame, key, attributes)
+            return self._open(body, operands, node, frame, key, attributes, frame.whole or where)
         try:
-            given = rule(Node(self.builder, schema, operands, outputs, attrs, where, frame.look))
+            given = rule(Node(self.builder, schema, operands, outputs, attrs, frame.whole or where, frame.look))
         except Invalid as wrong:  # an operator of ours may say it, by a name that the model has nowhere
             raise wrong.told_of(str(schema)) from None
         results = [given] if isinstance(given, (Expr, Refused)) else list(given)
@@ -387,6 +389,7 @@ class _Importer:
             [text(o.name, "an output's name") for o in body.graph.output],
             bound=frame.bound,
             outer=frame,
+            whole=frame.whole,
             waits=control,
         )
         if len(body.inputs) != len(body.graph.input):
@@ -423,6 +426,7 @@ class _Importer:
         frame: _Frame,
         key: tuple[str, str, str],
         attributes: Mapping[str, AttributeProto],
+        whole: Span | None,
     ) -> _Frame:
         if len(operands) > len(function.input) or len(node.output) > len(function.output):
             raise Invalid(
@@ -439,6 +443,7 @@ class _Importer:
             [text(o, "an output's name") for o in function.output],
             key,
             attributes,
+            whole=whole,
         )
         for i, name in enumerate(function.input):
             opened.define(text(name, "an input's name"), operands[i] if i < len(operands) else None)

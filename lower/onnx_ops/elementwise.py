@@ -6,6 +6,7 @@ run of the first one's sizes, or 1 in place of some of them. Since then NumPy's 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -203,7 +204,7 @@ def _integer_power(node: Node, base: Expr, exponent: Expr) -> Expr:
     return node.call("where", node.call("less", exponent, number(0)), small, result)
 
 
-def variadic(op: str) -> Rule:
+def variadic(op: str) -> Callable[[Node], Expr]:
     """One operand after another, left to right. Before version 8 all shapes had to be equal."""
 
     def rule(node: Node) -> Expr:
@@ -218,12 +219,32 @@ def variadic(op: str) -> Rule:
     return rule
 
 
+def sum_of(node: Node) -> Expr:
+    """The sum of the operands."""
+    return _any_order("sum", node) or variadic("add")(node)
+
+
 def mean(node: Node) -> Expr:
     """The sum of the operands, divided by their number."""
-    added = variadic("add")(node)
-    assert isinstance(added, Expr)
     count = len(node.operands())
+    found = _any_order("sum" if count == 1 else "mean", node)
+    if found is not None:
+        return found
+    added = variadic("add")(node)
     return added if count == 1 else node.call("divide", added, node.constant(count, tensor(added).dtype))
+
+
+def _any_order(op: str, node: Node) -> Expr | None:
+    """Floats as one reduction over a new first axis: a chain of additions would say in which order they are added and that each is
+    rounded, and one operator may add in any order; of one float, that the sign of its zero is kept. None of two, which leave no
+    such choice, and of integers."""
+    operands = node.operands()
+    if len(operands) == 2 or not tensor(operands[0]).dtype.is_float:
+        return None
+    whole = tensor(variadic("add")(node)).shape  # as broadcasting leaves it
+    rows = [x if same_shape(tensor(x).shape, whole) else node.call("broadcast_to", x, shape=whole) for x in operands]
+    rows = [node.shaped(x, (1, *whole)) for x in rows]
+    return node.call(op, rows[0] if len(rows) == 1 else node.call("concat", *rows, axis=0), axis=(0,))
 
 
 def clip(node: Node) -> Expr:
@@ -265,6 +286,6 @@ TABLE: dict[str, Rule] = {
     "Min": variadic("minimum"),
     "Mod": modulo,
     "Pow": power,
-    "Sum": variadic("add"),
+    "Sum": sum_of,
     "Where": lambda node: node.call("where", node[0], node[1], node[2]),
 }

@@ -380,6 +380,18 @@ def far_shift(u: Use) -> Iterator[Opening]:
     yield Opening(np.broadcast_to((b < 0) | (b >= of.bits), np.broadcast_shapes(a.shape, b.shape)))
 
 
+def beside_infinity(u: Use) -> Iterator[Opening]:
+    """nn.softmax and nn.log_softmax of a row that holds +inf: by the formula of the text what is beside it is exp(x) / inf, 0; with
+    the largest element subtracted first it is NaN, as ours."""
+    (x,) = u.operands
+    infinite = np.isposinf(x)
+    if not infinite.any():
+        return
+    rows = infinite.any(axis=u.attrs["axis"], keepdims=True) & ~np.isnan(x).any(axis=u.attrs["axis"], keepdims=True)
+    formula = np.full(x.shape, 0 if u.operator == "nn.softmax" else -np.inf, x.dtype)
+    yield Opening(rows & ~infinite, formula, formula, nan=True)
+
+
 def mean_of_nothing(u: Use) -> Iterator[Opening]:
     """mean of no elements: anything."""
     (x,), axis = u.operands, u.attrs["axis"]

@@ -90,6 +90,12 @@ ENTRIES: tuple[Entry, ...] = (
         when.far_shift, ("BitShift",), fails=True,
     ),
     Entry(
+        "softmax.infinite", ("nn.softmax", "nn.log_softmax"), "a number of the row is +inf, another is not", "NaN, or the limit: 0, or its logarithm",
+        (Source("ONNX LogSoftmax", "LogSoftmax(input, axis) = Log(Softmax(input, axis=axis))"),
+         Source("ONNX Softmax", "Softmax(input, axis) = Exp(input) / ReduceSum(Exp(input), axis=axis, keepdims=1)")),
+        when.beside_infinity, ("Softmax", "LogSoftmax"),
+    ),
+    Entry(
         "mean.nothing", ("mean",), "there are no elements", "anything",
         (Source("ONNX ReduceMean", "Reduction over an empty set of values yields undefined"),), when.mean_of_nothing,
         ("ReduceMean",),

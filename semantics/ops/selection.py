@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from assay.semantics.bounding.model import gammas
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Trap, Unpredictable
@@ -166,7 +167,32 @@ def _scatter(attrs: Attrs, x: Any, indices: Any, updates: Any) -> Any:
         out = np.where(touched, REDUCTIONS[attrs["reduction"]](out, np.take(given, source)), out)
         if isinstance(out, np.ndarray):
             out = out.astype(x.dtype)  # ml_dtypes gives int8 for the extremes of narrow integers
-    return as_array(out).reshape(x.shape)
+    out = as_array(out).reshape(x.shape)
+    return _in_any_order(attrs, out, x, indices, updates) if attrs["reduction"] in ("add", "mul") else out
+
+
+def _in_any_order(attrs: Attrs, out: Any, x: Any, indices: Any, updates: Any) -> Any:
+    """What a place and its updates make, which may meet there in any order, in a wider register: intervals grow by what a
+    partial result may be rounded by, and say nothing where one may overflow of what is not infinite."""
+    if not isinstance(out, Bounded) or not out.of.is_float:
+        return out
+    sizes = [np.abs(v.value) + v.radius if isinstance(v, Bounded) else np.abs(v.astype(np.float64)) for v in (x, updates)]
+    infinite = [~np.isfinite(v) for v in sizes]
+
+    def met(how: str, one: Any, other: Any) -> Any:
+        return _scatter({"reduction": how}, np.asarray(one, np.float64), indices, np.asarray(other, np.float64))
+
+    terms = met("add", *(np.ones(v.shape) for v in sizes))
+    if not (terms > 2).any():
+        return out
+    numbers = [np.where(bad, 0.0, v) for v, bad in zip(sizes, infinite, strict=True)]
+    added = attrs["reduction"] == "add"
+    size = met("add", *numbers) if added else met("mul", *(np.maximum(v, 1.0) for v in numbers))
+    off = gammas(terms.astype(np.int64) + 2, out.of) * size if added else 0.0
+    off = np.where((terms > 2) & np.isfinite(out.radius), off, 0.0)
+    finite = met("max", *(v.astype(np.float64) for v in infinite)) == 0
+    loose = (terms > 2) & finite & ~(size * (1 + 2.0**-8) < float(out.of.max))
+    return Bounded(np.where(loose, 0.0, out.value), np.where(loose, np.inf, out.radius + off), out.of)
 
 
 SCATTER_ND = record(

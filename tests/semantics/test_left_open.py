@@ -70,6 +70,14 @@ def test_integers_that_are_too_large() -> None:
     assert admitted(opened("multiply", wide, wide), np.full(3, 2**63 - 1, np.int64)) == [True] * 3
 
 
+def test_a_softmax_beside_infinity() -> None:
+    x = np.array([[INF, 1, -INF], [INF, NAN, 1], [100, 1, -INF]], F)
+    found = opened("nn.softmax", x, axis=-1)
+    assert admitted(found, np.zeros(x.shape, F)) == [[False, True, True], [False] * 3, [False] * 3], "0 / 0 and what is beside NaN are NaN"
+    assert admitted(found, np.full(x.shape, 0.5, F)) == [[False] * 3] * 3
+    assert admitted(opened("nn.log_softmax", x, axis=-1), np.full(x.shape, -INF, F))[0] == [False, True, True]
+
+
 def test_not_a_number_in_a_maximum() -> None:
     x = np.array([[NAN, 1, 2], [1, NAN, 2], [1, 3, 2], [NAN, NAN, NAN]], F)
     found = opened("max", x, axis=(1,), keepdims=False)

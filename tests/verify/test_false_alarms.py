@@ -13,8 +13,10 @@ from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Expr, GlobalVar, Var, call, constant, function, var
 from assay.semantics.module import Module
 from assay.semantics.types import TensorType
-from assay.verify.backends import backend, subject_of_module
+from assay.verify.backends import backend, subject_of_model, subject_of_module
 from assay.verify.oracle import Oracle, judge_backend
+from assay.verify.oracle.trial import oracle_of
+from tests.models import single
 
 F32 = np.float32
 X = var("x", TensorType((2,), FLOAT32))
@@ -87,3 +89,30 @@ def test_a_bias_leans() -> None:
     module = whole([x], body)
     inputs = {"x": (rng.choice([-1, 1], (2, 1, 40, 40)) * rng.uniform(4, 8, (2, 1, 40, 40))).astype(F32)}
     assert judge_backend(subject_of_module(module), backend("numpy"), inputs).outcome == "right"
+
+
+HUGE = np.array([[3e38, -2e38, 1e38, 2.5e38]], F32)
+EACH = np.array([1, 2, 3, 4], F32)
+PLACE = np.zeros((2, 1), np.int64)
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "attrs", "right", "faulty"),
+    [
+        ("LpPool", [HUGE.reshape(1, 1, 4)], {"kernel_shape": [2]}, lambda x: np.hypot(x[..., 1:], x[..., :-1]), 0.5),
+        ("LpNormalization", [HUGE], {}, lambda x: x / np.linalg.norm(x), 0.5),
+        ("RMSNormalization", [HUGE, EACH], {}, lambda x, s: x / np.sqrt(np.mean(x * x)) * s, 0.5),
+        ("Softsign", [HUGE], {}, lambda x: x / (1 + np.abs(x)), 0.5),
+        ("ScatterND", [HUGE[0] / F32(3), PLACE, np.array([3e38, -3e38], F32)], {"reduction": "add"}, lambda x, i, u: x, 0.5),
+    ],
+)  # fmt: skip
+def test_what_overflows_within_an_operator_of_onnx_need_not(op: str, given: list[Any], attrs: dict[str, Any], right: Any, faulty: float) -> None:
+    """A float64 implementation that rounds once is not wrong; at ordinary numbers a fault is."""
+    subject = subject_of_model(single(op, 23, given, attrs))
+    names = [p.name for p in subject.module.main.params]
+    for scale, by, wanted in ((1, 1, {"right", "undecided"}), (2.0**-100, 1, {"right"}), (2.0**-100, faulty, {"wrong"})):
+        inputs = {n: v * F32(scale) if v.dtype == F32 else v for n, v in zip(names, given, strict=True)}
+        with np.errstate(all="ignore"):
+            y = (right(*(v.astype(np.float64) if v.dtype == F32 else v for v in inputs.values())) * by).astype(F32)
+        verdict = oracle_of(subject).judge(inputs, {subject.outputs[0]: y})
+        assert verdict.outcome in wanted, (scale, by, str(verdict))

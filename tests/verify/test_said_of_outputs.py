@@ -212,3 +212,73 @@ def test_a_sequence_of_onnx_needs_no_length(given: dict[str, Any], code: int, wo
     made.graph.output.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
     found, text = said(made, {"x": X}, given)
     assert found == code and words in text, text
+
+
+@pytest.mark.parametrize(("op", "given", "answer"), [("Softmax", [np.nan, 0], "open"), ("LogSoftmax", [np.nan, -np.inf], "open"), ("Softmax", [1, 0], "wrong")])
+def test_a_softmax_by_the_formula_of_the_text(op: str, given: list[float], answer: str, said: Any) -> None:
+    softmax = model([helper.make_node(op, ["x"], ["y"])], {"x": (F, ["N"])}, {"y": (F, ["N"])})
+    _, text = said(softmax, {"x": F([np.inf, 1])}, {"y": F(given)})
+    assert text.startswith(answer) and (answer == "wrong" or f"softmax.infinite: a number of the row is +inf, another is not (ONNX {op}: " in text), text
+
+
+# --- within one operator --------------------------------------------------------------------------------------------
+
+WITHIN = model(
+    [
+        helper.make_node("Mean", ["a", "a"], ["mean"]),
+        helper.make_node("ReduceL2", ["g"], ["norm"]),
+        helper.make_node("Adagrad", ["r", "t", "a", "g", "s"], ["moved", "squares"], domain="ai.onnx.preview.training", epsilon=1.0),
+    ],
+    {"a": (F, ["N"]), "g": (F, ["N"]), "r": (F, []), "t": (L, []), "s": (F, ["N"])},
+    {"mean": (F, ["N"]), "norm": (F, [1]), "moved": (F, ["N"]), "squares": (F, ["N"])},
+    opsets={"ai.onnx.preview.training": 1},
+)
+REST = {"r": F(0.5), "t": L(0), "s": F([0, 0])}
+
+
+def in_float64(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs of that model, each node computed in float64 and rounded once."""
+    a, g, r, s = (np.asarray(given[n], np.float64) for n in "agrs")
+    squares = s + g * g
+    made = {"mean": (a + a) / 2, "norm": np.sqrt(np.sum(g * g, keepdims=True)), "moved": a - r * g / (np.sqrt(squares) + 1), "squares": squares}
+    with np.errstate(over="ignore"):
+        return {n: v.astype(F) for n, v in made.items()}
+
+
+def test_what_overflows_within_an_operator_need_not(said: Any) -> None:
+    """The operators of the model are several of ours, whose squares and sums overflow in float32, not in a wider dtype. The
+    squares are an output too, and infinite as such. An addition and a division are not one operator."""
+    given = {"a": F([3e38, 1]), "g": F([3e25, 4e25]), **REST}
+    _, text = said(WITHIN, given, in_float64(given))
+    assert text.startswith("right") and text.endswith("what overflows within an operator need not in a wider dtype (M9.2)"), text
+    apart = model([helper.make_node("Add", ["a", "a"], ["b"]), helper.make_node("Div", ["b", "two"], ["y"])], {"a": (F, ["N"]), "two": (F, [])}, {"y": (F, ["N"])})
+    code, text = said(apart, {"a": given["a"], "two": F(2)}, {"y": given["a"]})
+    assert code == 1 and "allowed is inf" in text, text
+
+
+@pytest.mark.parametrize("wrong", ["mean", "norm"])
+def test_within_an_operator_a_fault_is_one(wrong: str, said: Any) -> None:
+    """A mean without its last operand, and a norm without its last number, where something beside it overflows."""
+    given = {"a": F([3, 4]), "g": F([3e25, 4e25] if wrong == "mean" else [3, 4]), **REST}
+    faults = {"mean": given["a"] / 2, "norm": given["g"][:1]}
+    code, text = said(WITHIN, given, {**in_float64(given), wrong: faults[wrong]})
+    assert code == 1 and f"output {wrong} element" in text, text
+
+
+def summed(op: str, count: int) -> onnx.ModelProto:
+    names = [f"x{i}" for i in range(count)]
+    shapes = [["N", 2], [2], ["N", 1]]
+    return model([helper.make_node(op, names, ["y"])], {n: (F, s) for n, s in zip(names, shapes, strict=False)}, {"y": (F, ["N", 2])})
+
+
+@pytest.mark.parametrize(
+    ("op", "numbers", "given", "answer"),
+    [("Sum", [1e8, -1e8, 1.5], 0.0, "right"), ("Sum", [1e8, -1e8, 1.5], 1e3, "wrong"), ("Sum", [3e38, 3e38, -3e38], 3e38, "undecided"),
+     ("Mean", [1, 2, 4], 7 / 3, "right"), ("Mean", [1, 2, 4], 1, "wrong"), ("Sum", [-0.0], 0.0, "right"), ("Sum", [1.0], -1.0, "wrong")],
+)  # fmt: skip
+def test_an_operator_adds_its_operands_in_any_order(op: str, numbers: list[float], given: float, answer: str, said: Any) -> None:
+    """With a symbolic size and broadcasting. Of one operand the sum may begin at 0."""
+    shapes = [(3, 2), (2,), (3, 1)]
+    inputs = {f"x{i}": np.full(s, x, F) for i, (x, s) in enumerate(zip(numbers, shapes, strict=False))}
+    _, text = said(summed(op, len(numbers)), inputs, {"y": np.full((3, 2), given, F)})
+    assert text.startswith(answer), text

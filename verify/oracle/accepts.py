@@ -11,6 +11,7 @@ import numpy as np
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Invalid
+from assay.verify.oracle.inside import Width
 from assay.verify.oracle.wider import NAME
 
 
@@ -22,12 +23,14 @@ class Accepts:
     contractions are taken as two bfloat16 parts each, and the product of the lesser parts is left out; each product is
     off by `SPLIT` of its magnitude, and whole numbers are no longer exact. `wider`: tensors of 16 bits may be held in
     float32 between operators (M9.11), which every backend may do unless it is excluded; a run that is judged so `holds`.
+    `within` is how a run is judged in which something overflows within an operator (`assay.verify.oracle.inside`).
     """
 
     flushes: bool = False
     splits: bool = False
     wider: bool = True
     holds: bool = False
+    within: Width = ""
 
     def excluding(self, names: Collection[str]) -> Accepts:
         """The same without the rights of these names; Invalid (cli.C6) for a name of none."""

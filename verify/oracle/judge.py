@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from assay.semantics.graph import Expr
 from assay.semantics.left_open.table import BY_NAME
 from assay.semantics.module import Module
 from assay.verify.evidence import plural
+from assay.verify.oracle import inside, wider
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.data import Kind, make_inputs
 from assay.verify.oracle.expected import Expected, Possible
@@ -22,7 +23,7 @@ from assay.verify.oracle.left_open import Node, Silence
 from assay.verify.oracle.named import Named
 from assay.verify.oracle.verdict import Verdict, differing
 from assay.verify.oracle.walk import OpenWalk, Places, Walk, places
-from assay.verify.oracle.wider import SAID, has_narrow
+from assay.verify.oracle.wider import has_narrow
 
 Array = np.ndarray[Any, Any]
 UNDECIDED = ("bounds.C1", "bounds.C2", "bounds.C4")
@@ -89,13 +90,28 @@ class Oracle:
         if verdict.outcome == "wrong" and self.accepts.flushes:
             flushed = self._judge(self.expected(inputs, True), outputs, intermediates or {})
             verdict = flushed if flushed.outcome != "wrong" else verdict
-        if verdict.outcome == "wrong" and self.accepts.wider and not self.accepts.holds and has_narrow(self.module):
-            holding = replace(self.accepts, holds=True)
-            oracle = Oracle(self.module, self.tensors, self.seed, holding, self.makers, self.nodes)
-            held = oracle.judge(inputs, outputs, intermediates)
-            if held.outcome in ("right", "open", "undecided"):
-                return replace(held, detail=f"{held.detail}; {SAID}")
+        if verdict.outcome != "wrong" or self.accepts.within:
+            return verdict
+        for accepts, said in self._other_rights():
+            oracle = Oracle(self.module, self.tensors, self.seed, accepts, self.makers, self.nodes)
+            found = oracle.judge(inputs, outputs, intermediates)
+            if found.outcome in ("right", "open", "undecided"):
+                return replace(found, detail=f"{found.detail}; {said}")
         return verdict
+
+    def _other_rights(self) -> Iterator[tuple[Accepts, str]]:
+        """By what else what is wrong is judged, and how a verdict that rests on it says so."""
+        if self.has_parts:
+            yield replace(self.accepts, within="wide"), inside.SAID
+        if self.accepts.wider and not self.accepts.holds and has_narrow(self.module):
+            yield replace(self.accepts, holds=True), wider.SAID
+        if self.has_parts:
+            yield replace(self.accepts, within="any"), inside.SAID
+
+    @cached_property
+    def has_parts(self) -> bool:
+        """Whether operators of the model are several of ours."""
+        return bool(inside.parts_of(self.module))
 
     def _judge(self, expected: Expected, outputs: Mapping[str, Any] | Trap, theirs: Mapping[str, Array]) -> Verdict:
         possible = expected.possible

@@ -20,6 +20,7 @@ from assay.semantics.walk import post_order
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, SPLIT, Accepts, open_subnormals
 from assay.verify.oracle.claims import meant, named
 from assay.verify.oracle.dot import TERMS
+from assay.verify.oracle.inside import Inside
 from assay.verify.oracle.layers import DECIDES, Applied, Finding, judge_result
 from assay.verify.oracle.left_open import Silence, closed, excused
 from assay.verify.oracle.signs import carried_over, marked
@@ -68,6 +69,10 @@ class Walk:
     kept: Kept = field(default_factory=Kept)
     narrowed: bool = False
     """Whether an element is open, and was taken for what our definition gives."""
+    inside: Inside = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inside = Inside(self.module, self.accepts.within)
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Value]:
         found = graph.run(self.module, inputs, bounds=True, apply=self.apply)
@@ -76,7 +81,7 @@ class Walk:
     def apply(self, node: Call | CallTIR, attrs: Mapping[str, Any], args: Sequence[Value], ordinary: Callable[..., Value]) -> Value:
         found = meant(node, attrs, self.module)
         op, given = found if found is not None else (None, {})
-        used = list(args)
+        used = args = self.inside.read(node, args)
         if self.flushing and (op is None or op.family not in MOVES):
             used = [open_subnormals(a) if isinstance(a, Bounded) else a for a in args]
         result = self.kept.apply(op, given, used, ordinary) if self.accepts.holds else ordinary(*used)
@@ -84,6 +89,7 @@ class Walk:
             result = self.opened(op, given, args, result)
         if self.accepts.splits and op is not None and op.family == "contraction" and isinstance(result, Bounded):
             result = self.split(op, given, args, result)
+        result, within = self.inside.made(node, op, given, used, result)
         by = Applied(op, given, args, named(node))
         judged = self.where.get(id(node), [])
         before = marked(op, given, args, result)
@@ -92,7 +98,7 @@ class Walk:
             if by.known is not None or (op is not None and op.name in DECIDES):
                 for part in result if isinstance(result, tuple) else (result,):
                     self.makers[id(part)] = part, by
-            return self.kept.carry(result) if self.accepts.holds else result
+            return self.inside.hold(node, self.kept.carry(result) if self.accepts.holds else result, within)
         several = isinstance(result, tuple)
         parts = list(result) if several else [result]
         if self.accepts.holds:
@@ -106,7 +112,7 @@ class Walk:
             self.findings[tensor] = self.found(tensor, by, wanted, got, i)
             if tuple(wanted.shape) == got.shape and wanted.dtype == got.dtype:
                 parts[i] = own(got) if self.accepts.holds else Bounded.exact(got) if dtype(got.dtype).is_float else got
-        return tuple(parts) if several else parts[0]
+        return self.inside.hold(node, tuple(parts) if several else parts[0], within)
 
     def settled(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
         """The result by our own definition, where the standard leaves an element open and its interval holds anything."""

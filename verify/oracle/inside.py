@@ -1,0 +1,129 @@
+"""What overflows within an operator of ONNX need not do so (rule M9.2; specs/verify.md, "Verdict").
+
+One operator of ONNX may be several of ours, each of which rounds and overflows in the dtype. An implementation computes it in
+that dtype or a wider one: the squares in the root of their sum may be too large for the dtype where the root is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from assay.interp.values import Value
+from assay.semantics.bounding.model import unit
+from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import FLOAT64
+from assay.semantics.errors import Span
+from assay.semantics.graph import Call, Expr, Function, Let, MatchCast, TupleGetItem, Var
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.walk import post_order
+from assay.verify.oracle.signs import carried_over
+
+Width = Literal["", "wide", "any"]
+"""What is computed within an operator, where it overflows: not asked; all of it is held in a wider dtype; or some of it, nobody
+knows what."""
+SAID = "what overflows within an operator need not in a wider dtype (M9.2)"
+
+
+def parts_of(module: Module) -> frozenset[int]:
+    """The calls, by identity, whose results the same node of an ONNX model reads: there they are within an operator."""
+    roots = [d for d in module.definitions.values() if isinstance(d, Function)]
+    bound = {id(n.var): n.value for d in roots for n in post_order(d) if isinstance(n, Let)}
+    readers: dict[int, tuple[Call, set[Span | None]]] = {}
+    for node in (n for d in roots for n in post_order(d)):
+        if isinstance(node, (TupleGetItem, MatchCast)):
+            continue  # seen through
+        for child in (node.body,) if isinstance(node, Let) else node.children:
+            made = _made(child, bound)
+            if isinstance(made, Call):
+                readers.setdefault(id(made), (made, set()))[1].add(_node(node))
+    return frozenset(i for i, (call, by) in readers.items() if _node(call) is not None and _node(call) in by)
+
+
+def _made(x: Expr, bound: Mapping[int, Expr]) -> Expr:
+    """What gives a value, seen through names and fields."""
+    while True:
+        if isinstance(x, (TupleGetItem, MatchCast)):
+            x = x.value
+        elif isinstance(x, Var) and id(x) in bound:
+            x = bound[id(x)]
+        else:
+            return x
+
+
+def _node(x: Expr) -> Span | None:
+    """The node of a model that a call of an operator was made for; None for what has lines, a text."""
+    return x.span if isinstance(x, Call) and isinstance(x.op, Operator) and x.span is not None and not x.span.line else None
+
+
+@dataclass
+class Inside:
+    """Results of one run, as the rest of their own node reads them."""
+
+    module: InitVar[Module]
+    width: Width
+    parts: frozenset[int] = field(init=False)
+    held: dict[int, tuple[Value, Value, Span | None]] = field(default_factory=dict)
+    """By what is shown of it: that, the result, and the node."""
+
+    def __post_init__(self, module: Module) -> None:
+        self.parts = parts_of(module) if self.width else frozenset()
+
+    def read(self, node: Expr, args: Sequence[Value]) -> list[Value]:
+        """The operands of a call, those that are made within its own node as they are there."""
+        found = [self.held.get(id(a)) for a in args] if self.held else []
+        return [h[1] if h is not None and h[2] == _node(node) else a for a, h in zip(args, found, strict=True)] if found else list(args)
+
+    def made(self, node: Expr, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], result: Value) -> tuple[Value, Value]:
+        """A result as others see it, and as the rest of its node does."""
+        if not self.width:
+            return result, result
+        own = _unlimited(op, attrs, args, result, self.width) if op is not None and id(node) in self.parts else result
+        return carried_over(result, _within_range(own)), carried_over(result, own)
+
+    def hold(self, node: Expr, shown: Value, own: Value) -> Value:
+        """What is shown of a result, remembered with what it is within its node."""
+        if id(node) in self.parts and own is not shown:
+            pairs = zip(shown, own, strict=True) if isinstance(shown, tuple) and isinstance(own, tuple) else [(shown, own)]
+            self.held.update((id(s), (s, o, _node(node))) for s, o in pairs)
+        return shown
+
+
+def _unlimited(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], made: Value, width: Width) -> Value:
+    """A result within an operator that need not overflow: as it is in float64, with the error of its own dtype; or anything."""
+    if not isinstance(made, Bounded) or not made.of.is_float:
+        return made
+    beyond = ~np.isfinite(made.value) | np.isinf(made.radius)
+    if not beyond.any():
+        return made
+    wide = op.value(attrs, *map(_in_float64, args))
+    if not isinstance(wide, Bounded) or wide.of is not FLOAT64:
+        return made
+    floats = [a for a in args if isinstance(a, Bounded) and a.of.is_float]
+    known = np.isfinite(wide.value) & np.isfinite(wide.radius)
+    if width == "any":
+        known |= all(bool(np.isfinite(a.value).all()) for a in floats)  # of nothing infinite, in any way of scaling it
+        return Bounded(np.where(beyond & known, 0.0, made.value), np.where(beyond & known, np.inf, made.radius), made.of)
+    off = wide.radius + unit(made.of) * (np.abs(wide.value) + wide.radius)
+    value = np.where(beyond & known, wide.value, made.value)
+    return Bounded(value, np.where(beyond & known, off, made.radius), made.of)
+
+
+def _in_float64(x: Value) -> Value:
+    if not isinstance(x, Bounded) or not x.of.is_float:
+        return x
+    return Bounded(x.value, 0 if x.is_exact else x.radius, FLOAT64, x.terms)
+
+
+def _within_range(made: Value) -> Value:
+    """A result as it is shown: what is too large for the dtype is rounded to it."""
+    if isinstance(made, tuple):
+        return tuple(map(_within_range, made))
+    if not isinstance(made, Bounded) or not made.of.is_float or made.is_exact:
+        return made
+    high = np.abs(made.value) + made.radius
+    return _in_float64(made).astype(made.of.numpy) if (np.isfinite(high) & (high > float(made.of.max))).any() else made
