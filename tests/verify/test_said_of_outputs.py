@@ -23,7 +23,7 @@ TOP = 2**31 - 1
 def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """The exit code and what is said of outputs of a model, or of a module as text."""
 
-    def run(program: onnx.ModelProto | str, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> tuple[int, str]:
+    def run(program: onnx.ModelProto | str, inputs: Mapping[str, Any], outputs: Mapping[str, Any], *options: str) -> tuple[int, str]:
         path = tmp_path / ("m.py" if isinstance(program, str) else "m.onnx")
         if isinstance(program, str):
             path.write_text(program)
@@ -32,7 +32,7 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         np.savez(tmp_path / "in.npz", **inputs)
         np.savez(tmp_path / "out.npz", **outputs)
         capsys.readouterr()
-        code = assay(monkeypatch, "check", path, "--inputs", tmp_path / "in.npz", "--expected", tmp_path / "out.npz", "--json")
+        code = assay(monkeypatch, "check", path, "--inputs", tmp_path / "in.npz", "--expected", tmp_path / "out.npz", "--json", *options)
         answer = json.loads(capsys.readouterr().out)
         if "error" in answer:
             return code, answer["error"]
@@ -263,6 +263,20 @@ def test_within_an_operator_a_fault_is_one(wrong: str, said: Any) -> None:
     faults = {"mean": given["a"] / 2, "norm": given["g"][:1]}
     code, text = said(WITHIN, given, {**in_float64(given), wrong: faults[wrong]})
     assert code == 1 and f"output {wrong} element" in text, text
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "answer"),
+    [("Mean", 60000, "right"), ("Mean", np.inf, "right"), ("HardSigmoid", 0.1, "right"), ("HardSigmoid", 0.10009765625, "right"),
+     ("HardSigmoid", 0.2, "wrong")],
+)  # fmt: skip
+def test_of_16_bits_within_an_operator(op: str, given: float, answer: str, said: Any) -> None:
+    """A sum is in float32, and an attribute has not been rounded to 16 bits; without the right to keep tensors wider between operators."""
+    half = np.float16
+    node = helper.make_node("Mean", ["x", "x"], ["y"]) if op == "Mean" else helper.make_node(op, ["x"], ["y"], alpha=0.5, beta=0.6)
+    one = model([node], {"x": (half, ["N"])}, {"y": (half, ["N"])})
+    _, text = said(one, {"x": half([60000 if op == "Mean" else -1] * 2)}, {"y": half([given] * 2)}, "--exclude", "kept-wider")
+    assert text.startswith(answer), text
 
 
 def summed(op: str, count: int) -> onnx.ModelProto:

@@ -17,11 +17,12 @@ from assay.semantics.bounding.model import unit
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import FLOAT64
 from assay.semantics.errors import Span
-from assay.semantics.graph import Call, Expr, Function, Let, MatchCast, TupleGetItem, Var
+from assay.semantics.graph import Call, CallTIR, Constant, Expr, Function, Let, MatchCast, TupleGetItem, Var
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
 from assay.verify.oracle.signs import carried_over
+from assay.verify.oracle.wider import is_narrow
 
 Width = Literal["", "wide", "any"]
 """What is computed within an operator, where it overflows: not asked; all of it is held in a wider dtype; or some of it, nobody
@@ -73,10 +74,18 @@ class Inside:
     def __post_init__(self, module: Module) -> None:
         self.parts = parts_of(module) if self.width else frozenset()
 
-    def read(self, node: Expr, args: Sequence[Value]) -> list[Value]:
-        """The operands of a call, those that are made within its own node as they are there."""
-        found = [self.held.get(id(a)) for a in args] if self.held else []
-        return [h[1] if h is not None and h[2] == _node(node) else a for a, h in zip(args, found, strict=True)] if found else list(args)
+    def read(self, node: Call | CallTIR, args: Sequence[Value]) -> list[Value]:
+        """The operands of a call: those that are made within its own node as they are there, and its constants as they were
+        before they had 16 bits."""
+        here = _node(node) if self.width else None
+        if here is None:
+            return list(args)
+        own = [isinstance(e, Constant) and e.span == here for e in node.args]
+        found = [self.held.get(id(a)) for a in args]
+        return [
+            h[1] if h is not None and h[2] == here else _unrounded(a) if mine else a
+            for a, h, mine in zip(args, found, own, strict=True)
+        ]
 
     def made(self, node: Expr, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], result: Value) -> tuple[Value, Value]:
         """A result as others see it, and as the rest of its node does."""
@@ -111,6 +120,13 @@ def _unlimited(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], ma
     off = wide.radius + unit(made.of) * (np.abs(wide.value) + wide.radius)
     value = np.where(beyond & known, wide.value, made.value)
     return Bounded(value, np.where(beyond & known, off, made.radius), made.of)
+
+
+def _unrounded(x: Value) -> Value:
+    """A constant of 16 bits, such as an attribute, which ONNX has in float32."""
+    if not isinstance(x, Bounded) or not is_narrow(x.of):
+        return x
+    return Bounded(x.value, x.radius + x.of.unit_roundoff * np.abs(x.value), x.of)
 
 
 def _in_float64(x: Value) -> Value:
