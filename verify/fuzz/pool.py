@@ -71,19 +71,24 @@ class Worker:
 
 
 class Pool:
-    """So many workers. `patience`: seconds that one example may take, and being made simpler comes on top."""
+    """So many workers. `patience`: seconds that one example may take, and being made simpler comes on top. `memory`: bytes
+    that all may take together, by default those of the budget."""
 
-    def __init__(self, jobs: int, patience: float = 60.0, work: Work = work) -> None:
+    def __init__(self, jobs: int, patience: float = 60.0, work: Work = work, memory: int | None = None) -> None:
         self.context = mp.get_context("spawn")
         self.patience = patience
         self.work = work
-        budget = current()
-        self.memory = None if budget is None or budget.memory is None else max(LEAST, budget.memory // jobs)
+        if memory is None and (budget := current()) is not None:
+            memory = budget.memory
+        self.memory = None if memory is None else max(LEAST, memory // jobs)
         self.idle = 0
         """Workers in a row that were gone before they began anything."""
+        self.closed = False
         self.workers = [self._start() for _ in range(jobs)]
 
     def _start(self) -> Worker:
+        if self.closed:
+            raise EnvironmentFailure("the campaign has ended", label="fuzz.C5")
         mine, theirs = self.context.Pipe()
         process = self.context.Process(target=serve, args=(theirs, self.work, self.memory), daemon=True)
         process.start()
@@ -161,7 +166,8 @@ class Pool:
         worker.channel.close()
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers, whoever waits for them."""
+        self.closed = True
         for worker in self.workers:
             self._end(worker)
 
