@@ -45,11 +45,12 @@ from assay.verify.check import Check, Line, Lowering
 from assay.verify.evidence import Evidence, checked, plural, refuted
 from assay.verify.inputs import load_opened, save, write_arrays
 from assay.verify.onnx_border import with_tensors_only
+from assay.verify.onnx_defaults import with_given_defaults
 from assay.verify.sealed import Sealed
 from assay.verify.stages import STAGES
 from assay.verify.text_run import load_either
 
-FORMAT = "assay-certificate-4"
+FORMAT = "assay-certificate-5"
 FOLDER = "certificate"
 MANIFEST = f"{FOLDER}/manifest.json"
 TENSORS = f"{FOLDER}/tensors.bin"
@@ -118,7 +119,7 @@ def _fill(directory: Path, check: Check, lines: list[Line], bound: Bound, sign: 
             (folder / name).write_text(text, "utf-8")
     for about, query in check.queries.items():
         (folder / f"{about}.smt2").write_text(query, "utf-8")
-    save(folder / "inputs.npz", check.inputs)
+    save(folder / "inputs.npz", _inputs(check))
     save(folder / "outputs.npz", check.outputs)
     files = {str(p.relative_to(directory)): _digest(p) for p in directory.rglob("*") if p.is_file()}
     making = {"seconds": [round(line.seconds, 3) for line in lines], "compiler": version(directory), "libm": " ".join(platform.libc_ver())}
@@ -126,6 +127,16 @@ def _fill(directory: Path, check: Check, lines: list[Line], bound: Bound, sign: 
     (folder / "manifest.json").write_bytes(data)
     if sign is not None:
         (folder / SIGNATURE).write_bytes(sign(data))
+
+
+def _inputs(check: Check) -> dict[str, np.ndarray[Any, Any]]:
+    """All that was given to the model: what its program takes, and what stands in place of defaults."""
+    return {**check.defaults, **check.inputs}
+
+
+def digests_of_defaults(defaults: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, str]:
+    """SHA-256 of element type, shape and elements of what was given in place of defaults."""
+    return {n: hashlib.sha256(f"{a.dtype} {a.shape} ".encode() + a.tobytes()).hexdigest() for n, a in defaults.items()}
 
 
 def _modules(check: Check, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
@@ -143,7 +154,7 @@ def _manifest(check: Check, lines: list[Line], source: CSource, bound: Bound, fi
         "interface": source.interface,
         "device": source.device,
         "devices": None if check.origin.config is None else _devices_as_data(check.origin.config),
-        "model": {"file": bound.file, "beside": dict(bound.beside), "dims": dict(bound.dims), "module": module_digest(check.modules["import"])},
+        "model": {"file": bound.file, "beside": dict(bound.beside), "dims": dict(bound.dims), "defaults": digests_of_defaults(check.defaults), "module": module_digest(check.modules["import"])},
         "lines": [_claim(line) for line in lines],
         "about": about,
         "files": files,
@@ -163,12 +174,13 @@ def _digest(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Bound:
-    """The model that a certificate is of: SHA-256 of its file and of those that it names, by their place beside it, and the
-    sizes that were given for its symbolic dims."""
+    """The model that a certificate is of: SHA-256 of its file and of those that it names, by their place beside it, the
+    sizes that were given for its symbolic dims, and SHA-256 of what was given in place of its defaults."""
 
     file: str = ""
     beside: Mapping[str, str] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_bound(path: Path, dims: Mapping[str, int]) -> tuple[onnx.ModelProto | Module, Bound]:
@@ -261,7 +273,12 @@ class Stored:
         return emit(module, self.name, digest=digest, interface=self.interface, device=self.device)
 
     def inputs(self) -> dict[str, np.ndarray[Any, Any]]:
-        return self._arrays("inputs")
+        """What was given to the program."""
+        return {n: a for n, a in self._arrays("inputs").items() if n not in self.bound.defaults}
+
+    def defaults(self) -> dict[str, np.ndarray[Any, Any]]:
+        """What was given in place of defaults of the model."""
+        return {n: a for n, a in sorted(self._arrays("inputs").items()) if n in self.bound.defaults}
 
     def _arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
         with self.sealed.open(f"{FOLDER}/{name}.npz") as file:
@@ -284,10 +301,10 @@ def _digests_of(data: Any) -> dict[str, str]:
 
 
 def _bound_of(data: Any) -> Bound:
-    if list(typed(dict, data)) != ["file", "beside", "dims", "module"]:
+    if list(typed(dict, data)) != ["file", "beside", "dims", "defaults", "module"]:
         raise ValueError("the model is not written as it is")
     _digests_of({"file": data["file"], "module": data["module"]})
-    return Bound(data["file"], _digests_of(data["beside"]), {typed(str, k): typed(int, v) for k, v in typed(dict, data["dims"]).items()})
+    return Bound(data["file"], _digests_of(data["beside"]), {typed(str, k): typed(int, v) for k, v in typed(dict, data["dims"]).items()}, _digests_of(data["defaults"]))
 
 
 def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
@@ -302,8 +319,8 @@ def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
 
 def header_digest(module: str, bound: Bound, seed: int) -> str:
     """What the C header says of where it comes from: all that the manifest says of it, so that the one holds the other."""
-    rest = json.dumps([dict(bound.beside), dict(bound.dims), seed]).encode()
-    said = f"SHA-256 {module}, of a model whose file has SHA-256 {bound.file}; what is beside it, its sizes and the seed:"
+    rest = json.dumps([dict(bound.beside), dict(bound.dims), dict(bound.defaults), seed]).encode()
+    said = f"SHA-256 {module}, of a model whose file has SHA-256 {bound.file}; what is beside it, its sizes, what is given for its defaults, and the seed:"
     return f"{said} SHA-256 {hashlib.sha256(rest).hexdigest()}"
 
 
@@ -346,8 +363,13 @@ def _of_model(stored: Stored, path: Path) -> Evidence:
     for name in sorted({*bound.beside, *stored.bound.beside}):
         if bound.beside.get(name) != stored.bound.beside.get(name):
             return refuted("checked", f"the certificate is of another {name} beside the file")
+    defaults = stored.defaults()
     if not isinstance(model, Module):
+        taken = with_given_defaults(model, defaults, stored.bound.dims)
+        model, defaults = taken.model, taken.inputs
         model, _ = with_tensors_only(model, stored.inputs(), stored.bound.dims, stored.seed, path.name, all_given=True)
+    if defaults:
+        return refuted("checked", f"the certificate gives {min(defaults)} in place of a default, and the file has none")
     imported = Lowering(model, stored.name, stored.bound.dims, source=path.name).module("import", None)
     if module_digest(imported) != module_digest(stored.module("import", None)):
         return refuted("checked", "the stored module is not the one that the import makes of the file")
@@ -359,6 +381,9 @@ def _claims(stored: Stored, check: Check, found: list[Line]) -> Evidence:
     made = check.source
     if made is None:
         return refuted("checked", "the check has ended before the C text")
+    both = sorted({*check.defaults, *stored.bound.defaults} & {*check.inputs})
+    if both:
+        return refuted("checked", f"{both[0]} is an input of the program, and no default")
     files: dict[str, str] = {}
 
     def add(name: str, *parts: Any) -> None:
@@ -378,7 +403,7 @@ def _claims(stored: Stored, check: Check, found: list[Line]) -> Evidence:
     files[TENSORS] = tensors.sha256.hexdigest()
     for about, query in check.queries.items():
         add(f"{FOLDER}/{about}.smt2", query.encode("utf-8"))
-    for name, arrays in (("inputs", check.inputs), ("outputs", check.outputs)):
+    for name, arrays in (("inputs", _inputs(check)), ("outputs", check.outputs)):
         kept = io.BytesIO()
         write_arrays(kept, arrays)
         add(f"{FOLDER}/{name}.npz", kept.getbuffer())

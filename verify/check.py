@@ -136,6 +136,8 @@ class Check:
     given: Mapping[str, Array] = field(default_factory=dict)
     seed: int = 0
     judged: list[Judged] = field(default_factory=list)
+    defaults: Mapping[str, Array] = field(default_factory=dict)
+    """What was given for inputs of the model that have a default: constants of the program by now."""
     progress: Callable[[str, int, int], None] = lambda stage, done, total: None
     modules: dict[str, Module] = field(default_factory=dict)
     queries: dict[str, str] = field(default_factory=dict)
@@ -192,6 +194,9 @@ class Check:
                 context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
                 evidence = stage.check(before or module, module, context)
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
+                if before is None and self.defaults:
+                    did = "; ".join(filter(None, [did, f"given in place of a default: {', '.join(self.defaults)}"]))
+                    evidence.data["defaults"] = list(self.defaults)
             evidence.data.update(numbers)
             yield self.line(did, evidence)
             if not evidence.holds or stage.name == self.stop_after:

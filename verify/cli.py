@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -41,6 +42,7 @@ from assay.verify.fuzz.command import Request as FuzzRequest, fuzz
 from assay.verify.inputs import load, save
 from assay.verify.judging import Judged
 from assay.verify.onnx_border import containers, with_tensors_only
+from assay.verify.onnx_defaults import with_given_defaults
 from assay.verify.onnx_run import run_onnx
 from assay.verify.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
 from assay.verify.oracle.accepts import EVERYTHING_KEPT
@@ -139,13 +141,16 @@ def check(
     devices = devices_of(on, host)
     proto, given, dims = load_either(model), load(inputs) if inputs else {}, parse_dims(dim)
     held = {} if isinstance(proto, Module) else containers(proto)
+    defaults: dict[str, Any] = {}
     if not isinstance(proto, Module):
-        proto, given = with_tensors_only(proto, given, dims, seed, model.name)
+        taken = with_given_defaults(proto, given, dims)
+        defaults = taken.defaults
+        proto, given = with_tensors_only(taken.model, taken.inputs, dims, seed, model.name)
     named = None if isinstance(proto, Module) else proto
     judged = [Judged("expected", named, dims, outputs=load(expected), containers=held, excluded=exclude)] if expected else []
     judged += [Judged(name, named, dims, backend=Isolated(name, PATIENCE), excluded=exclude) for name in backend]
     lowering = Lowering(proto, c_name(model), dims, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment)), config=devices)
-    run = Check(lowering, given, seed, judged, instruments=instruments_of(dump, skip), stop_after=stage_of(stop_after))
+    run = Check(lowering, given, seed, judged, defaults, instruments=instruments_of(dump, skip), stop_after=stage_of(stop_after))
 
     def page(lines: list[Line]) -> None:
         if report is not None:
@@ -194,7 +199,8 @@ def run(
         raise Invalid("--function, --module, --extern, --save and --text are for a module as text, FILE.py or FILE.relay", label="cli.C3")
     if output is None:
         raise Invalid("where do the outputs go? Give --output OUT.npz", label="cli.C3")
-    results = run_onnx(load_model(model), given, parse_dims(dim), seed, model.name)
+    taken = with_given_defaults(load_model(model), given, parse_dims(dim))
+    results = run_onnx(taken.model, taken.inputs, parse_dims(dim), seed, model.name)
     save(output, results)
     for name, value in results.items():
         of = "string" if value.dtype.kind == "O" else value.dtype
@@ -231,11 +237,14 @@ def build(
     signer = signing.signer(sign) if sign is not None else None
     proto, bound = certificate.load_bound(model, parse_dims(dim))
     given = load(inputs) if inputs else {}
+    defaults: dict[str, Any] = {}
     if not isinstance(proto, Module):
-        proto, given = with_tensors_only(proto, given, parse_dims(dim), seed, model.name)
+        taken = with_given_defaults(proto, given, parse_dims(dim))
+        defaults, bound = taken.defaults, replace(bound, defaults=certificate.digests_of_defaults(taken.defaults))
+        proto, given = with_tensors_only(taken.model, taken.inputs, parse_dims(dim), seed, model.name)
     emitter = partial(emit, interface=interface, device=device)
     lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment, interface)), config=devices, digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed))
-    run = Check(lowering, given, seed, instruments=instruments_of(dump, skip))
+    run = Check(lowering, given, seed, defaults=defaults, instruments=instruments_of(dump, skip))
 
     def keep(lines: list[Line]) -> None:
         if gravest(line.evidence.exit for line in lines) is Exit.HOLDS:
@@ -255,7 +264,7 @@ def verify(
     """Check a certificate again, from nothing but the directory."""
     holds = signing.verifier(key) if key is not None else None
     stored = certificate.Stored(directory)
-    run = Check(stored, stored.inputs(), stored.seed)
+    run = Check(stored, stored.inputs(), stored.seed, defaults=stored.defaults())
     raise typer.Exit(show(certificate.lines(stored, run, holds, model), run, as_json, str(directory), stored.seed))
 
 
@@ -292,7 +301,8 @@ def reduce_(
     """Find a smaller model on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
     find_backend(backend)
     given, dims = load(inputs) if inputs else {}, parse_dims(dim)
-    proto, given = with_tensors_only(load_model(model), given, dims, seed, model.name)
+    taken = with_given_defaults(load_model(model), given, dims)
+    proto, given = with_tensors_only(taken.model, taken.inputs, dims, seed, model.name)
     raise typer.Exit(reduce_model(proto, Isolated(backend, PATIENCE), given, dims, seed, limit, output, Screen()))
 
 

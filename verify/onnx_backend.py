@@ -21,6 +21,7 @@ from assay.lower.onnx_import import import_onnx
 from assay.lower.onnx_ops.string_table import Strings, text_names
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.module import Module
+from assay.verify.onnx_defaults import with_given_defaults
 from assay.verify.values import from_value, to_value
 
 Array = np.ndarray[Any, Any]
@@ -35,8 +36,8 @@ class AssayRep(BackendRep):
 
     def __init__(self, model: ModelProto) -> None:
         self.model = model
-        initialized = {t.name for t in model.graph.initializer}
-        self.inputs = [i.name for i in model.graph.input if i.name not in initialized]
+        self.initialized = {t.name for t in model.graph.initializer}
+        self.inputs = [i.name for i in model.graph.input if i.name not in self.initialized]
         self.strings = Strings()
         self.texts = {*text_names(model.graph.input), *text_names(model.graph.output)}
         self.module: Module | None = None
@@ -53,13 +54,17 @@ class AssayRep(BackendRep):
         """The results on `inputs`: a sequence by position, without those that have an initializer, or by name."""
         del kwargs
         given = _named(inputs, self.inputs)
+        defaults = {n: np.asarray(v, str if n in self.texts else None) for n, v in given.items() if n in self.initialized}
+        if defaults:
+            taken = with_given_defaults(self.model, defaults, {}).model
+            return AssayRep(taken).run({n: v for n, v in given.items() if n not in defaults})
         module = self.module
         if module is None:
             values = {n: np.asarray(v) for n, v in given.items() if isinstance(v, (np.ndarray, np.generic))}
             module = self._imported(values)
         types = {p.name: p.type for p in module.main.params}
         given = {n: self.strings.numbers(v) if n in self.texts else v for n, v in given.items()}
-        run = {n: to_value(v, types[n], f"input {n!r}") for n, v in given.items()}
+        run = {n: to_value(v, types[n], f"input {n!r}") if n in types else v for n, v in given.items()}
         found = {n: from_value(v, module, n) for n, v in graph.run(module, run).items()}
         return tuple(self.strings.texts(v) if n in self.texts else v for n, v in found.items())
 

@@ -37,8 +37,7 @@ def run_values(
     numbers = dict(given)
     for name in texts:
         if name in given:
-            if given[name].dtype.kind != "U":
-                raise Invalid(f"input {name!r} is {given[name].dtype}; strings are wanted, as an array of dtype str", label="values.C4")
+            require_strings(name, given[name])
             numbers[name] = strings.numbers(given[name])
 
     def imported(values: Mapping[str, Array] | None = None) -> Module:
@@ -58,3 +57,9 @@ def run_values(
     for name in text_names(model.graph.output):
         found[name] = strings.texts(found[name])
     return found
+
+
+def require_strings(name: str, given: Array) -> None:
+    """Invalid (values.C4): what is given for an input of strings is none."""
+    if given.dtype.kind != "U":
+        raise Invalid(f"input {name!r} is {given.dtype}; strings are wanted, as an array of dtype str", label="values.C4")

@@ -95,16 +95,16 @@ class AssayBackend:
         from assay.verify.oracle import judge_backend
         from assay.verify.protocol import FATAL, OUTCOMES
 
-        subject = self._subject(program)
+        subject, inputs, defaults = self._subject(program, dict(inputs or {}))
         verdicts: dict[str, Verdict] = {}
         refused = ""
-        for kind, arrays in self._inputs(subject, dict(inputs or {})):
+        for kind, arrays in self._inputs(subject, inputs):
             try:
                 verdict = judge_backend(subject, self.process, arrays)
             except Unsupported as wrong:
                 if wrong.label in FATAL:
                     self.record(kind, OUTCOMES[wrong.label])
-                    raise AssertionError(self._text(kind, wrong.message, program, subject, arrays)) from None
+                    raise AssertionError(self._text(kind, wrong.message, program, subject, {**defaults, **arrays})) from None
                 if wrong.label != "backend.C2":
                     raise
                 refused = wrong.message
@@ -116,7 +116,7 @@ class AssayBackend:
                 pytest.skip(wrong.message)
             self.record(kind, verdict.outcome)
             if verdict.outcome == "wrong":
-                raise AssertionError(self._text(kind, _said(verdict), program, subject, arrays))
+                raise AssertionError(self._text(kind, _said(verdict), program, subject, {**defaults, **arrays}))
             verdicts[kind] = verdict
         if not verdicts:
             pytest.skip(refused)
@@ -125,21 +125,24 @@ class AssayBackend:
             pytest.skip(f"{self.name}, {kind} inputs: {verdict}")
         return verdicts
 
-    def _subject(self, program: Any) -> Subject:
+    def _subject(self, program: Any, given: dict[str, Array]) -> tuple[Subject, dict[str, Array], dict[str, Array]]:
+        """What is judged, what is given for its inputs, and what for those of the model that have a default."""
         from assay.semantics.module import Module
         from assay.verify.backends import Subject, subject_of_model, subject_of_module
         from assay.verify.check import sized
+        from assay.verify.onnx_defaults import with_given_defaults
         from assay.verify.text_run import load_either
 
         if isinstance(program, (str, Path)):
             program = load_either(Path(program))
         match program:
             case Subject():
-                return program
+                return program, given, {}
             case Module():
-                return subject_of_module(sized(program, self.dims))
+                return subject_of_module(sized(program, self.dims)), given, {}
             case _:
-                return subject_of_model(program, self.dims)
+                taken = with_given_defaults(program, given, self.dims)
+                return subject_of_model(taken.model, self.dims), taken.inputs, taken.defaults
 
     def _inputs(self, subject: Subject, given: dict[str, Array]) -> Iterator[tuple[str, dict[str, Array]]]:
         from assay.verify.oracle import Oracle

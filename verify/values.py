@@ -8,7 +8,7 @@ with its length as `x.length`, which may be left out where there are elements; a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from assay.interp.graph.closures import call_closure
 from assay.interp.values import Closure, Data, Shape, Value
 from assay.lower.onnx_ops.containers import any_dtype, any_tensor, inside_option
 from assay.semantics.builder.prelude import LIST
-from assay.semantics.dtypes import DType
+from assay.semantics.dtypes import DTYPES, DType, dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import constant, function
 from assay.semantics.module import Module
@@ -27,6 +27,8 @@ from assay.semantics.types import DataType, ShapeType, TensorType, TupleType, Ty
 
 Array = np.ndarray[Any, Any]
 LENGTH, NONE = "length", "none"
+MOST_NAMED = 20
+"""Inputs with a default that a message names: old exporters list every weight as one."""
 
 
 def inside_list(of: Type) -> Type | None:
@@ -168,9 +170,20 @@ def from_arrays(arrays: Mapping[str, Array], types: Mapping[str, Type], what: st
         used |= reader.used
     for name in arrays:
         if name not in used:
-            said = "".join(f"; {form(n, t)}" for n, t in types.items() if not isinstance(t, TensorType))
-            raise Invalid(f"unknown {what} {name!r}; the {what}s are {', '.join(types) or 'none'}{said}", label="input.C1")
+            raise unknown(name, types, {n: t for n, t in types.items() if not isinstance(t, TensorType)}, what)
     return found
+
+
+def unknown(name: str, names: Iterable[str], others: Mapping[str, Type], what: str = "input", defaults: Sequence[str] = ()) -> Invalid:
+    """The error for an array that belongs to none of the inputs, or what else they are. `others` are those that are no tensors,
+    `defaults` those that need not be given."""
+    names = list(names)
+    said = f"unknown {what} {name!r}; the {what}s are {', '.join(names) or 'none'}"
+    said += "".join(f"; {n} is called '{n}:DTYPE' in a file, as in '{n}:float32'" for n in names if n.startswith(f"{name}:") and _has_ending(n))
+    if defaults:
+        left = f" and {len(defaults) - MOST_NAMED} more" if len(defaults) > MOST_NAMED else ""
+        said += f"; with a default: {', '.join(defaults[:MOST_NAMED])}{left}"
+    return Invalid("; ".join([said, *(form(n, t) for n, t in others.items())]), label="input.C1")
 
 
 def form(name: str, of: Type) -> str:
@@ -237,6 +250,38 @@ def is_exotic(of: DType) -> bool:
     return of.numpy.isbuiltin != 1
 
 
+STRINGS = "str"
+
+
+def _has_ending(name: str) -> bool:
+    """Whether a name by itself reads as one with an element type behind it: `y:bfloat16`, `y:bfloat16:float32`."""
+    head, colon, tail = name.rpartition(":")
+    while colon and (tail == STRINGS or tail in DTYPES and not is_exotic(DTYPES[tail])):
+        head, colon, tail = head.rpartition(":")
+    return bool(colon) and tail in DTYPES and is_exotic(DTYPES[tail])
+
+
+def as_member(name: str, array: Array) -> tuple[str, Array]:
+    """What the array `name` is called in a file, and what stands there. The element type is behind the name where NumPy's files
+    have none of that type, or where the name would read as one with an element type behind it. `named` is the way back."""
+    of = None if array.dtype.kind == "U" else dtype(array.dtype)
+    if of is not None and is_exotic(of):
+        return f"{name}:{of}", array.view(f"V{of.itemsize}")
+    return f"{name}:{of or STRINGS}" if _has_ending(name) else name, array
+
+
+def named(member: str, array: Array) -> tuple[str, Array]:
+    """The name and the array of a member of a file. Invalid (values.C4): it is not of the element type behind its name."""
+    head, colon, tail = member.rpartition(":")
+    if colon and tail in DTYPES and is_exotic(DTYPES[tail]):
+        return head, typed(head, array, DTYPES[tail])
+    if (tail in DTYPES or tail == STRINGS) and _has_ending(head):
+        if tail != (STRINGS if array.dtype.kind == "U" else array.dtype.name):
+            raise Invalid(f"{member} is {array.dtype}, and {tail} stands behind its name", label="values.C4")
+        return head, array
+    return member, array
+
+
 def fitted(name: str, array: Array, of: DType, what: str = "input") -> Array:
     """The array, its bytes taken as `of` where the file could not say that they are. Invalid (values.C4): it is not of that
     element type, and NumPy alone cannot make one that is."""
@@ -254,6 +299,7 @@ def typed(name: str, array: Array, of: DType) -> Array:
         return array.view(of.numpy)
     if of.is_float and array.dtype == np.dtype(f"u{of.itemsize}"):
         return array.view(of.numpy)
+    whole = f"if '{name}:{of}' is the whole name, call it '{name}:{of}:{STRINGS if array.dtype.kind == 'U' else array.dtype}'"
     if array.dtype.kind in "iuf" and (of.is_float or array.dtype.kind != "f"):
         with np.errstate(all="ignore"):
             made = array.astype(of.numpy)
@@ -261,8 +307,8 @@ def typed(name: str, array: Array, of: DType) -> Array:
         if bool(np.all(same)):
             return made
         odd = array.reshape(-1)[int(np.argmin(same.reshape(-1)))]
-        raise Invalid(f"{name}:{of} holds {odd}, which {of} does not have: round it first; {_how(name, of)}", label="values.C4")
-    raise Invalid(f"{name}:{of} is {array.dtype}; {_how(name, of)}", label="values.C4")
+        raise Invalid(f"{name}:{of} holds {odd}, which {of} does not have: round it first; {_how(name, of)}; {whole}", label="values.C4")
+    raise Invalid(f"{name}:{of} is {array.dtype}; {_how(name, of)}; {whole}", label="values.C4")
 
 
 def _how(name: str, of: DType) -> str:

@@ -12,6 +12,7 @@ from onnx import TensorProto
 from onnx.backend.base import Backend
 from onnx.backend.test.runner import Runner
 
+from assay.semantics.errors import Invalid
 from assay.verify import onnx_backend
 from tests.lower.onnx_own_cases import named
 from tests.verify import onnx_suite
@@ -76,6 +77,10 @@ def test_a_node_alone_and_inputs_with_initializers() -> None:
     text = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x, float[2] w = {3, 4}) => (float[2] y) { y = Mul (w, x) }'
     (y,) = onnx_backend.run_model(onnx.parser.parse_model(text), [a])
     np.testing.assert_array_equal(y, a * np.array([3, 4], np.float32))
+    (y,) = onnx_backend.run_model(onnx.parser.parse_model(text), {"x": a, "w": a})
+    np.testing.assert_array_equal(y, a * a)
+    with pytest.raises(Invalid, match="unknown input 'v'"):
+        onnx_backend.run_model(onnx.parser.parse_model(text), {"x": a, "v": a})
 
 
 def test_an_empty_optional_value_is_none() -> None:

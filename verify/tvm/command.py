@@ -25,6 +25,7 @@ from assay.semantics.module import Module
 from assay.verify.answers import answering, write_answer
 from assay.verify.exits import Exit
 from assay.verify.inputs import complete
+from assay.verify.onnx_defaults import with_given_defaults
 from assay.verify.terminal import Screen
 from assay.verify.text_run import make_inputs
 from assay.verify.tvm.kernels import judge_calls
@@ -118,9 +119,10 @@ def load(request: Request) -> tuple[Object, list[Any], Module | None]:
         types = {p.name: p.type for p in main.params}
         inputs = make_inputs(types, request.inputs, np.random.default_rng(request.seed), request.dims)
         return mod, [inputs[p.name] for p in main.params], None
-    model = load_model(request.model)
+    taken = with_given_defaults(load_model(request.model), request.inputs, dict(request.dims))
+    model = taken.model
     meant = import_onnx(model, evaluate=evaluate, dims=dict(request.dims), source=request.model.name)
-    inputs = complete(meant.main, dict(request.inputs), request.seed)
+    inputs = complete(meant.main, taken.inputs, request.seed)
     model, left = frozen(model, inputs)
     if len(left) != len(inputs):  # TVM's frontend wants sizes, axes and scalars stored in the model
         meant = import_onnx(model, evaluate=evaluate, dims=dict(request.dims), source=request.model.name)
