@@ -17,7 +17,6 @@ from assay.interp.graph import check_inputs
 from assay.interp.graph.room import require_room
 from assay.interp.values import Value
 from assay.semantics.advice import about_sizes
-from assay.semantics.dtypes import DTYPES, dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, open_regular, written_at
 from assay.semantics.graph import Function
@@ -25,11 +24,13 @@ from assay.semantics.parts import parts
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType, symbols
 from assay.verify import children
-from assay.verify.values import form, from_arrays, is_exotic, to_value, typed
+from assay.verify.values import as_member, form, from_arrays, named, to_value
 
 Array = np.ndarray[Any, Any]
 
 
+LONGEST = 65_531
+"""Bytes of a name: those that a zip has for one, without `.npy`."""
 _BROKEN = (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 
 
@@ -51,11 +52,11 @@ def load_opened(file: BinaryIO, path: Path) -> dict[str, Array]:
         data = np.load(file, allow_pickle=False)
         if isinstance(data, np.ndarray):
             raise Invalid("one array where an .npz of named arrays is expected", where=str(path), label="input.C5")
-        for member in data.files:
+        for member in data.zip.namelist():  # `files` has two names for one where `y` and `y.npy` are there
             array = data[member]
             if not isinstance(array, np.ndarray):
                 raise ValueError(f"the member {member!r} is no array")
-            name, array = _named(member, array)
+            name, array = named(member.removesuffix(".npy"), array)
             if name in found:
                 raise ValueError(f"there are two arrays {name!r}")
             found[name] = array
@@ -65,12 +66,6 @@ def load_opened(file: BinaryIO, path: Path) -> dict[str, Array]:
     return found
 
 
-def _named(name: str, array: Array) -> tuple[str, Array]:
-    """NumPy's format has no names for bfloat16 and its like: the dtype stands behind the name."""
-    head, colon, tail = name.rpartition(":")
-    return (head, typed(head, array, DTYPES[tail])) if colon and tail in DTYPES and is_exotic(DTYPES[tail]) else (name, array)
-
-
 def save(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write an .npz; the file appears whole or not at all. Invalid (output.C3): a string ends with a NUL, which NumPy drops."""
 
@@ -78,17 +73,17 @@ def save(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def write_arrays(to: Path | BinaryIO, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz: the same bytes for the same arrays."""
+    """Write an .npz: the same bytes for the same arrays. Invalid (output.C3): what no file of that form holds."""
     with zipfile.ZipFile(to, "w") as file:
         for name, array in arrays.items():
             if array.dtype.kind == "O":
                 if any(str(text).endswith("\0") for text in array.reshape(-1)):
                     raise Invalid(f"{name} holds a string that ends with a NUL, which NumPy's files drop", label="output.C3")
                 array = array.astype(np.str_)
-            exotic = array.dtype.kind != "U" and is_exotic(dtype(array.dtype))
-            entry = f"{name}:{dtype(array.dtype)}.npy" if exotic else f"{name}.npy"
-            with file.open(entry, "w", force_zip64=True) as out:
-                plain = array.view(f"V{array.dtype.itemsize}") if exotic else array
+            entry, plain = as_member(name, array)
+            if "\0" in entry or len(entry.encode()) > LONGEST:
+                raise Invalid(f"a name of an .npz is at most {LONGEST} bytes without a NUL, and {name[:40]!r} is none", label="output.C3")
+            with file.open(f"{entry}.npy", "w", force_zip64=True) as out:
                 np.lib.format.write_array(out, np.asanyarray(plain), allow_pickle=False)
 
 
