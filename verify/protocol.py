@@ -98,8 +98,8 @@ OUTCOMES = {"backend.C2": "refused", "backend.C5": "died", "backend.C6": "late",
 FATAL = tuple(label for label, outcome in OUTCOMES.items() if outcome != "refused")
 
 
-def called(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """What a prepared backend gives, in arrays that nobody else writes. It gets copies of the inputs.
+def called(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, Any]:
+    """What a prepared backend gives, in arrays that nobody else writes; sequences are lists of them. It gets copies of the inputs.
 
     Invalid: what it gives is no mapping of names to arrays (backend.C7), or it has changed its inputs (backend.C8).
     """
@@ -111,9 +111,28 @@ def called(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, A
         if own[n].shape != np.shape(v) or own[n].tobytes() != np.ascontiguousarray(v).tobytes():
             raise Invalid(f"the backend {name} changes its input {n}", label="backend.C8")
     try:
-        return {n: np.array(v) for n, v in outputs.items() if v is not None}
+        return {n: _own(v) for n, v in outputs.items() if v is not None}
     except ValueError as wrong:
         raise Invalid(f"the backend {name} gives what is no array: {wrong}", label="backend.C7") from None
+
+
+def _own(value: Any) -> Any:
+    return [v if v is None else _own(v) for v in value] if is_sequence(value) else np.array(value)
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether it is a sequence and no tensor: a list, but not one of numbers, which is an array."""
+    return isinstance(value, list) and (not value or any(v is None or isinstance(v, np.ndarray) or is_sequence(v) for v in value))
+
+
+def as_tensor(value: Any) -> Array:
+    """What was given where a tensor is wanted. A sequence is none: it is held in an array of no axes, which is no tensor either, and
+    not made one, for it would be told as a tensor that nobody gave."""
+    if not is_sequence(value):
+        return np.asarray(value)
+    made = np.empty((), object)
+    made[()] = value
+    return made
 
 
 def attempt(backend: Backend, subject: Subject, wanted: Sequence[str], inputs: Mapping[str, Array]) -> Outcome:

@@ -105,7 +105,8 @@ def _from_value(value: Value, module: Module, what: str) -> Task[Any]:
             found: Any = yield _from_value(inner, module, what)
             return found
         case Data(name, _, (Closure() as closure,)) if any_dtype(DataType(name, ())) is not None:
-            return np.asarray(call_closure(module, closure))
+            held = call_closure(module, closure)
+            return held if hasattr(held, "dtype") else np.asarray(held)  # intervals are no array
         case tuple():
             fields: list[Any] = []
             for part in value:

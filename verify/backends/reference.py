@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +26,12 @@ class Reference:
         except Exception as wrong:
             raise cannot(self.name, wrong) from wrong
 
-        def run(inputs: Mapping[str, Array]) -> dict[str, Array]:
+        def run(inputs: Mapping[str, Array]) -> dict[str, Any]:
             try:
                 results = evaluator.run(names, dict(inputs))
             except Exception as wrong:
                 raise cannot(self.name, wrong) from wrong
             assert isinstance(results, list)
-            return {n: np.asarray(r) for n, r in zip(names, results, strict=True)}
+            return {n: r if isinstance(r, list) else np.asarray(r) for n, r in zip(names, results, strict=True)}
 
         return run

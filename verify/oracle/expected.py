@@ -22,6 +22,7 @@ from assay.verify.oracle.named import Named
 from assay.verify.oracle.verdict import worst_exact
 from assay.verify.oracle.walk import OpenWalk, Walk
 from assay.verify.oracle.whole import Whole, run_whole
+from assay.verify.protocol import as_tensor
 from assay.verify.values import LENGTH, NONE, from_value
 
 Array = np.ndarray[Any, Any]
@@ -77,7 +78,7 @@ class Expected:
             index = opened.index if opened is not None else 0
             others = {
                 o.index: np.asarray(g) for w, g, _ in leaves.values()
-                if g is not None and opened is not None and np.shape(g) == np.shape(w) and (o := silence.results.get(id(w))) is not None and o.call == opened.call
+                if g is not None and opened is not None and np.asarray(g).dtype != object and np.shape(g) == np.shape(w) and (o := silence.results.get(id(w))) is not None and o.call == opened.call
             }  # fmt: skip
             made[name] = excused(f, wide, silence, np.asarray(given), others, outputs, self.accepts, self.flushing, index)
         return made
@@ -135,7 +136,7 @@ def _leaves(
                 found[f"{name}.{LENGTH}"] = len(want), len(fields) if several else None, path
             work += reversed([(f"{name}.{i}", w, g, (*path, i)) for i, (w, g) in enumerate(zip(want, fields, strict=False))])
         else:
-            found[name] = want, got, path
+            found[name] = want, as_tensor(got) if isinstance(got, list) and hasattr(want, "dtype") else got, path
     return found
 
 

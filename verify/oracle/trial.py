@@ -24,7 +24,7 @@ from assay.verify.oracle.judge import Oracle
 from assay.verify.oracle.layers import BITWISE
 from assay.verify.oracle.left_open import Node
 from assay.verify.oracle.verdict import Verdict
-from assay.verify.protocol import FATAL, Backend, Prepared, Subject, called
+from assay.verify.protocol import FATAL, Backend, Prepared, Subject, as_tensor, called
 
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +35,7 @@ class Run:
 
     when: str
     expected: Expected
-    outputs: Mapping[str, Array]
+    outputs: Mapping[str, Any]
     theirs: Mapping[str, Array]
 
 
@@ -80,7 +80,7 @@ def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected) -
     try:  # not every backend can show its intermediate tensors
         shown: Prepared | None = backend.prepare(subject, made)
         assert shown is not None
-        theirs = called(backend.name, shown, first.inputs)
+        theirs = _tensors(called(backend.name, shown, first.inputs))
     except Unsupported as wrong:
         if wrong.label in FATAL:
             raise
@@ -88,13 +88,13 @@ def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected) -
     yield Run("", first, outputs, theirs)
     if between is not None and others is not None:
         own = _if_taken(backend, shown, between) if shown is not None else None
-        yield Run("on other inputs in between", between, others, own or {})
+        yield Run("on other inputs in between", between, others, _tensors(own or {}))
     if not _same(outputs, again):
-        theirs = called(backend.name, shown, first.inputs) if shown is not None else {}
+        theirs = _tensors(called(backend.name, shown, first.inputs)) if shown is not None else {}
         yield Run("in a second run", first, again, theirs)
 
 
-def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Mapping[str, Array] | None:
+def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Mapping[str, Any] | None:
     """What it gives on inputs that we chose; None where it refuses these: nobody asked for them."""
     try:
         return called(backend.name, run, on.inputs) if on is not None else None
@@ -137,11 +137,20 @@ def _is_own(run: Run) -> bool:
     return all(n not in run.theirs or _same({n: v}, {n: run.theirs[n]}) for n, v in run.outputs.items())
 
 
-def _same(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two runs gave the same bits."""
     if one.keys() != other.keys():
         return False
-    return all((a.shape, a.dtype, a.tobytes()) == (other[n].shape, other[n].dtype, other[n].tobytes()) for n, a in one.items())
+    return all(_bits(a) == _bits(other[n]) for n, a in one.items())
+
+
+def _bits(value: Any) -> Any:
+    return list(map(_bits, value)) if isinstance(value, list) else value is not None and (value.shape, value.dtype, value.tobytes())
+
+
+def _tensors(given: Mapping[str, Any]) -> dict[str, Array]:
+    """What a backend gives for tensors of the model, whatever it is."""
+    return {n: as_tensor(v) for n, v in given.items()}
 
 
 def oracle_of(subject: Subject, accepts: Accepts = EVERYTHING_KEPT) -> Oracle:

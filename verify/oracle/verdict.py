@@ -80,6 +80,8 @@ def number(x: Any, of: DType) -> Any:
 
 def fits(tensor: str, allowed: Any, got: Array) -> str | None:
     """What is wrong with shape or dtype, if anything."""
+    if got.dtype == object and isinstance(got[()], list):
+        return f"{tensor} is a list of {len(got[()])} instead of Tensor({tuple(allowed.shape)}, {allowed.dtype})"
     if tuple(allowed.shape) != got.shape or allowed.dtype != got.dtype:
         return f"{tensor} is Tensor({got.shape}, {got.dtype}) instead of Tensor({tuple(allowed.shape)}, {allowed.dtype})"
     return None
