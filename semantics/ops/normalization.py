@@ -111,7 +111,10 @@ def _batch_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any, average: Any, var: 
     scaled = gamma * (x - average)
     if isinstance(scaled, Bounded):
         scaled = _in_any_width(scaled, _infinite(x) | _infinite(average) | _infinite(gamma))
-    y = scaled / deviation + beta
+    quotient = scaled / deviation
+    if isinstance(quotient, Bounded):
+        quotient = _in_any_width(quotient, np.isinf(scaled.value) | (deviation.value == 0))
+    y = quotient + beta
 
     return _or_folded(y, x, average, lambda: gamma / deviation, beta)
 
@@ -188,7 +191,7 @@ def _layer_norm(attrs: Attrs, x: Any, gamma: Any, beta: Any = None) -> Any:
     deviation = np.sqrt(var + literal(x, attrs["epsilon"]))
     y = centred / deviation * gamma
     if beta is not None:
-        y = y + beta
+        y = (_in_any_width(y, infinite | _infinite(gamma)) if isinstance(y, Bounded) else y) + beta
 
     return _or_folded(y, x, average, lambda: gamma / deviation, *(() if beta is None else (beta,)))
 

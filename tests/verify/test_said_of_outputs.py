@@ -279,6 +279,22 @@ def test_of_16_bits_within_an_operator(op: str, given: float, answer: str, said:
     assert text.startswith(answer), text
 
 
+@pytest.mark.parametrize(("scale", "fault", "answer"), [(3e38, 1, "undecided"), (3, 1, "right"), (3, 0.5, "wrong")])
+@pytest.mark.parametrize("op", ["LayerNormalization", "BatchNormalization"])
+def test_a_scaled_number_may_be_too_large_before_its_bias(op: str, scale: float, fault: float, answer: str, said: Any) -> None:
+    """6 / sqrt(12.5) and 0.5 / 0.25 times 3e38 are infinite in float32, and with a bias of -3e38 no more so in a wider dtype."""
+    x = F([[1, 2, 3, 10]] if op == "LayerNormalization" else [[10]])
+    more = {"scale": np.full(x.size, scale, F), "bias": np.full(x.size, -scale, F)}
+    mean, var = (4, 12.5) if op == "LayerNormalization" else (9.5, 0.0625)
+    if op == "BatchNormalization":
+        more |= {"mean": F([mean]), "var": F([var])}
+    one = model([helper.make_node(op, ["x", *more], ["y"], epsilon=0.0)], {"x": (F, ["N", x.size]), **{n: (F, [x.size]) for n in more}}, {"y": (F, ["N", x.size])})
+    y = (x.astype(np.float64) - mean) / np.sqrt(var) * scale - scale * fault
+    with np.errstate(over="ignore"):
+        _, text = said(one, {"x": x, **more}, {"y": y.astype(F)})
+    assert text.startswith(answer), text
+
+
 def summed(op: str, count: int) -> onnx.ModelProto:
     names = [f"x{i}" for i in range(count)]
     shapes = [["N", 2], [2], ["N", 1]]
