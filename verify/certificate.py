@@ -183,12 +183,12 @@ class Bound:
     defaults: Mapping[str, str] = field(default_factory=dict)
 
 
-def load_bound(path: Path, dims: Mapping[str, int]) -> tuple[onnx.ModelProto | Module, Bound]:
-    """A model, and what binds a certificate to it."""
+def load_bound(path: Path) -> tuple[onnx.ModelProto | Module, Bound]:
+    """A model, and what binds a certificate to it, but for sizes."""
     with recording() as names:
         model = load_either(path)
     beside = {os.path.relpath(n, path.parent): _digest(Path(n)) for n in names if Path(n) != path}
-    return model, Bound(_digest(path), dict(sorted(beside.items())), dict(sorted(dims.items())))
+    return model, Bound(_digest(path), dict(sorted(beside.items())))
 
 
 def module_digest(module: Module) -> str:
@@ -357,7 +357,7 @@ def lines(stored: Stored, check: Check, key: Callable[[bytes, bytes], bool] | No
 
 def _of_model(stored: Stored, path: Path) -> Evidence:
     """Whether the certificate is of the model in a file: of its bytes, and of what the import makes of them."""
-    model, bound = load_bound(path, stored.bound.dims)
+    model, bound = load_bound(path)
     if bound.file != stored.bound.file:
         return refuted("checked", "the certificate is of another file")
     for name in sorted({*bound.beside, *stored.bound.beside}):

@@ -39,7 +39,7 @@ from assay.verify.check import Check, Line, Lowering
 from assay.verify.evidence import holds_all
 from assay.verify.exits import Exit, gravest, of_error
 from assay.verify.fuzz.command import Request as FuzzRequest, fuzz
-from assay.verify.inputs import load, save
+from assay.verify.inputs import all_dims, load, save
 from assay.verify.judging import Judged
 from assay.verify.onnx_border import containers, with_tensors_only
 from assay.verify.onnx_defaults import with_given_defaults
@@ -146,6 +146,7 @@ def check(
         taken = with_given_defaults(proto, given, dims)
         defaults = taken.defaults
         proto, given = with_tensors_only(taken.model, taken.inputs, dims, seed, model.name)
+    dims = all_dims(proto, given, dims)
     named = None if isinstance(proto, Module) else proto
     judged = [Judged("expected", named, dims, outputs=load(expected), containers=held, excluded=exclude)] if expected else []
     judged += [Judged(name, named, dims, backend=Isolated(name, PATIENCE), excluded=exclude) for name in backend]
@@ -200,7 +201,7 @@ def run(
     if output is None:
         raise Invalid("where do the outputs go? Give --output OUT.npz", label="cli.C3")
     taken = with_given_defaults(load_model(model), given, parse_dims(dim))
-    results = run_onnx(taken.model, taken.inputs, parse_dims(dim), seed, model.name)
+    results = run_onnx(taken.model, taken.inputs, all_dims(taken.model, taken.inputs, parse_dims(dim)), seed, model.name)
     save(output, results)
     for name, value in results.items():
         of = "string" if value.dtype.kind == "O" else value.dtype
@@ -235,15 +236,17 @@ def build(
     if devices is not None and device:
         raise Invalid("--device is for steps that name no device; with --on each of them names one", label="cli.C3")
     signer = signing.signer(sign) if sign is not None else None
-    proto, bound = certificate.load_bound(model, parse_dims(dim))
-    given = load(inputs) if inputs else {}
+    proto, bound = certificate.load_bound(model)
+    given, dims = load(inputs) if inputs else {}, parse_dims(dim)
     defaults: dict[str, Any] = {}
     if not isinstance(proto, Module):
-        taken = with_given_defaults(proto, given, parse_dims(dim))
+        taken = with_given_defaults(proto, given, dims)
         defaults, bound = taken.defaults, replace(bound, defaults=certificate.digests_of_defaults(taken.defaults))
-        proto, given = with_tensors_only(taken.model, taken.inputs, parse_dims(dim), seed, model.name)
+        proto, given = with_tensors_only(taken.model, taken.inputs, dims, seed, model.name)
+    dims = all_dims(proto, given, dims)
+    bound = replace(bound, dims=dict(sorted(dims.items())))
     emitter = partial(emit, interface=interface, device=device)
-    lowering = Lowering(proto, c_name(model), parse_dims(dim), emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment, interface)), config=devices, digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed))
+    lowering = Lowering(proto, c_name(model), dims, emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment, interface)), config=devices, digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed))
     run = Check(lowering, given, seed, defaults=defaults, instruments=instruments_of(dump, skip))
 
     def keep(lines: list[Line]) -> None:
@@ -303,6 +306,7 @@ def reduce_(
     given, dims = load(inputs) if inputs else {}, parse_dims(dim)
     taken = with_given_defaults(load_model(model), given, dims)
     proto, given = with_tensors_only(taken.model, taken.inputs, dims, seed, model.name)
+    dims = all_dims(proto, given, dims)
     raise typer.Exit(reduce_model(proto, Isolated(backend, PATIENCE), given, dims, seed, limit, output, Screen()))
 
 

@@ -7,22 +7,26 @@ import tempfile
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import onnx
 
 from assay.interp.graph import check_inputs
+from assay.interp.graph.boundary import bind, given as as_value
 from assay.interp.graph.room import require_room
 from assay.interp.values import Value
+from assay.lower.onnx_ops.interface import declared_inputs
 from assay.semantics.advice import about_sizes
 from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, open_regular, written_at
 from assay.semantics.graph import Function
+from assay.semantics.module import Module
 from assay.semantics.parts import parts
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import TensorType, symbols
+from assay.semantics.types import TensorType, Type, symbols
 from assay.verify import children
 from assay.verify.values import as_member, form, from_arrays, named, to_value
 
@@ -125,6 +129,44 @@ def dims_of(main: Function, dims: Mapping[str, int]) -> dict[Symbol, int]:
         if name not in known:
             raise Invalid(f"main has no symbolic dim {name}; it has {', '.join(known) or 'none'}", label="check.C1")
     return {known[name]: n for name, n in dims.items()}
+
+
+def names_of(types: Iterable[Type]) -> dict[Symbol, str]:
+    """What the symbols in types are called."""
+    return {s: s.name for t in types for s in symbols(t)}
+
+
+def sizes_of(
+    types: Mapping[str, Type], given: Mapping[str, Value], names: Mapping[Symbol, str], dims: Mapping[str, int]
+) -> dict[Symbol, int]:
+    """Numbers for the symbols in the types of inputs: those that `dims` has by their names, and those that the inputs given
+    have. Invalid (input.C3, input.C4): what is given does not agree with its type, with another input or with `dims`."""
+    sizes = {s: dims[name] for s, name in names.items() if name in dims}
+    places = {s: f"--dim {s.name}" for s in sizes}
+    bind([(types[n], v, f"input {n!r}") for n, v in given.items()], sizes, places)
+    return sizes
+
+
+def all_dims(model: onnx.ModelProto | Module, given: Mapping[str, Array], dims: Mapping[str, int]) -> dict[str, int]:
+    """`dims`, and the other symbolic dims that the inputs given for a model have, by name. Raises what `sizes_of` does."""
+    types: Mapping[str, Type]
+    if isinstance(model, Module):
+        types = {p.name: p.type for p in model.main.params}
+        names = names_of(types.values())
+    else:
+        try:
+            types, names = declared_inputs(model.graph)
+        except Invalid:
+            return dict(dims)  # the import says what is wrong
+        given = {n: a for n, a in given.items() if n in types}
+    sizes = sizes_of(types, as_values(given, types), names, dims)
+    return {**{name: sizes[s] for s, name in names.items() if s in sizes}, **dims}
+
+
+def as_values(given: Mapping[str, Array], types: Mapping[str, Type]) -> dict[str, Value]:
+    """Inputs of these types, given by name as in a file, in the form that evaluation uses."""
+    made = {n: to_value(v, types[n], f"input {n!r}") for n, v in from_arrays(given, types).items()}
+    return {n: as_value(v, types[n], f"input {n!r}") for n, v in made.items()}
 
 
 def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str, Value]:

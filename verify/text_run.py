@@ -20,7 +20,6 @@ import onnx
 
 from assay.interp import vector
 from assay.interp.graph import run
-from assay.interp.graph.boundary import bind, given as as_value
 from assay.interp.graph.room import memory, require_room
 from assay.interp.graph.session import Session
 from assay.interp.values import Cell, Closure, Data, Event, External, Externs, Maker, Shape, Value, described, render
@@ -38,6 +37,7 @@ from assay.semantics.text.module_text import entry, parse
 from assay.semantics.text.relay import is_relay, parse_relay
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
+from assay.verify.inputs import as_values, names_of, sizes_of
 from assay.verify.values import form, from_arrays, to_value
 
 RELAY = (".relay", ".rly")
@@ -196,21 +196,18 @@ def make_inputs(
     types: Mapping[str, Type], given: Mapping[str, Any], rng: np.random.Generator, dims: Mapping[str, int]
 ) -> dict[str, Value]:
     """`given`, named as in a file, and random values for what is missing. `dims` are the sizes of symbolic dims, by name."""
-    given = {n: to_value(v, types[n], f"input {n!r}") for n, v in from_arrays(given, types).items()}
-    sizes: dict[Symbol, int] = {}
-    there = [(t, as_value(given[n], t, f"input {n!r}"), f"input {n!r}") for n, t in types.items() if n in given]
-    if there:
-        bind(there, sizes, {})
-    names = {s.name for t in types.values() for s in symbols(t)}
+    values = as_values(given, types)
+    names = names_of(types.values())
     for n in dims:
-        if n not in names:
-            raise Invalid(f"no dim is called {n}; there are {', '.join(sorted(names)) or 'none'}", label="cli.C2")
+        if n not in names.values():
+            raise Invalid(f"no dim is called {n}; there are {', '.join(sorted({*names.values()})) or 'none'}", label="cli.C2")
+    sizes = sizes_of(types, values, names, dims)
     order = iter(rng.permutation(len(SIZES)).tolist() * 8)
     for t in types.values():
         for s in symbols(t):
             if s not in sizes:
-                sizes[s] = dims[s.name] if s.name in dims else SIZES[next(order, 0)]
-    return {n: given[n] if n in given else run_task(_random(n, t, rng, sizes)) for n, t in types.items()}
+                sizes[s] = SIZES[next(order, 0)]
+    return {n: values[n] if n in values else run_task(_random(n, t, rng, sizes)) for n, t in types.items()}
 
 
 def _random(name: str, of: Type, rng: np.random.Generator, sizes: Mapping[Symbol, int]) -> Task[Value]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import GraphProto, TensorShapeProto, TypeProto
+from onnx import GraphProto, TensorProto, TensorShapeProto, TypeProto
 
 from assay.lower.onnx_ops.containers import Shapes, any_tensor
 from assay.lower.onnx_ops.schema import printable, text
@@ -54,6 +54,10 @@ class Symbols:
         self._declared.append(name)
         return self.named(name)
 
+    def names(self) -> dict[Var, str]:
+        """What the caller calls each of the symbols that there are so far."""
+        return {s: name for name, s in self._symbols.items()}
+
     def known(self) -> list[Var]:
         """The symbols that there are so far."""
         return list(self._symbols.values())
@@ -90,6 +94,15 @@ def input_type(name: str, declared: TypeProto, symbols: Symbols) -> TensorType:
         else:  # old converters write -1 for a size that they do not know
             shape.append(symbols.unnamed(name, axis))
     return TensorType(tuple(shape), of)
+
+
+def declared_inputs(graph: GraphProto) -> tuple[dict[str, TensorType], dict[Var, str]]:
+    """The types of the inputs that are tensors of numbers and have no initializer, and the names of their symbolic sizes.
+    Raises what `input_type` does."""
+    symbols, stored = Symbols(graph, {}), {t.name for t in graph.initializer}
+    tensors = [i for i in graph.input if i.name not in stored and i.type.HasField("tensor_type")]
+    types = {i.name: input_type(i.name, i.type, symbols) for i in tensors if i.type.tensor_type.elem_type != TensorProto.STRING}
+    return types, symbols.names()
 
 
 def declared_type(what: str, declared: TypeProto) -> Type:

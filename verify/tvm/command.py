@@ -24,7 +24,7 @@ from assay.semantics.files import read_text
 from assay.semantics.module import Module
 from assay.verify.answers import answering, write_answer
 from assay.verify.exits import Exit
-from assay.verify.inputs import complete
+from assay.verify.inputs import all_dims, complete
 from assay.verify.onnx_defaults import with_given_defaults
 from assay.verify.terminal import Screen
 from assay.verify.text_run import make_inputs
@@ -120,12 +120,12 @@ def load(request: Request) -> tuple[Object, list[Any], Module | None]:
         inputs = make_inputs(types, request.inputs, np.random.default_rng(request.seed), request.dims)
         return mod, [inputs[p.name] for p in main.params], None
     taken = with_given_defaults(load_model(request.model), request.inputs, dict(request.dims))
-    model = taken.model
-    meant = import_onnx(model, evaluate=evaluate, dims=dict(request.dims), source=request.model.name)
+    model, dims = taken.model, all_dims(taken.model, taken.inputs, request.dims)
+    meant = import_onnx(model, evaluate=evaluate, dims=dims, source=request.model.name)
     inputs = complete(meant.main, taken.inputs, request.seed)
     model, left = frozen(model, inputs)
     if len(left) != len(inputs):  # TVM's frontend wants sizes, axes and scalars stored in the model
-        meant = import_onnx(model, evaluate=evaluate, dims=dict(request.dims), source=request.model.name)
+        meant = import_onnx(model, evaluate=evaluate, dims=dims, source=request.model.name)
     return from_onnx(model), [left[p.name] for p in meant.main.params], meant
 
 
