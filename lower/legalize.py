@@ -12,7 +12,7 @@ Unsupported.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
 from typing import Any, TypeAlias
@@ -28,7 +28,7 @@ from assay.semantics.graph.matching import Bound, instantiate, instantiate_dim
 from assay.semantics.graph.sizes import dims_in, sizes_in
 from assay.semantics.module import Definition, Module
 from assay.semantics.operator import Operator
-from assay.semantics.scalar import Expr as Scalar, Interner, Var as Symbol
+from assay.semantics.scalar import Dim, Expr as Scalar, Interner, Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import without_calls
 from assay.semantics.types import TensorType, flatten, symbols
@@ -50,6 +50,12 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
     number = Interner()
     main = module.definitions.get("main")
     inputs = [p.type for p in main.params] if isinstance(main, Function) else []
+    at = "main"
+
+    def advice(dims: Iterable[Dim]) -> str:
+        if at == "main":
+            return about_sizes(dims, inputs)
+        return f"{at} is for all sizes: write it once for each that it is called at, with numbers, or write it out where it is called"
 
     def change(node: Expr) -> Expr:
         if not (isinstance(node, Call) and isinstance(node.op, Operator)) or node.op.view:
@@ -60,7 +66,7 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
         if unknown is not None and not symbolic:
             raise Unsupported(
                 f"{node.op.name} has an operand or result {unknown}: sizes must be known to lower it; "
-                + about_sizes(unknown.shape, inputs),
+                + advice(unknown.shape),
                 where=node.span,
                 label="legalize.C1",
             )
@@ -75,7 +81,7 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
                 kernel = strategy(node, name) or _built(node, operands, scalars, name)
             except Unsupported as wrong:
                 if wrong.label == "legalize.C1":
-                    wrong.message += f"; {about_sizes((d for t in types for d in t.shape), inputs)}"
+                    wrong.message += f"; {advice(d for t in types for d in t.shape)}"
                 raise
             kernel = with_scopes(kernel, name, dict(enumerate(scopes)))
             known[key] = kernel = replace(kernel, attrs={**kernel.attrs, **origin(node)})
@@ -86,6 +92,7 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
     for name, d in module.definitions.items():
         if isinstance(d, Function) and not is_whole(d):
             root: Expr = d
+            at = name
             new = rewrite(root, change)
             assert isinstance(new, Function)
             definitions[name] = new

@@ -13,6 +13,7 @@ from assay.lower.legalize import legalize
 from assay.lower.liveness import find_lives
 from assay.lower.pool import Memory, plan
 from assay.lower.schedule import schedule
+from assay.lower.simplify.dead_code import remove_unreachable
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.module import Module
@@ -29,7 +30,7 @@ def passes(
     return {
         "devices": lambda module: plan_devices(module, config),
         "anf": to_anf,
-        "legalize": legalize,
+        "legalize": lambda module: legalize(remove_unreachable(module)),
         "fuse": fuse,
         "constants": lambda module: lift_constants(module, evaluate),
         "schedule": schedule,

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from assay.lower.devices import default_config, plan_devices
+from assay.lower.simplify.dead_code import remove_unreachable
 from assay.semantics.accounting import account
+from assay.semantics.analyses.variables import reachable
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE
 from assay.semantics.errors import Invalid
@@ -65,7 +67,12 @@ class Stage:
 def _import(before: Module, after: Module) -> Did:
     calls = [n.op.name for n in post_order(after.main) if isinstance(n, Call) and isinstance(n.op, Operator)]
     kinds = len(set(calls))
-    return f"{plural(len(calls), 'node')} of {plural(kinds, 'operator')}", {"nodes": len(calls), "operators": kinds}
+    reached = set(reachable(after))
+    left = [n for n, d in after.definitions.items() if isinstance(d, (Function, PrimFunc)) and n not in reached]
+    few = ", ".join(left[:3]) + (f" and {len(left) - 3} more" if left[3:] else "")
+    beside = f"; not lowered, for main does not reach it: {few}" if left else ""
+    said = f"{plural(len(calls), 'node')} of {plural(kinds, 'operator')}{beside}"
+    return said, {"nodes": len(calls), "operators": kinds, **({"unreached": len(left)} if left else {})}
 
 
 def _devices(before: Module, after: Module) -> Did:
@@ -298,7 +305,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("import", _import, _check_import),
     Stage("devices", _devices, _rules_then(_check_device_plan)),
     Stage("anf", _anf, _rules_then(lambda b, a, c: check_anf(b, a))),
-    Stage("legalize", _legalize, _rules_then(lambda b, a, c: check_legalize(b, a, c.seed, c.progress))),
+    Stage("legalize", _legalize, _rules_then(lambda b, a, c: check_legalize(remove_unreachable(b), a, c.seed, c.progress))),
     Stage("fuse", _fuse, _rules_then(_check_fuse)),
     Stage("constants", _constants, _kernels_then(_check_constants)),
     Stage("schedule", _schedule, _constants_then(_check_schedule)),
