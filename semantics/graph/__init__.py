@@ -51,7 +51,7 @@ from assay.semantics.graph.nodes import (
 )
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
-from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim
+from assay.semantics.scalar import Dim, Var as Symbol, evaluate_dim, show, without_value
 from assay.semantics.types import (
     UNIT,
     DataDef,
@@ -63,6 +63,7 @@ from assay.semantics.types import (
     TupleType,
     Type,
     TypeVar,
+    dims,
     flatten,
     same_type,
     with_dims,
@@ -122,6 +123,7 @@ __all__ = [
     "ref",
     "shape",
     "shape_of",
+    "require_sizes",
     "show_head",
     "tuple_of",
     "var",
@@ -155,7 +157,9 @@ def call(
         if isinstance(op, Operator):
             op.check_operands(len(args))
             filled = op.check_attrs(attrs)
-            return Call(op.type_rule(filled, _tensors(op, args)), op, args, filled, span=span)
+            made = Call(op.type_rule(filled, _tensors(op, args)), op, args, filled, span=span)
+            require_sizes(made)
+            return made
         if attrs:
             raise Invalid("a call of a function takes no attributes", label="call.C2")
         result = _applied(op.type, [a.type for a in args], type_args)
@@ -427,6 +431,16 @@ def dims_at(of: Type, env: Mapping[Symbol, int]) -> Type:
     """`of` with every dim a number; Invalid for what is not tensors and tuples of them."""
     flatten(of)
     return with_dims(of, lambda d: evaluate_dim(d, env))
+
+
+def require_sizes(node: Expr) -> None:
+    """Invalid (graph.C13): a size in the type of `node` is a number that none has."""
+    for t in node.type.fields if isinstance(node.type, TupleType) else (node.type,):
+        for d in dims(t):
+            if isinstance(d, int) and not 0 <= d < 1 << 63:
+                raise Invalid(f"{show_head(node)}: {d} is no size: 0 to 2**63 - 1 are", label="graph.C13")
+            if why := without_value(d):
+                raise Invalid(f"{show_head(node)}: {show(d)} is no size: {why}", label="graph.C13")
 
 
 def show_head(node: Expr) -> str:

@@ -39,6 +39,7 @@ from assay.semantics.graph import (
     TupleGetItem,
     Var,
     acts,
+    require_sizes,
     show_head,
 )
 from assay.semantics.graph.bindings import broken_bindings
@@ -57,7 +58,6 @@ from assay.semantics.types import (
     TensorType,
     TupleType,
     Type,
-    dims,
     flatten,
     free_type_vars,
     open_symbols,
@@ -92,13 +92,10 @@ def _types(order: list[Expr], module: Module) -> Iterator[Invalid]:
         try:
             if isinstance(node, (Var, ExternFunc, MatchCast)):
                 check_type(node.type, module, known)
+            require_sizes(node)
             wanted = derive(node, module)
             if not _agrees(wanted, node):
                 raise Invalid(f"{show_head(node)}: its parts make {wanted}", label="graph.C3")
-            for t in node.type.fields if isinstance(node.type, TupleType) else (node.type,):
-                for d in dims(t):
-                    if isinstance(d, int) and not 0 <= d < 1 << 63:
-                        raise Invalid(f"{show_head(node)}: {d} is no size: 0 to 2**63 - 1 are", label="graph.C13")
             if isinstance(node, Match) and not node.partial:
                 if not covers([c.pattern for c in node.clauses], module):
                     raise Invalid("the clauses do not cover every value: add one, or make the match partial", label="match.C5")

@@ -45,6 +45,7 @@ from assay.semantics.scalar.expression import (
     choice,
     const,
     either,
+    leaves_range,
     reinterpret,
     select,
     show,
@@ -177,10 +178,15 @@ def without_value(dim: Dim) -> str:
     """Why a dim that hangs on nothing has no value; "" where it has one, or hangs on something."""
     if isinstance(dim, int) or any(isinstance(n, (Var, Load)) for n in post_order(dim)):
         return ""
+    value: dict[int, Any] = {}
     try:
-        evaluate_dim(dim, {})
+        evaluate(dim, {}, known=value)
     except Trap as trap:
         return trap.message
+    for node in post_order(dim):
+        if isinstance(node, Apply) and id(node) in value:
+            if leaves_range(node.op, [value[id(a)] for a in node.args], value[id(node)]):
+                return f"{show(node)} is beyond {node.dtype}"
     return ""
 
 
@@ -255,11 +261,11 @@ LINEAR = ("add", "sub", "neg", "mul")
 """The operations that `linear` looks into."""
 
 
-def linear(expr: Number) -> tuple[dict[Expr, int], int] | None:
+def linear(expr: Number, wrapped: list[int] | None = None) -> tuple[dict[Expr, int], int] | None:
     """`expr` as a sum of integer multiples of atoms plus a constant, ({atom: factor}, constant).
 
     Atoms are variables and whatever is not itself a sum or a constant multiple; atoms of the same structure are one.
-    Factors and constant wrap as the dtype does. None where the expression is not of integer dtype.
+    Factors and constant wrap as the dtype does; those that did are added to `wrapped`. None where the expression is not of integer dtype.
     """
     if not isinstance(expr, Expr):
         return ({}, int(expr)) if isinstance(expr, int) else None
@@ -271,7 +277,10 @@ def linear(expr: Number) -> tuple[dict[Expr, int], int] | None:
     least, count = int(expr.dtype.min), 1 << expr.dtype.bits
 
     def wrap(k: int) -> int:
-        return (k - least) % count + least
+        inside = (k - least) % count + least
+        if wrapped is not None and inside != k:
+            wrapped.append(k)
+        return inside
 
     def atom(node: Expr) -> tuple[dict[Expr, int], int]:
         return {atom_of.setdefault(number(node), node): 1}, 0
@@ -303,11 +312,13 @@ def linear(expr: Number) -> tuple[dict[Expr, int], int] | None:
 
 
 def simplify(expr: Dim) -> Dim:
-    """A dim in canonical form: a number where it is constant, else its atoms in order of first occurrence."""
+    """A dim in canonical form: a number where it is constant, else its atoms in order of first occurrence. One with a
+    number in it beyond its dtype stays as it is."""
     if not isinstance(expr, Expr):
         return expr
-    form = linear(expr)
-    if form is None:
+    wrapped: list[int] = []
+    form = linear(expr, wrapped)
+    if form is None or wrapped:
         return expr
     terms, constant = form
     if not terms:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -205,7 +206,7 @@ def _lift(args: Sequence[Number]) -> tuple[Expr, ...]:
 def apply(op: str, *args: Number) -> Expr:
     """The typed application of `op`. Python numbers take the dtype of the other operand (int64 if there is none).
 
-    Constant integer operands are folded, and x+0, x*1, x*0 and the like vanish for integers, but not an x that may trap;
+    Constant integer operands are folded where the result does not wrap as a signed one, and x+0, x*1, x*0 and the like vanish for integers, but not an x that may trap;
     nothing is done to floats.
     """
     row = operation(op)
@@ -241,6 +242,8 @@ def _fold_integers(op: str, args: tuple[Expr, ...], result: DType) -> Expr | Non
                 value = operation(op).meaning(*(a.value for a in args if isinstance(a, Const)))
         except Trap:
             return None
+        if leaves_range(op, [a.value for a in args if isinstance(a, Const)], value):
+            return None  # where it stands for a size, there is none
         return Const(result, np.asarray(value).astype(result.numpy)[()])
     if len(args) == 2:
         a, b = args
@@ -260,6 +263,27 @@ def _fold_integers(op: str, args: tuple[Expr, ...], result: DType) -> Expr | Non
             case "floormod" | "truncmod" if right == 1 and _is_small_and_total(a):
                 return const(0, result)
     return None
+
+
+_EXACT: dict[str, Callable[..., int | None]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "neg": operator.neg,
+    "abs": abs,
+    "shl": operator.lshift,
+    "floordiv": lambda a, b: -a if b == -1 else None,
+    "truncdiv": lambda a, b: -a if b == -1 else None,
+}
+"""What the operations that may wrap give in whole numbers without an end; None where they cannot have wrapped."""
+
+
+def leaves_range(op: str, args: Sequence[Any], value: Any) -> bool:
+    """Whether `value`, what `op` gives on signed integers, has wrapped."""
+    if op not in _EXACT or np.asarray(value).dtype.kind != "i":
+        return False
+    exact = _EXACT[op](*map(int, args))
+    return exact is not None and exact != int(value)
 
 
 def _is_small_and_total(expr: Expr) -> bool:
