@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from assay.lower.devices.constraints import Constraints, Local, Place
 from assay.lower.devices.solve import Solution
 from assay.semantics import graph
+from assay.semantics.bits import digest
 from assay.semantics.devices import GLOBAL, VirtualDevice
 from assay.semantics.graph import (
     Call,
@@ -142,6 +143,8 @@ class _Capture:
                     clauses = tuple(Clause(with_variables(c.pattern, self.variable), c.body) for c in made.clauses)
                     made = replace(made, clauses=clauses)
         made = made if made.device == device else replace(made, device=device)
+        if isinstance(node, TupleGetItem):
+            made = self.one(node, made, parts[0])
         if not isinstance(made, Function) and (graph.acts(made) or any(id(p) in self.active for p in parts)):
             self.active.add(id(made))
         if isinstance(node, TupleGetItem) and id(node) not in self.place.really:
@@ -151,6 +154,15 @@ class _Capture:
             if id(node) in self.named:
                 self.named.add(id(made))
         return made
+
+    def one(self, node: TupleGetItem, made: Expr, value: Expr) -> Expr:
+        """The one projection of a value at an index, whoever writes it; but two lets do not share one."""
+        known = self.projections.setdefault((id(value), node.index), made)
+        if known is made or {id(node), id(known)} <= self.named:
+            return made
+        if id(node) in self.named:
+            self.named.add(id(known))
+        return known
 
     def with_params(self, function: Function) -> Function:
         params = tuple(map(self.variable, function.params))
@@ -252,8 +264,14 @@ class _Capture:
 
 
 def _key(of: Expr) -> object:
-    """What is the same for nodes that are one value: of a constant of the table every name, where that is."""
-    return (of.name, of.device) if isinstance(of, GlobalVar) else id(of)
+    """What is the same for nodes that are one value: of a constant every name, or its contents, where that is."""
+    match of:
+        case GlobalVar():
+            return of.name, of.device
+        case Constant():
+            return digest(of.data), of.device
+        case _:
+            return id(of)
 
 
 def _has_constants(of: Tuple) -> bool:

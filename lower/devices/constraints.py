@@ -220,11 +220,24 @@ class Constraints:
     def _demand(self, node: Expr, index: int, wanted: int) -> None:
         """A child is copied where it is not where it is wanted. What is copied is not an annotation, but its operand."""
         child, place = node.children[index], Place(id(node), index)
-        key = place if self.is_floating(child) else id(child)
-        value, really = self._here.really.get(id(child)) or (self._value(key), self._operand(node, index))
+        value, really = self._here.really.get(id(child)) or (
+            self._value(place) if self.is_floating(child) else self._numbered(child),
+            self._operand(node, index),
+        )
         self._here.wanted[place], self._here.source[place] = wanted, really
         if place not in self._apart:
             self.uses.append(Use(value, self.tensors(child.type) or 0, really, wanted))
+
+    def _numbered(self, of: Expr) -> int:
+        """The number of a value: two projections of one value at one index are one, however often they are written."""
+        steps: list[int] = []
+        while isinstance(of, TupleGetItem) and id(of.value) not in self._here.really:
+            steps.append(of.index)
+            of = of.value
+        number = self._value(id(of))
+        for index in reversed(steps):
+            number = self._value(number, index)
+        return number
 
     def _same(self, node: Expr, index: int, domain: int, why: str) -> None:
         """A child is where `domain` is; a copy is made only behind an annotation that lets one stand there, in one part of

@@ -80,7 +80,7 @@ def test_copies_that_can_be_saved_are_counted(monkeypatch: pytest.MonkeyPatch) -
     assert counted.holds and counted.data["avoidable"] == 1 and "1 copy avoidable" in counted.detail
     monkeypatch.setattr(fewest, "STEPS", 1)
     unknown = check_devices(module, plan_devices(module, CONFIG), CONFIG)
-    assert unknown.data["unknown"] > 0 and "no choice needs fewer" not in unknown.detail
+    assert unknown.data["unknown"] > 0 and "no choice of devices needs fewer" not in unknown.detail
 
 
 def test_the_fewest_copies_are_those_of_trying_all() -> None:

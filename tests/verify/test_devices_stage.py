@@ -41,7 +41,7 @@ def test_every_stage_holds_on_a_planned_module(name: str) -> None:
         if stage == "devices":
             did, numbers = stages[stage].describe(module, after)
             assert did.startswith("2 devices, ") and numbers["copies"] > 0
-            assert evidence.how == "checked" and "no choice needs fewer" in evidence.detail
+            assert evidence.how == "checked" and "no choice of devices needs fewer" in evidence.detail
         module = after
 
 

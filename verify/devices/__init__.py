@@ -52,7 +52,7 @@ def check_devices(
         return refuted("checked", str(wrong), verdict=wrong.verdict)
     counts = found.counts
     avoidable, unknown = sum(c.avoidable for c in counts), sum(c.unknown for c in counts)
-    few = "no choice needs fewer"
+    few = "no choice of devices needs fewer, each name's copies its own"
     if avoidable:
         few = f"{avoidable} {'copy' if avoidable == 1 else 'copies'} avoidable"
     if unknown:

@@ -166,22 +166,19 @@ class Demands:
 
     def real(self, of: Expr) -> tuple[tuple[int, ...], Domain]:
         """The value that is copied where `of` is wanted, by a name for it, and where it is: not an annotation, but what it
-        is about."""
+        is about. Equal projections of one value are one value."""
         steps: list[int] = []
-        behind = 0  # so many projections are of an annotation: the rest belongs to the value
         value, top = of, of
         while True:
             if isinstance(value, OnDevice) and id(value) not in self.held:
                 if id(value) in self.constants:
                     return (id(value), *reversed(steps)), self.constants[id(value)]
                 top = value = value.value
-                behind = len(steps)
             elif isinstance(value, TupleGetItem):
                 steps.append(value.index)
                 value = value.value
             else:
-                break
-        return (id(top), *reversed(steps[:behind])), self.domain(top)
+                return (id(value), *reversed(steps)), self.domain(top)
 
     def is_anywhere(self, value: Expr) -> bool:
         """Whether a value is a constant that nobody has placed: it is one wherever it is used."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from assay.semantics.bits import digest
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import GLOBAL, VirtualDevice
 from assay.semantics.errors import Crash
@@ -105,8 +106,7 @@ class _Conditions:
                 if of.device == node.device:
                     yield Broken("idle copy", f"{show_head(node)}: from {of.device} to where it is", node.span)
                 owner = scopes.owner.get(id(node))
-                name = of.name if isinstance(of, GlobalVar) else id(of)
-                other = copies.setdefault((name, of.device, node.device, id(owner)), node)
+                other = copies.setdefault((*_value(of), of.device, node.device, id(owner)), node)
                 if other is not node and not {id(other), id(node)} <= named:  # a let keeps its own
                     yield Broken("double copy", f"{show_head(of)} is copied twice to {node.device}", node.span)
             else:
@@ -211,3 +211,18 @@ class _Conditions:
             if b.scope not in ("", scope):
                 yield Broken("scope", f"{show_head(node)}: {b.name} is in {b.scope}, given {scope}", node.span)
 
+
+def _value(of: Expr) -> tuple[object, ...]:
+    """What equal values have in common that need not be computed to be equal: constants of one name or of the same contents,
+    and projections of one value at one index."""
+    steps: list[object] = []
+    while isinstance(of, TupleGetItem):
+        steps.append(of.index)
+        of = of.value
+    match of:
+        case GlobalVar():
+            return of.name, *steps
+        case Constant():
+            return digest(of.data), *steps
+        case _:
+            return id(of), *steps
