@@ -312,13 +312,13 @@ def linear(expr: Number, wrapped: list[int] | None = None) -> tuple[dict[Expr, i
 
 
 def simplify(expr: Dim) -> Dim:
-    """A dim in canonical form: a number where it is constant, else its atoms in order of first occurrence. One with a
-    number in it beyond its dtype stays as it is."""
+    """A dim in canonical form: a number where it is constant, else its atoms in order of first occurrence. One
+    in numbers alone that would wrap stays as it is."""
     if not isinstance(expr, Expr):
         return expr
     wrapped: list[int] = []
     form = linear(expr, wrapped)
-    if form is None or wrapped:
+    if form is None or (wrapped and not any(isinstance(n, (Var, Load)) for n in post_order(expr))):
         return expr
     terms, constant = form
     if not terms:

@@ -206,8 +206,8 @@ def _lift(args: Sequence[Number]) -> tuple[Expr, ...]:
 def apply(op: str, *args: Number) -> Expr:
     """The typed application of `op`. Python numbers take the dtype of the other operand (int64 if there is none).
 
-    Constant integer operands are folded where the result does not wrap as a signed one, and x+0, x*1, x*0 and the like vanish for integers, but not an x that may trap;
-    nothing is done to floats.
+    Constant integer operands are folded, but where one as wide as a size wraps; x+0, x*1, x*0 and the like vanish for
+    integers, but not an x that may trap; nothing is done to floats.
     """
     row = operation(op)
     exprs = _lift(args)
@@ -279,8 +279,8 @@ _EXACT: dict[str, Callable[..., int | None]] = {
 
 
 def leaves_range(op: str, args: Sequence[Any], value: Any) -> bool:
-    """Whether `value`, what `op` gives on signed integers, has wrapped."""
-    if op not in _EXACT or np.asarray(value).dtype.kind != "i":
+    """Whether `value`, what `op` gives on signed integers as wide as a size may be, 32 bits or 64, has wrapped."""
+    if op not in _EXACT or np.asarray(value).dtype not in (np.int32, np.int64):
         return False
     exact = _EXACT[op](*map(int, args))
     return exact is not None and exact != int(value)
