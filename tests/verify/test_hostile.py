@@ -200,7 +200,7 @@ def test_directories_behind_links(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_plan_that_is_late_while_it_reads(planner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """What is read of a million rows in no time is a few of them."""
     read_ = []
-    monkeypatch.setattr("assay.lower.memory.csv._buffer", lambda *of: read_.append(of) or BufferInfo(of[0]["id"], 1, ((0, 1),)))
+    monkeypatch.setattr("assay.lower.memory.csv._buffer", lambda *of: read_.append(of) or (BufferInfo(of[0]["id"], 1, ((0, 1),)), None))
     (tmp_path / "b.csv").write_text("id,lower,upper,size\n" + "".join(f"b{i},0,1,1\n" for i in range(10_000)))
     said = refused(monkeypatch, capsys, "plan", tmp_path / "b.csv", "--planner", planner, "--time-limit", 0, code=6)
     assert "0 seconds of --time-limit were up before the buffers were read" in said and len(read_) < 100
