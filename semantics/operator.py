@@ -68,6 +68,11 @@ class Operator:
     source: str = ""
     """Where the meaning comes from: an ONNX or TVM document."""
 
+    @property
+    def required(self) -> list[str]:
+        """The attributes that every use gives."""
+        return [name for name, attr in self.attrs.items() if attr.default is REQUIRED]
+
     def check_attrs(self, given: Attrs) -> dict[str, Any]:
         """The attributes with defaults filled in; Invalid for an unknown or a missing one."""
         for name in given:

@@ -22,38 +22,45 @@ from assay.verify.evidence import Evidence, proved, refuted
 def check_kernel(func: PrimFunc, output: int, operand: int) -> Evidence:
     """Whether a run is the same when output number `output` lies in the bytes of input number `operand`.
 
-    Refuted, with the element, where a load may find what a store has left; so it is, with the reason, where the order
-    of loads and stores depends on data.
+    Refuted, with the element, where a load may find what a store has left; an index that depends on data may be any. So
+    it is, with the reason, where the order of loads and stores depends on data.
     """
     y, x = func.outputs[output], func.inputs[operand]
     what = f"output {y.name} of {func.name} in place of {x.name}"
     if x.dtype is not y.dtype or x.static_shape != y.static_shape and x.nbytes != y.nbytes:
         return refuted("proved", f"{what}: they have other elements")
     try:
-        trace = trace_of(_about(without_blocks(func), (x, y)), {})
+        trace = trace_of(_about(without_blocks(func), (x, y)), {}, anywhere=True)
         trace.clock.run()
     except Undecided as why:
         return refuted("proved", f"{what}: not known, {why}")
     first = np.full(max(1, x.nbytes // max(1, x.dtype.itemsize)), np.iinfo(np.int64).max, np.int64)
-    stores = [(e, e.address - trace.outputs[output].first) for e in trace.events if e.buffer is y and e.address is not None]
-    for e, element in stores:
-        np.minimum.at(first, element, _times(trace, e))
+    stores = [e for e in trace.events if e.buffer is y]
+    elements = [slice(None) if e.address is None else e.address - trace.outputs[output].first for e in stores]
+    for s, at in zip(stores, elements, strict=True):
+        np.minimum.at(first, at, _times(trace, s).min() if s.address is None else _times(trace, s))
     reads = [(e, r) for e in trace.events for r in e.reads.values() if r.number == operand]
     for e, read in reads:
-        if read.places is None:
-            return refuted("proved", f"{what}: which element {e.stmt} loads depends on data")
-        places = np.broadcast_to(read.places, e.count)
+        anywhere = read.places is None  # which element depends on data: it may be the one that is stored to first
+        places = np.broadcast_to(np.argmin(first) if anywhere else read.places, e.count)
         if (late := _times(trace, e) > first[places]).any():
-            return refuted("proved", f"{what}: element {int(places[late][0])} is loaded after it has been stored to")
+            which = f"which element {e.stmt} loads depends on data, and one" if anywhere else f"element {int(places[late][0])}"
+            return refuted("proved", f"{what}: {which} is loaded after it has been stored to")
         for number, lanes in e.races:
-            writer = np.full(len(first), -1, np.int64)
-            for s, element in stores:
+            for s, at in zip(stores, elements, strict=True):
                 for n, of in s.races:
-                    if n == number:
-                        writer[element] = of
-            if ((writer[places] >= 0) & (writer[places] != lanes)).any():
-                return refuted("proved", f"{what}: an iteration of a parallel loop loads what another one stores")
+                    if n == number and _meet(lanes, places, of, at, len(first), anywhere or s.address is None):
+                        return refuted("proved", f"{what}: an iteration of a parallel loop loads what another one stores")
     return proved(f"{what}: {sum(e.count for e, _ in reads)} loads, none after a store to its element")
+
+
+def _meet(lanes: Array, places: Array, writers: Array, elements: Array | slice, size: int, anywhere: bool) -> bool:
+    """Whether one of the lanes loads what another one stores; `anywhere`: each may load, or store, any element."""
+    if anywhere:
+        return any(bool((lanes != w).any()) for w in np.unique(writers))
+    writer = np.full(size, -1, np.int64)
+    writer[elements] = writers
+    return bool(((writer[places] >= 0) & (writer[places] != lanes)).any())
 
 
 def _about(func: PrimFunc, buffers: tuple[Buffer, ...]) -> PrimFunc:

@@ -74,17 +74,20 @@ class _Functions:
         def below(x: Expr, otherwise: Expr, bound: float = 0.0) -> Expr:
             return call("where", call("less", x, number(x, bound)), otherwise, x)
 
+        def tanh(x: Expr) -> Expr:
+            return call("tanh", x, formula=True)
+
         def one_more(x: Expr) -> Expr:
             return call("add", x, number(x, 1.0))
 
         known: dict[str, Activation] = {
             "relu": lambda x: call("nn.relu", x),
-            "tanh": lambda x: call("tanh", x),
+            "tanh": tanh,
             "sigmoid": lambda x: call("sigmoid", x),
             "affine": line,
             "leakyrelu": lambda x: below(x, scaled(x, alpha)),
             "thresholdedrelu": lambda x: below(x, number(x, 0.0), alpha),
-            "scaledtanh": lambda x: scaled(call("tanh", scaled(x, beta)), alpha),
+            "scaledtanh": lambda x: scaled(tanh(scaled(x, beta)), alpha),
             "hardsigmoid": lambda x: call("clip", line(x), min=0.0, max=1.0),
             "elu": lambda x: below(x, scaled(call("subtract", call("exp", x), number(x, 1.0)), alpha)),
             "softsign": lambda x: call("divide", x, one_more(call("abs", x))),

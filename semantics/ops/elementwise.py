@@ -86,6 +86,17 @@ def _sigmoid(attrs: Attrs, x: Any) -> Any:
     return widen(np.where(x >= x.dtype.type(0), one, e) / (one + e), lambda: (), absolute=off)
 
 
+def _tanh(attrs: Attrs, x: Any) -> Any:
+    y = np.tanh(x)
+    if not attrs["formula"] or not isinstance(y, Bounded):
+        return y
+    of = dtype(x.dtype)
+    low, most = y.value - y.radius, np.abs(y.value) + y.radius
+    # the error of e = exp(-2x) is absolute in 1 - e; e / (1 + e) is (1 - tanh x) / 2
+    off = elementary("exp", of) * (1 - low) / 2 * (1 + most) + 3 * unit(of) * most
+    return widen(y, lambda: (), absolute=off)
+
+
 def _gelu(attrs: Attrs, x: Any) -> Any:
     half, one = x.dtype.type(0.5), x.dtype.type(1)
     return half * x * (one + erf(x * literal(x, math.sqrt(0.5))))
@@ -230,7 +241,11 @@ _UNARY = (
         "sigmoid", "1 / (1 + exp(-x))", FLOAT, _sigmoid,
         "the bound of its formula, and 6 unit roundoffs of 1 for 1/2 + tanh(x / 2) / 2", documents("Sigmoid", "sigmoid"),
     ),
-    unary("tanh", "Hyperbolic tangent of x", FLOAT, lambda attrs, x: np.tanh(x), ELEMENTARY, documents("Tanh", "tanh")),
+    unary(
+        "tanh", "Hyperbolic tangent of x", FLOAT, _tanh, f"{ELEMENTARY}; with formula, also the error of that",
+        documents("Tanh", "tanh"), ({}, {"formula": True}),
+        attrs={"formula": Attr("whether it may be computed as (1 - exp(-2x)) / (1 + exp(-2x)), as recurrent operators print it", False)},
+    ),
     unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, documents("Erf", "erf")),
     unary("floor", "x rounded down", FLOAT, lambda attrs, x: np.floor(x), EXACT, documents("Floor", "floor")),
     unary("ceil", "x rounded up", FLOAT, lambda attrs, x: np.ceil(x), EXACT, documents("Ceil", "ceil")),

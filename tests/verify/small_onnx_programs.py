@@ -109,6 +109,14 @@ TABLE = """
 (float[20, 1, 2] x, float[1, 3, 2] W, float[1, 3, 3] R) => (float[1, 1, 3] h) { , h = RNN <hidden_size = 3> (x, W, R) }
 == RNN of twenty, backwards | liveness.C2
 (float[20, 1, 2] x, float[1, 3, 2] W, float[1, 3, 3] R) => (float[20, 1, 1, 3] y) { y = RNN <hidden_size = 3, direction = "reverse"> (x, W, R) }
+== RNN of one number | 0
+(float[1, 1, 1] x, float[1, 1, 1] W, float[1, 1, 1] R) => (float[1, 1, 1, 1] y) { y = RNN <hidden_size = 1> (x, W, R) }
+== ScatterElements into what is computed | 0
+(float[3] x, int64[3] i, float[3] u) => (float[3] y) { a = Relu(x) b = Neg(u) c = ScatterElements(a, i, b) y = Exp(c) }
+== ScatterND into what is computed | 0
+(float[3] x, int64[3, 1] i, float[3] u) => (float[3] y) { a = Relu(x) b = Neg(u) c = ScatterND <reduction = "add"> (a, i, b) y = Exp(c) }
+== Gather from what is computed | 0
+(float[3] x, int64[3] i) => (float[3] y) { a = Relu(x) c = Gather(a, i) y = Exp(c) }
 == RNN of one | 0
 (float[1, 1, 2] x, float[1, 3, 2] W, float[1, 3, 3] R) => (float[1, 1, 1, 3] y) { y = RNN <hidden_size = 3> (x, W, R) }
 == RNN of lengths | 0

@@ -442,3 +442,28 @@ def test_a_signalling_nan_is_a_nan(name: str, tmp_path: Path, monkeypatch: pytes
         kind = 'R.Tensor((2,), "float16")'
         (tmp_path / "m.py").write_text(f"@I.ir_module\nclass M:\n    @R.function\n    def main(x: {kind}, y: {kind}):\n        return R.power(x, y)\n")
         assert assay(monkeypatch, "check", tmp_path / "m.py", "--stop-after", "legalize") == 0
+
+
+# --- a function that a standard prints as a formula --------------------------------------------------------------
+
+
+def recurrent(op: str, gates: int, small: float) -> tuple[ModelProto, dict[str, Array]]:
+    """One step of one unit, whose candidate is tanh of a small number: sigmoids of 0 are 1/2."""
+    nodes = [helper.make_node(op, ["x", "w", "r"], ["", "y"], hidden_size=1)]
+    w = np.zeros((1, gates, 1), F32)
+    w[0, -1] = 1
+    consts = {"w": w, "r": np.zeros((1, gates, 1), F32)}
+    return model(nodes, {"x": (F32, (1, 1, 1))}, {"y": (F32, (1, 1, 1))}, consts), {"x": np.full((1, 1, 1), small, F32)}
+
+
+@pytest.mark.parametrize(("op", "gates", "share"), [("RNN", 1, 1.0), ("GRU", 3, 0.5)])
+def test_tanh_of_a_recurrent_operator_by_its_formula(check: Any, op: str, gates: int, share: float) -> None:
+    """ONNX prints it as (1 - e^-2x) / (1 + e^-2x), which loses the digits of a small x. Tanh itself has no formula."""
+    proto, inputs = recurrent(op, gates, 2.4e-4)
+    e = np.exp(F32(-2) * inputs["x"])
+    printed = (F32(1) - e) / (F32(1) + e)
+    assert abs(float(printed.item()) / np.tanh(2.4e-4) - 1) > 1e-5
+    assert check(proto, inputs, {"y": F32(share) * printed}) == 0
+    assert check(proto, inputs, {"y": F32(share) * (printed + F32(4e-6))}) == 1
+    tanh = model([helper.make_node("Tanh", ["x"], ["y"])], {"x": (F32, (1, 1, 1))}, {"y": (F32, (1, 1, 1))})
+    assert check(tanh, inputs, {"y": printed}) == 1

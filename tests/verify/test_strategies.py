@@ -19,7 +19,7 @@ from assay.lower.devices import plan_devices
 from assay.lower.memory.problem import check_rules
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.compilation import CompilationConfig
-from assay.semantics.dtypes import DTYPES, dtype
+from assay.semantics.dtypes import DTYPES, INT32, dtype
 from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.graph import (
     Call,
@@ -36,18 +36,20 @@ from assay.semantics.graph import (
     RefWrite,
     TupleGetItem,
     Var,
+    var,
 )
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import OPERATORS
 from assay.semantics.rules import check
+from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.types import TensorType, TupleType, symbols
 from assay.semantics.walk import post_order
 from assay.verify import strategies as made
 from assay.verify.strategies.choosing import Tape, by_random
 from assay.verify.strategies.features import DATAFLOW, EVERYTHING, LANGUAGE, Features, static_operators
-from assay.verify.strategies.graphs import a_module
+from assay.verify.strategies.graphs import Maker, a_module
 from assay.verify.strategies.kinds import special
 from assay.verify.strategies.values import inputs_for
 
@@ -129,6 +131,22 @@ def test_each_switch_has_an_effect(switch: str) -> None:
         features = replace(base, **{switch: on})
         found = [SHOWS[switch](a_module(by_random(Random(s)), 20, features)) for s in range(80)]
         assert any(found) if on else not any(found)
+
+
+def test_no_inner_function_takes_the_size_of_a_cast() -> None:
+    """Whether its size had a value before would be left to chance (graph.C12)."""
+    n, seen = Symbol("n"), 0
+    for way in range(40):
+        maker = Maker(by_random(Random(way)), 60, EVERYTHING)
+        maker.pool["Z"] = [maker.add(var("z", TensorType((n,), INT32)), 0)]
+        maker.cast()
+        kind, *_ = (k for k, t in maker.types.items() if set(symbols(t)) & maker.cast_sizes)
+        ways = maker.all_ways(kind)
+        taken = ways[way % len(ways)]()
+        functions = [f for e in (taken, *maker.keep) for f in post_order(e) if isinstance(f, Function)]
+        assert maker.cast_sizes.isdisjoint(s for f in functions for p in f.params for s in symbols(p.type))
+        seen += bool(functions)
+    assert seen > 3
 
 
 def test_sharing_is_a_switch() -> None:

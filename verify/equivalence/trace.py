@@ -31,6 +31,7 @@ from assay.semantics.tensor import (
     Stmt,
     Store,
     While,
+    loads,
 )
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
@@ -88,20 +89,22 @@ class Trace:
     races: Races
 
 
-def trace_of(func: PrimFunc, sizes: Mapping[Var, Any]) -> Trace:
+def trace_of(func: PrimFunc, sizes: Mapping[Var, Any], anywhere: bool = False) -> Trace:
     """The events of `func` at `sizes`, which give its symbolic dims and those scalar parameters that are to be numbers.
 
     Raises `Undecided` where control or an index depends on data, or there are too many instances; Trap where the
-    function traps for all data.
+    function traps for all data. With `anywhere`, a load or a store at an index that depends on data has no places and no
+    address: it may be any element, and its value is not known.
     """
     with np.errstate(all="ignore"):
-        return _Tracer(func, sizes).run()
+        return _Tracer(func, sizes, anywhere).run()
 
 
 class _Tracer:
-    def __init__(self, func: PrimFunc, sizes: Mapping[Var, Any]) -> None:
+    def __init__(self, func: PrimFunc, sizes: Mapping[Var, Any], anywhere: bool) -> None:
         self.func = without_blocks(func)
         self.sizes = sizes
+        self.anywhere = anywhere
         self.events: list[Event] = []
         self.used = 0
         self.instances = 0
@@ -223,12 +226,16 @@ class _Tracer:
         cells = lanes.place(stmt.buffer)
         if cells.number >= 0 or cells.data is not None:
             raise self.trap(lanes, Trap("store to constant", f"store to {stmt.buffer.name}", label="tensor.T4"))
-        for i in stmt.indices:
-            if self.is_data(i, lanes):
-                raise Undecided(f"a store to {stmt.buffer.name}: the index {i} depends on data")
-        address = self.address(stmt.buffer, cells, stmt.indices, lanes)
+        unknown = next((i for i in stmt.indices if self.is_data(i, lanes)), None)
+        if unknown is not None and not self.anywhere:
+            raise Undecided(f"a store to {stmt.buffer.name}: the index {unknown} depends on data")
+        address = None if unknown is not None else self.address(stmt.buffer, cells, stmt.indices, lanes)
         event = self.event(stmt, stmt.value, lanes, group)
         event.buffer = stmt.buffer
+        if address is None:
+            loaded = ((n, self.data_nodes(i, lanes)) for i in stmt.indices for n in loads(i))
+            event.reads |= {id(n): self.read(n, data, lanes) for n, data in loaded}
+            return
         event.address = np.broadcast_to(address, lanes.count)
         number = Interner()
         own = [number(i) for i in stmt.indices]
@@ -257,7 +264,7 @@ class _Tracer:
     def read(self, node: Load, data: set[int], lanes: Frame) -> Read:
         cells = lanes.place(node.buffer)
         if any(id(i) in data for i in node.indices):
-            if cells.number < 0 and cells.data is None:
+            if cells.number < 0 and cells.data is None and not self.anywhere:
                 raise Undecided(f"a load of {node.buffer.name}: an index of {node} depends on data")
             return Read(node.buffer, cells.number, None, cells.data, node.indices)
         places = self.address(node.buffer, cells, node.indices, lanes)

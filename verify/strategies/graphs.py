@@ -54,7 +54,7 @@ def alike(of: str, names: tuple[str, ...]) -> tuple[str, ...]:
     found = []
     for name in names:
         op = operator(name)
-        if op.family != "elementwise" or op.attrs or len(op.operands) > 2 or name not in RECIPES or op.can_trap:
+        if op.family != "elementwise" or op.required or len(op.operands) > 2 or name not in RECIPES or op.can_trap:
             continue
         use = Use(op, (x,) * len(op.operands))
         if of in dtypes_of(name) and use.accepted and str(use.result) == str(x):

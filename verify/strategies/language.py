@@ -45,7 +45,7 @@ from assay.semantics.graph import (
     write,
 )
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.types import DataDef, DataType, FuncType, RefType, TensorType, TupleType, Type
+from assay.semantics.types import DataDef, DataType, FuncType, RefType, TensorType, TupleType, Type, symbols
 from assay.verify.strategies.choosing import Pick
 from assay.verify.strategies.features import LANGUAGE, Features
 
@@ -83,6 +83,7 @@ class Language:
     refs: list[tuple[Var, int]] = field(default_factory=list)
     calls: list[tuple[Var, int]] = field(default_factory=list)
     """Variables of functions that act."""
+    cast_sizes: set[Symbol] = field(default_factory=set)
     keep: list[Expr] = field(default_factory=list)
     depth: int = 0
 
@@ -104,6 +105,7 @@ class Language:
         if text in _KIND_OF and (self.features.language or _KIND_OF[text] == "B"):
             return _KIND_OF[text]
         if isinstance(of, TensorType) and self.features.operators:
+            text += "".join(f" {id(s)}" for s in symbols(of))  # two sizes may have one name
             self.types.setdefault(text, of)
             return text
         return ""
@@ -201,7 +203,8 @@ class Language:
             ways += [self.cast] if on.casts else []
             ways += [self.does_read, self.called] if self.refs or self.calls else []
         elif kind in self.types:
-            ways += [lambda: self.wrapped(kind)] if on.functions else []
+            # a size that only a cast gives, perhaps later, is none of an inner function's parameter's (graph.C12)
+            ways += [lambda: self.wrapped(kind)] if on.functions and self.cast_sizes.isdisjoint(symbols(self.types[kind])) else []
         if on.effects and (kind in ("I", "V") or kind in self.types):
             ways.append(lambda: self.does(kind))
         return ways
@@ -436,6 +439,7 @@ class Language:
     def cast(self) -> Expr:
         """A size that only a cast knows, used under it."""
         m = Symbol("m")
+        self.cast_sizes.add(m)
         scope = self.open()
         y = var(self.name("y"), TensorType((m,), INT32))
         value = self.add(match_cast(self.of_unknown_size(), y.type, span=Span("program", str(len(self.keep)))))

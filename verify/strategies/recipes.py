@@ -345,7 +345,7 @@ Known = tuple[int, int, Recipe]
 
 def _elementwise(op: Operator) -> Known | None:
     """The recipe of an elementwise operator without attributes, by the number of its operands."""
-    if op.family != "elementwise" or op.attrs:
+    if op.family != "elementwise" or op.required:
         return None
     low = min((r[0] for e in op.examples for r in e.ranges.values()), default=None)
     return {1: (0, 6, _unary), 2: (0, 6, _binary(low))}.get(len(op.operands))

@@ -283,13 +283,13 @@ def _write_divide(node: Call) -> RelaxCall | None:
     return RelaxCall("divide", node.args) if isinstance(of, TensorType) and of.dtype.is_float else None
 
 
-def _write_trapping(name: str) -> Callable[[Call], RelaxCall | None]:
-    """Relax has no name for an element that is open."""
+def _write_without(mark: str, name: str) -> Callable[[Call], RelaxCall | None]:
+    """Relax has no name for an element that is open, nor for a function that may be computed by a formula."""
 
     def write(node: Call) -> RelaxCall | None:
-        if node.attrs.get("open"):
+        if node.attrs.get(mark):
             return None
-        return RelaxCall(name, node.args, {k: v for k, v in node.attrs.items() if k != "open"})
+        return RelaxCall(name, node.args, {k: v for k, v in node.attrs.items() if k != mark})
 
     return write
 
@@ -326,9 +326,10 @@ WRITERS: dict[str, Callable[[Call], RelaxCall | None]] = {
     **{name: written(name) for name in (*UNARY, *BINARY)},
     **{name: written(name) for name in ("round", "nn.relu", "nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "where")},
     "divide": _write_divide,
-    "truncate_divide": _write_trapping("divide"),
-    "floor_divide": _write_trapping("floor_divide"),
-    "astype": _write_trapping("astype"),
+    "truncate_divide": _write_without("open", "divide"),
+    "floor_divide": _write_without("open", "floor_divide"),
+    "astype": _write_without("open", "astype"),
+    "tanh": _write_without("formula", "tanh"),
     "clip": _write_clip,
     "full": _write_full,
     **{name: _write_reduction for name in ("sum", "mean", "prod", "max", "min")},
