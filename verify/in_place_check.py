@@ -38,7 +38,10 @@ def check_kernel(func: PrimFunc, output: int, operand: int) -> Evidence:
     stores = [e for e in trace.events if e.buffer is y]
     elements = [slice(None) if e.address is None else e.address - trace.outputs[output].first for e in stores]
     for s, at in zip(stores, elements, strict=True):
-        np.minimum.at(first, at, _times(trace, s).min() if s.address is None else _times(trace, s))
+        if isinstance(at, slice):
+            first = np.minimum(first, _times(trace, s).min())
+        else:
+            np.minimum.at(first, at, _times(trace, s))
     reads = [(e, r) for e in trace.events for r in e.reads.values() if r.number == operand]
     for e, read in reads:
         anywhere = read.places is None  # which element depends on data: it may be the one that is stored to first
