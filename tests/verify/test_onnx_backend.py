@@ -15,7 +15,9 @@ from onnx.backend.test.runner import Runner
 from assay.semantics.errors import Invalid
 from assay.verify import onnx_backend
 from tests.lower.onnx_own_cases import named
-from tests.verify import onnx_suite
+from tests.models import model
+from tests.verify import neighbours, onnx_suite
+from tests.verify.command_trials import Trial
 from tests.verify.test_cli import assay
 
 NETWORKS = [
@@ -136,3 +138,17 @@ def test_cases_of_onnx_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
             same = got.keys() == wanted.keys() and all(np.array_equal(got[n], wanted[n]) for n in wanted)
             said[case.name] = "" if code == 0 and same else f"exit code {code}: {got} instead of {wanted}"
     assert {n: s for n, s in said.items() if s} == {} and len(said) >= 17, said
+
+
+def test_a_neighbour_computes_what_goes_in_and_what_comes_out() -> None:
+    made = neighbours.between(model([onnx.helper.make_node("Neg", ["x"], ["y"])], {"x": (np.float32, (2,))}, {"y": (np.float32, (2,))}))
+    assert [n.op_type for n in made.graph.node] == ["Where", "Neg", "Where"]
+    assert [o for n in made.graph.node for o in n.output][-1] == made.graph.output[0].name
+    onnx.checker.check_model(made)
+    assert [bool(neighbours.wrong(Trial(0, (), code, out, "", 0.0))) for code, out in ((0, ""), (0, "FAILS"), (1, ""), (3, ""))] == [False, True, True, True]
+
+
+@pytest.mark.campaign
+def test_cases_between_neighbours(tmp_path: Path) -> None:
+    ends = {name: neighbours.wrong(trial) for name, trial in neighbours.campaign(tmp_path, 3)}
+    assert len(ends) > 500 and {n: w for n, w in ends.items() if w} == {}
