@@ -1,4 +1,4 @@
-"""Small valid programs through the command `check`, and what may come of them (specs/verify.md, "Trials").
+"""Small valid programs through the command `check`, and what may come of them (specs/verify.md, "Small programs").
 
     python -m tests.verify.command_trials --first 0 --count 1000 [--kept DIR]
 
