@@ -9,7 +9,6 @@ all of it once more, and compares. Nothing of it is trusted, and nothing outside
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import platform
@@ -39,18 +38,18 @@ from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.semantics.strict_json import typed
-from assay.verify import children
+from assay.verify import children, npz
 from assay.verify.c.tools import version
 from assay.verify.check import Check, Line, Lowering
 from assay.verify.evidence import Evidence, checked, plural, refuted
-from assay.verify.inputs import load_opened, save, write_arrays
+from assay.verify.inputs import as_members, load_opened, save
 from assay.verify.onnx_border import with_tensors_only
 from assay.verify.onnx_defaults import with_given_defaults
 from assay.verify.sealed import Sealed
 from assay.verify.stages import STAGES
 from assay.verify.text_run import load_either
 
-FORMAT = "assay-certificate-5"
+FORMAT = "assay-certificate-6"
 FOLDER = "certificate"
 MANIFEST = f"{FOLDER}/manifest.json"
 TENSORS = f"{FOLDER}/tensors.bin"
@@ -231,7 +230,7 @@ class Stored:
         try:
             self.manifest: dict[str, Any] = strict_json.loads(self.text, fractions=True)
             if self.manifest["format"] != FORMAT:
-                raise ValueError("unknown format")
+                raise ValueError(f"its format is {str(self.manifest['format'])[:40]!r}, and {FORMAT} is read: build it again")
             if list(self.manifest) != KEYS or json.dumps(self.manifest, indent=1) + "\n" != self.text:
                 raise ValueError("it is not written as assay build writes it")
             self.name, self.seed = typed(str, self.manifest["name"]), typed(int, self.manifest["seed"])
@@ -404,9 +403,9 @@ def _claims(stored: Stored, check: Check, found: list[Line]) -> Evidence:
     for about, query in check.queries.items():
         add(f"{FOLDER}/{about}.smt2", query.encode("utf-8"))
     for name, arrays in (("inputs", _inputs(check)), ("outputs", check.outputs)):
-        kept = io.BytesIO()
-        write_arrays(kept, arrays)
-        add(f"{FOLDER}/{name}.npz", kept.getbuffer())
+        kept = _Hashed()
+        npz.write(kept, as_members(arrays))
+        files[f"{FOLDER}/{name}.npz"] = kept.sha256.hexdigest()
     stated = stored.manifest["files"]
     for name in sorted({*files, *stated}):
         if files.get(name) != stated.get(name):

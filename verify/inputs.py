@@ -27,7 +27,7 @@ from assay.semantics.module import Module
 from assay.semantics.parts import parts
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType, Type, symbols
-from assay.verify import children
+from assay.verify import children, npz
 from assay.verify.values import as_member, form, from_arrays, named, to_value
 
 Array = np.ndarray[Any, Any]
@@ -71,24 +71,30 @@ def load_opened(file: BinaryIO, path: Path) -> dict[str, Array]:
 
 
 def save(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz; the file appears whole or not at all. Invalid (output.C3): a string ends with a NUL, which NumPy drops."""
+    """Write an .npz; the file appears whole or not at all. Invalid (output.C3): what no file of that form holds."""
+    members = as_members(arrays)
 
-    replace_file(path, lambda to: write_arrays(to, arrays))
+    def write(to: Path) -> None:
+        with to.open("wb") as file:
+            npz.write(file, members)
+
+    replace_file(path, write)
 
 
-def write_arrays(to: Path | BinaryIO, arrays: Mapping[str, Array]) -> None:
-    """Write an .npz: the same bytes for the same arrays. Invalid (output.C3): what no file of that form holds."""
-    with zipfile.ZipFile(to, "w") as file:
-        for name, array in arrays.items():
-            if array.dtype.kind == "O":
-                if any(str(text).endswith("\0") for text in array.reshape(-1)):
-                    raise Invalid(f"{name} holds a string that ends with a NUL, which NumPy's files drop", label="output.C3")
-                array = array.astype(np.str_)
-            entry, plain = as_member(name, array)
-            if "\0" in entry or len(entry.encode()) > LONGEST:
-                raise Invalid(f"a name of an .npz is at most {LONGEST} bytes without a NUL, and {name[:40]!r} is none", label="output.C3")
-            with file.open(f"{entry}.npy", "w", force_zip64=True) as out:
-                np.lib.format.write_array(out, np.asanyarray(plain), allow_pickle=False)
+def as_members(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays as the members of an .npz. Invalid (output.C3): what no file of that form holds, as a string that ends with a
+    NUL, which NumPy drops."""
+    members: dict[str, Array] = {}
+    for name, array in arrays.items():
+        if array.dtype.kind == "O":
+            if any(str(text).endswith("\0") for text in array.reshape(-1)):
+                raise Invalid(f"{name} holds a string that ends with a NUL, which NumPy's files drop", label="output.C3")
+            array = array.astype(np.str_)
+        entry, plain = as_member(name, array)
+        if "\0" in entry or len(entry.encode()) > LONGEST:
+            raise Invalid(f"a name of an .npz is at most {LONGEST} bytes without a NUL, and {name[:40]!r} is none", label="output.C3")
+        members[entry] = plain
+    return members
 
 
 def replace_text(path: Path, text: str) -> None:
