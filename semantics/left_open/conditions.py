@@ -29,24 +29,42 @@ def _element_of(*operands: Array) -> Callable[[Array, Fields], Flags]:
 
 
 def nan_of_two(u: Use) -> Iterator[Opening]:
-    """maximum and minimum: one of the two is NaN, and the other may come out."""
-    if not _no_number(u):
-        return
-    a, b = u.operands
-    number = np.where(np.isnan(a), b, a)
-    yield Opening(np.isnan(a) ^ np.isnan(b), number, number, nan=True)
+    """maximum and minimum, and Max and Min of ONNX: some of the numbers are NaN, and any other may come out."""
+    if _no_number(u):
+        yield _one_of(u.operands, u.results[0].shape)
+
+
+def _one_of(numbers: Sequence[Array], shape: tuple[int, ...]) -> Opening:
+    """NaN, or one of the numbers that meet in an element, where NaN is among them and a number too."""
+    met = np.stack([np.broadcast_to(a, shape) for a in numbers])
+    none = np.isnan(met)
+    low, high = (np.where(none.all(axis=0), met[0], f(met, axis=0)) for f in (np.fmin.reduce, np.fmax.reduce))
+    return Opening(
+        none.any(axis=0) & ~none.all(axis=0), low, high, nan=True,
+        only=lambda got, _: np.isnan(got) | (met == got).any(axis=0),
+    )  # fmt: skip
+
+
+BOUNDS = {"nn.relu": (0,), "HardSigmoid": (0, 1)}
+WITHIN = ("HardSwish", "Mish", "Softplus")
 
 
 def nan_against_bounds(u: Use) -> Iterator[Opening]:
-    """nn.relu and clip: a bound may come out in place of NaN."""
+    """nn.relu, clip, and operators of ONNX that have bounds: a bound may come out in place of NaN; and where a bound is NaN the number,
+    or the other. Where such a bound is only a part of a formula, NaN stands in another part, and comes out."""
     if not _no_number(u):
         return
-    (x,) = u.operands
-    bounds = [0.0] if u.operator == "nn.relu" else [b for b in (u.attrs["min"], u.attrs["max"]) if b is not None]
-    if bounds:
-        given = np.asarray(bounds).astype(x.dtype)
-        low, high = (np.full(x.shape, e, x.dtype) for e in (given.min(), given.max()))
-        yield Opening(np.isnan(x), low, high, nan=True, only=_element_of(given))
+    x, *bounds = u.operands
+    if u.operator in WITHIN:
+        yield Opening(np.isnan(x), x, x, nan=True)
+        return
+    if u.operator in BOUNDS:
+        bounds = [np.asarray(b, x.dtype) for b in BOUNDS[u.operator]]
+    elif len(bounds) < 2:  # those that are left out are the ends of the dtype
+        ends = [u.attrs.get(end) for end in ("min", "max")]
+        limits = (float(dtype(x.dtype).min), float(dtype(x.dtype).max))
+        bounds += [np.asarray(e if g is None else g).astype(x.dtype) for g, e in zip(ends, limits, strict=True)]
+    yield _one_of([x, *(b.reshape(()) for b in bounds)], x.shape)
 
 
 def nan_in_window(u: Use) -> Iterator[Opening]:
@@ -374,7 +392,9 @@ def no_quotient(u: Use) -> Iterator[Opening]:
 
 
 def far_shift(u: Use) -> Iterator[Opening]:
-    """Shifts by less than 0 bits, or by all of them or more: anything."""
+    """Shifts by less than 0 bits, or by all of them or more: anything, but in a version of ONNX that says what comes of them."""
+    if u.attrs.get("since", 0) >= 28:
+        return
     a, b = u.operands
     of = dtype(u.results[0].dtype)
     yield Opening(np.broadcast_to((b < 0) | (b >= of.bits), np.broadcast_shapes(a.shape, b.shape)))
@@ -446,14 +466,20 @@ NEAR_ZERO = 2.0**-16
 
 
 def small_results(u: Use) -> Iterator[Opening]:
-    """Elementary functions whose result is below the least normal number."""
+    """Elementary functions whose result is so small that this is more than 4 units in its last place, or 0 because it is too small for
+    the dtype: that near, or 0, and of no other sign."""
     result = u.results[0]
     of = dtype(result.dtype)
     wide = result.astype(np.float64)
     off = of.smallest_normal * NEAR_ZERO
-    yield Opening(
-        (np.abs(wide) < of.smallest_normal) & (wide != 0), (wide - off).astype(result.dtype), (wide + off).astype(result.dtype)
-    )
+    too_small = np.asarray(wide != 0)
+    if u.operator not in ("log", "acos", "acosh"):  # which are 0 at 1
+        too_small = too_small | np.logical_and.reduce(np.broadcast_arrays(*(np.isfinite(a) & (a != 0) for a in u.operands)))
+    low, high = wide - off, wide + off
+    below = np.signbit(wide)
+    low, high = np.where(below, low, np.maximum(low, 0.0)), np.where(below, np.minimum(high, 0.0), high)
+    where = (8 * of.unit_roundoff * np.abs(wide) < off) & too_small
+    yield Opening(np.asarray(where), low.astype(result.dtype), high.astype(result.dtype))
 
 
 def det_of_one(u: Use) -> Iterator[Opening]:
@@ -462,8 +488,9 @@ def det_of_one(u: Use) -> Iterator[Opening]:
     if x.shape[-1] != 1:
         return
     result = u.results[0]
-    off = np.abs(result) * result.dtype.type(16 * dtype(x.dtype).unit_roundoff)
-    yield Opening(np.isfinite(result), result - off, result + off)
+    of = dtype(x.dtype)
+    off = np.maximum(np.abs(result), result.dtype.type(of.smallest_normal)) * result.dtype.type(16 * of.unit_roundoff)
+    yield Opening(np.isfinite(result) & (result != 0), result - off, result + off)
 
 
 def constants_as_float(u: Use) -> Iterator[Opening]:

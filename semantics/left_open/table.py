@@ -30,12 +30,12 @@ ENTRIES: tuple[Entry, ...] = (
                         "MatMul", "Pow", "Neg", "Abs"),
     ),
     Entry(
-        "nan.two", ("maximum", "minimum"), "one of two numbers is NaN", "NaN, or the other number",
+        "nan.two", ("maximum", "minimum", "Max", "Min"), "one of two numbers is NaN, or of those of a Max or Min", "NaN, or one of the others",
         (*_silent("Max", "Min"), Source("IEEE 754-2019 9.6", "maximumNumber")), when.nan_of_two, ("Max", "Min"),
     ),
     Entry(
-        "nan.bounds", ("clip", "nn.relu"), "the number is NaN", "NaN, or a bound", _silent("Clip", "Relu"),
-        when.nan_against_bounds, ("Clip", "Relu"),
+        "nan.bounds", ("clip", "nn.relu", "Clip", "HardSigmoid", *when.WITHIN), "the number is NaN, or a bound is", "NaN, or a bound, or the number", _silent("Clip", "Relu", "HardSigmoid"),
+        when.nan_against_bounds, ("Clip", "Relu", "HardSigmoid"),
     ),
     Entry(
         "nan.window", ("max", "min", *POOLS), "one of the numbers is NaN",
@@ -82,9 +82,9 @@ ENTRIES: tuple[Entry, ...] = (
         when.no_quotient, ("Div", "Mod"), fails=True,
     ),
     Entry(
-        "shift", ("left_shift", "right_shift"), "an integer is shifted by less than 0 bits, or by its width or more",
+        "shift", ("left_shift", "right_shift", "BitShift"), "an integer is shifted by less than 0 bits, or by its width or more",
         "anything; the run may also be refused",
-        (*_silent("BitShift-11"),
+        (*_silent("BitShift-11"),  # BitShift-28 says what it is
          Source("C17 6.5.7", "If the value of the right operand is negative or is greater than or equal to the width of the"
                 " promoted left operand, the behavior is undefined")),
         when.far_shift, ("BitShift",), fails=True,
@@ -108,8 +108,9 @@ ENTRIES: tuple[Entry, ...] = (
         when.sign_of_zero, ("Max", "Min", "Relu", "Clip", "ReduceMax", "ReduceMin", "MaxPool", "Ceil", "Round", "Mod"),
     ),
     Entry(
-        "small", ELEMENTARY, "the result of an elementary function is below the least normal number",
-        "within 2**-16 of the least normal number", _silent("Tanh", "Exp", "Sin"), when.small_results, ("Tanh", "Exp", "Sin"),
+        "small", ELEMENTARY,
+        "the result of an elementary function is so small that 2**-16 of the least normal number is more than 4 units in its last place",
+        "within 2**-16 of the least normal number, on the same side of 0", _silent("Tanh", "Exp", "Sin"), when.small_results, ("Tanh", "Exp", "Sin"),
     ),
     Entry(
         "det.one", ("det",), "the matrix has one element", "within 16 units in the last place", _silent("Det"), when.det_of_one,
