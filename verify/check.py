@@ -148,12 +148,12 @@ class Check:
     """The line that is being made, and when it was begun."""
     began: float = 0.0
     instruments: Instruments = field(default_factory=Instruments)
-    """What looks on while the stages run; a check stops after the line `stop_after`."""
+    """What looks on while the stages run; the lines of our own stop after the line `stop_after`."""
     stop_after: str = ""
 
     def lines(self) -> Iterator[Line]:
         """The table, line by line, up to the first that does not hold. Where a stage cannot take the program and somebody
-        is judged, that is a line too and they are judged all the same: it needs no lowering."""
+        is judged, that is a line too and they are judged all the same, as they are after `stop_after`: it needs no lowering."""
         try:
             with self.instruments:
                 expected = yield from self._lines()
@@ -178,7 +178,7 @@ class Check:
         return Line(self.at, did, evidence, time.perf_counter() - self.began)
 
     def _lines(self) -> Generator[Line, None, Expected | None]:
-        """The lines of our own; what may come of the inputs, where all of them hold."""
+        """The lines of our own, up to `stop_after`; what may come of the inputs, where all of them hold."""
         before: Module | None = None
         for stage in STAGES:
             self.begin(stage.name)
@@ -199,8 +199,10 @@ class Check:
                     evidence.data["defaults"] = list(self.defaults)
             evidence.data.update(numbers)
             yield self.line(did, evidence)
-            if not evidence.holds or stage.name == self.stop_after:
+            if not evidence.holds:
                 return None
+            if stage.name == self.stop_after:
+                return Expected(self.modules["import"], self.inputs)
             before = module
         assert before is not None
         return (yield from self.run_lines(before))
@@ -211,8 +213,10 @@ class Check:
         self.source = self.origin.c_source(planned)
         did, evidence, native = check_c(self.source)
         yield self.line(did, evidence)
-        if native is None or self.stop_after == "c":
+        if native is None:
             return None
+        if self.stop_after == "c":
+            return Expected(self.modules["import"], self.inputs)
         self.begin("compare")
         comparison = Comparison(
             self.modules["import"], planned, self.source, native, self.inputs, self.origin.tensors,
@@ -222,6 +226,4 @@ class Check:
             did, evidence = comparison.run()
         self.outputs = comparison.outputs
         yield self.line(did, evidence)
-        if not evidence.holds or self.stop_after == "compare":
-            return None
-        return comparison.expected
+        return comparison.expected if evidence.holds else None

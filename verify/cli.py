@@ -122,7 +122,7 @@ def check(
     seed: Seed = 0,
     dump: DumpTo = None,
     skip: Skip = [],
-    stop_after: Annotated[str, typer.Option("--stop-after", metavar="STAGE", help="stop after this line", show_default=False)] = "",
+    stop_after: Annotated[str, typer.Option("--stop-after", metavar="STAGE", help="stop after this line; whom --backend and --expected name is judged all the same", show_default=False)] = "",
     report: Annotated[Path | None, typer.Option("--report", metavar="DIR", help="write a page with the stages and the memory map, DIR/index.html")] = None,
     exclude: Annotated[list[str], typer.Option("--exclude", metavar="RIGHT", help="a right that nobody who is judged has: kept-wider, to hold tensors of 16 bits in float32 between operators")] = [],
     per_pass: Annotated[bool, typer.Option("--per-pass", help="with --backend tvm: judge TVM's module after each of its passes, instead")] = False,

@@ -111,7 +111,8 @@ def _formless(module: Module) -> list[DataType]:
 def _line(verdict: Verdict, did: str) -> tuple[str, Evidence]:
     if verdict.outcome == "wrong":
         return "", of_outcome("wrong", str(verdict), worst=_as_data(verdict))
-    return did, of_outcome(verdict.outcome, verdict.detail if verdict.outcome == "right" else str(verdict))
+    more = {"unseen": verdict.unseen} if verdict.unseen else {}
+    return did, of_outcome(verdict.outcome, verdict.detail if verdict.outcome == "right" else str(verdict), **more)
 
 
 def _as_data(verdict: Verdict) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,18 @@ from onnx import helper, numpy_helper
 
 from assay.lower.c import CSource, emit
 from assay.verify import cli
-from assay.verify.backends import backend as find_backend, subject_of_model
+from assay.verify.backends import Subject, backend as find_backend, subject_of_model
 from assay.verify.check import Check, Lowering
 from assay.verify.compare import Comparison
 from assay.verify.native_check import step_that_is_outside
 from assay.verify.oracle import Oracle, judge_backend
+from assay.verify.protocol import cannot
 from tests.verify.ladder import brought, deep, made, run, shallow, sums
 
 
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """`assay check --json` of a model with a backend: the exit code, `holds`, and the backend's line."""
+    """`assay check --json` of a model with a backend: the exit code, `holds`, and the backend's line. It needs no lowering."""
     brought(tmp_path, monkeypatch)
 
     def asked(model: onnx.ModelProto, backend: str, **inputs: Any) -> tuple[int, bool | None, dict[str, Any]]:
@@ -35,7 +37,7 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
             np.savez(tmp_path / "in.npz", **inputs)
             given = ["--inputs", tmp_path / "in.npz"]
         capsys.readouterr()
-        code = run(monkeypatch, "check", tmp_path / "model.onnx", "--backend", backend, "--json", *given)
+        code = run(monkeypatch, "check", tmp_path / "model.onnx", "--backend", backend, "--stop-after", "import", "--json", *given)
         data = json.loads(capsys.readouterr().out)
         return code, data["holds"], data["lines"][-1]
 
@@ -53,12 +55,96 @@ def test_outputs_that_are_all_a_million(ask: Any) -> None:
 def test_what_a_backend_keeps_from_run_to_run(backend: str, when: str, ask: Any) -> None:
     code, holds, line = ask(shallow(), backend)
     assert (code, holds) == (1, False) and when in line["detail"] and line["outcome"] == "wrong"
+    code, holds, line = ask(deep(), backend)
+    assert (code, holds, line["outcome"]) == (5, None, "undecided") and f"{when}, it gives other outputs than its own tensors" in line["detail"]
     subject = subject_of_model(deep())
     inputs = Oracle(subject.module).inputs("random")
-    verdict = judge_backend(subject, find_backend(backend), inputs)
-    assert verdict.outcome == "undecided" and f"{when}, it gives other outputs than its own tensors" in verdict.detail
     assert judge_backend(subject, find_backend("numpy"), inputs).outcome == "right"
     assert judge_backend(subject, find_backend("million"), inputs).outcome == "wrong", "the first operator, on its own operands"
+
+
+ONE = np.int32([1])
+OTHERS: dict[str, tuple[Any, ...]] = {
+    "one integer": ([("Neg", "x", "y")], {"x": ONE}),
+    "one truth": ([("Not", "x", "y")], {"x": np.array(True)}),
+    "equal integers": ([("Neg", "x", "y")], {"x": np.int32([3, 3, 3])}),
+    "the end of the range": ([("Neg", "x", "y")], {"x": np.int8([127])}),
+    "what any order leaves": ([("ReduceMax", "x", "y")], {"x": np.int32([1, 2])}),
+    "truths that are not all": ([("Cast", "x", "c"), ("ReduceMax", "c", "y")], {"x": np.array([True, False])}),
+    "what a sign decides": ([("Relu", "x", "y")], {"x": np.float32([-1, -2])}),
+}
+
+
+def nodes_of(text: list[tuple[str, ...]]) -> list[onnx.NodeProto]:
+    return [helper.make_node(op, list(names[:-1]), [names[-1]], **({"to": onnx.TensorProto.INT32} if op == "Cast" else {})) for op, *names in text]
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_other_inputs_in_between_are_others(what: str) -> None:
+    text, inputs = OTHERS[what]
+    out = np.int32 if "c" in text[0] else inputs["x"].dtype
+    model = made(nodes_of(text), {n: (a.dtype, a.shape) for n, a in inputs.items()}, {"y": (out, None)})
+    subject = subject_of_model(model)
+    assert judge_backend(subject, find_backend("numpy"), inputs).unseen == ""
+    verdict = judge_backend(subject, Stays(), inputs)
+    assert verdict.outcome == "wrong" and verdict.detail.startswith("on other inputs in between, ")
+
+
+class Stays:
+    """Gives what it gave first."""
+
+    name = "stays"
+
+    def prepare(self, subject: Subject, wanted: Sequence[str]) -> Any:
+        run, kept = find_backend("numpy").prepare(subject, wanted), {}  # type: ignore[var-annotated]
+
+        def again(inputs: Mapping[str, Any]) -> Any:
+            return kept or kept.update(run(inputs)) or kept
+
+        return again
+
+
+def picked(*more: tuple[str, ...]) -> onnx.ModelProto:
+    """A table of one element, at the magnitude of i: no other i is in range."""
+    table, inputs = [numpy_helper.from_array(np.float32([7]), "table")], {"i": (np.int64, [1])}
+    inputs |= {"x": (np.float32, [1])} if more else {}
+    nodes = nodes_of([("Abs", "i", "a"), ("Gather", "table", "a", "g"), *more])
+    return made(nodes, inputs, {"y" if more else "g": (np.float32, [1])}, table)
+
+
+def test_where_there_are_no_other_inputs_the_line_says_so(ask: Any) -> None:
+    code, _, line = ask(made(nodes_of([("Neg", "x", "y")]), {"x": (np.int32, [1])}, {"y": (np.int32, [1])}), "stale")
+    assert code == 1 and "on other inputs in between, y element (0,) is -1" in line["detail"]
+    code, _, line = ask(picked(), "stale", i=np.int64([0]))
+    assert code == 0 and line["data"] == {"unseen": "the program fails on all of the 2 sets of other inputs that were tried"}
+    assert f"not shown is whether it keeps something from run to run: {line['data']['unseen']}" in line["detail"]
+
+
+def test_what_other_inputs_could_not_show_is_said() -> None:
+    inputs = {"i": np.int64([0]), "x": np.float32([1])}
+    subject = subject_of_model(picked(("Add", "g", "x", "y")))
+    kept = "input i is the same in all runs, for no other value was found that the program takes"
+    assert judge_backend(subject, find_backend("numpy"), inputs).unseen == kept
+    assert judge_backend(subject, Stays(), inputs).outcome == "wrong"
+    same = subject_of_model(made(nodes_of([("Sub", "x", "x", "y")]), {"x": (np.int32, [1])}, {"y": (np.int32, [1])}))
+    assert "output y is right for the other inputs that were tried too" in judge_backend(same, Stays(), {"x": ONE}).unseen
+    empty = subject_of_model(made(nodes_of([("Neg", "x", "y")]), {"x": (np.int32, [0])}, {"y": (np.int32, [0])}))
+    assert judge_backend(empty, Stays(), {"x": ONE[:0]}).unseen == "no input has another value of its size"
+
+
+def test_other_inputs_that_a_backend_refuses() -> None:
+    class Picky(Stays):
+        def prepare(self, subject: Subject, wanted: Sequence[str]) -> Any:
+            def run(inputs: Mapping[str, Any]) -> Any:
+                if inputs["x"] != ONE:
+                    raise cannot("picky", "one is wanted")
+                return {"y": -ONE}
+
+            return run
+
+    subject = subject_of_model(made(nodes_of([("Neg", "x", "y")]), {"x": (np.int32, [1])}, {"y": (np.int32, [1])}))
+    verdict = judge_backend(subject, Picky(), {"x": ONE})
+    assert verdict.outcome == "right" and verdict.unseen == "it refuses other inputs"
 
 
 @pytest.mark.parametrize(
@@ -71,6 +157,20 @@ def test_a_backend_that_gives_nothing(
     monkeypatch.setattr(cli, "PATIENCE", 1.0 if backend == "sleeps" else 60.0)
     found, holds, line = ask(shallow(), backend)
     assert (found, holds, line["outcome"]) == (code, None if code == 5 else False, outcome) and word in line["detail"]
+
+
+@pytest.mark.parametrize("stage", ["import", "legalize", "c", "compare"])
+def test_who_is_named_is_judged_behind_the_last_stage(
+    stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A lowering that is stopped early is no reason to say of a wrong output that all holds."""
+    onnx.save(made(nodes_of([("Neg", "x", "y")]), {"x": (np.int32, [1])}, {"y": (np.int32, [1])}), tmp_path / "m.onnx")
+    np.savez(tmp_path / "in.npz", x=ONE)
+    np.savez(tmp_path / "out.npz", y=ONE)
+    options = ("--inputs", tmp_path / "in.npz", "--expected", tmp_path / "out.npz", "--stop-after", stage, "--json")
+    assert run(monkeypatch, "check", tmp_path / "m.onnx", *options) == 1
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["holds"] is False and [line["stage"] for line in answer["lines"][-2:]] == [stage, "expected"]
 
 
 ROWS = np.array([[2**31 - 1, 5], [1, 2], [3, 4]], np.int32)

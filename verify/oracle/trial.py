@@ -15,10 +15,10 @@ import onnx
 import onnx.defs
 
 from assay.interp import graph
-from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.left_open.table import BY_OPERATOR
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
+from assay.verify.oracle.between import Between, find_between
 from assay.verify.oracle.expected import Expected
 from assay.verify.oracle.judge import Oracle
 from assay.verify.oracle.layers import BITWISE
@@ -45,20 +45,24 @@ def judge_backend(
     """Run a backend, and judge what it gives: its outputs; and, where it can be asked for every tensor of the model, each
     operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it has one; rights that
     are `excluded` are not granted.
-    A backend that changes its inputs is wrong; so is one that is wrong on other inputs in between, or when it is asked again. Raises
-    what the backend raises for the outputs, and Invalid where the inputs are not what main takes."""
+    A backend that changes its inputs is wrong; so is one that is wrong on other inputs in between, or when it is asked again. What
+    other inputs could not show is said beside what is right. Raises what the backend raises for the outputs, and Invalid where the
+    inputs are not what main takes."""
     given = inputs.inputs if isinstance(inputs, Expected) else inputs
     graph.check_inputs(subject.module.main, given)
     oracle = oracle_of(subject, getattr(backend, "accepts", EVERYTHING_KEPT).excluding(excluded))
+    unseen: list[str] = []
     try:
         verdict: Verdict | None = None
-        for run in _runs(subject, backend, oracle, oracle.expected(inputs)):
+        for run in _runs(subject, backend, oracle, oracle.expected(inputs), unseen):
             found = oracle.judge(run.expected, run.outputs, run.theirs)
             if verdict is None or found.outcome == "wrong":
                 verdict = found if not run.when else replace(found, detail=f"{run.when}, {found.detail}")
             elif found.outcome == "undecided" and not _is_own(run) and verdict.outcome in ("right", "open"):
                 what = f"{run.when}, it gives other outputs than its own tensors, of which nothing is known; {found.detail}"
                 verdict = replace(found, detail=what)
+            elif run.when and found.outcome not in ("right", "open"):
+                unseen.append(f"{run.when}, {found}")
             if verdict.outcome == "wrong":
                 break
     except Invalid as wrong:
@@ -66,15 +70,23 @@ def judge_backend(
             raise
         return Verdict("wrong", BITWISE, wrong.message)
     assert verdict is not None
-    return verdict
+    if not unseen or verdict.outcome not in ("right", "open"):
+        return verdict
+    said = "; ".join(unseen)
+    return replace(verdict, detail=f"{verdict.detail}; not shown is whether it keeps something from run to run: {said}", unseen=said)
 
 
-def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected) -> Iterator[Run]:
-    """The runs that are judged: the first, that on other inputs, and the first again where it gives other bits."""
-    between = _between(oracle, first)
+def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected, unseen: list[str]) -> Iterator[Run]:
+    """The runs that are judged: the first, that on other inputs, and the first again where it gives other bits. What these cannot
+    show is put into `unseen`."""
     prepared = backend.prepare(subject, subject.outputs)
     outputs = called(backend.name, prepared, first.inputs)
+    found = find_between(oracle, first, outputs)
+    between = found.expected
     others = _if_taken(backend, prepared, between)
+    if between is not None and others is None:
+        found = Between(None, "it refuses other inputs")
+    unseen += [found.unseen] if found.unseen else []
     again = called(backend.name, prepared, first.inputs)
     made = [o for n in subject.model.graph.node for o in n.output if o and o in subject.tensors]
     try:  # not every backend can show its intermediate tensors
@@ -102,34 +114,6 @@ def _if_taken(backend: Backend, run: Prepared, on: Expected | None) -> Mapping[s
         if wrong.label in FATAL:
             raise
         return None
-
-
-def _between(oracle: Oracle, first: Expected) -> Expected | None:
-    """What may come of other inputs of the same sizes; None where there are none, or main fails on them."""
-    others = others_like(first.inputs)
-    if all(others[n] is v for n, v in first.inputs.items()):
-        return None
-    expected = oracle.expected(others)
-    return None if isinstance(expected.possible, Trap) else expected
-
-
-def others_like(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs of the same sizes with other elements: those that there are, in another order and, if floats, halved. So indices stay
-    in range, and what is positive stays so. An input is the same object where nothing of it changes."""
-    made: dict[str, Any] = {}
-    for name, given in inputs.items():
-        made[name] = given
-        if not isinstance(given, np.ndarray) or given.dtype.kind in "OUST" or not given.size:
-            continue
-        other = np.roll(given.reshape(-1), given.size // 2 + 1).reshape(given.shape)
-        if dtype(given.dtype).is_float:
-            with np.errstate(all="ignore"):
-                other = np.asarray(other * given.dtype.type(0.5), given.dtype)
-            if other.tobytes() == given.tobytes():  # zeros, infinities
-                other = np.ones_like(given)
-        if other.tobytes() != given.tobytes():
-            made[name] = other
-    return made
 
 
 def _is_own(run: Run) -> bool:

@@ -49,6 +49,7 @@ class Verdict:
 
     `layer` is the rule that decided (see `assay.verify.oracle.layers`). `culprit` is the first operator, with its tensor,
     whose result is wrong on the very operands that the backend gave it; `judged` is how many tensors were judged so.
+    `unseen` is what the runs of a backend on other inputs in between could not show, "" where that is nothing.
     """
 
     outcome: Answer
@@ -57,6 +58,7 @@ class Verdict:
     worst: Worst | None = None
     culprit: str | None = None
     judged: int = 0
+    unseen: str = ""
 
     def __str__(self) -> str:
         parts = [f"{self.outcome} ({self.layer}): {self.detail}" if self.layer else f"{self.outcome}: {self.detail}"]
