@@ -3,8 +3,8 @@
 The planner gives a function one domain for all its calls. A *general* function can do without: it says nothing of
 devices, nor does anything that it calls, and it takes and gives tensors. Each call of one is looked at as if the function
 were its own (`assay.lower.devices.general`), so that the solver says where it wants its operands and its result: its
-*signature*. Calls with several signatures get an instance for each, which is fixed on it. Functions that call one another
-are one unit, with one domain for all calls inside (recursion stays monomorphic), and are copied as a whole. So it is with
+*signature*. Calls with several signatures get an instance for each, fixed on it until all are made. Functions that call one
+another are one unit, with one domain for all calls inside (recursion stays monomorphic), and are copied as a whole. So it is with
 types in ML: a definition is general for what stands outside of it. Local functions stay monomorphic.
 
 It ends. Each round settles at least one unit: the first, callers before callees, whose callers are all settled. A settled
@@ -28,7 +28,7 @@ from assay.lower.devices.scopes import INSTANCE
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, OnDevice, Var, on_device
+from assay.semantics.graph import Call, CallTIR, Expr, Function, GlobalVar, OnDevice, Var
 from assay.semantics.graph.effects import is_copy, is_whole
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Definition, Module
@@ -64,7 +64,7 @@ def copies(module: Module) -> int:
 
 class _Instances:
     """Makes the module with instances of functions for the devices of their calls. The originals stay, though nothing may
-    call them any more. An instance is fixed on its signature and has the attribute `instance_of`."""
+    call them any more. An instance has the attribute `instance_of`, and is fixed on its signature while others are made."""
 
     def __init__(self, module: Module, config: CompilationConfig) -> None:
         self.module, self.config = module, config
@@ -97,7 +97,8 @@ class _Instances:
         before = self.module
         while self.waiting:
             self.round()
-        return None if self.module is before else self.module
+        new = {n: _opened(d) for n, d in self.functions.items() if n not in before.definitions}
+        return self.module.with_(**new) if new else None
 
     def calls(self, callers: Iterable[str]) -> dict[int, tuple[str, str]]:
         """The calls of waiting functions from outside of their units, by identity: caller and called."""
@@ -216,10 +217,18 @@ def _instance(func: Function, name: str, names: Mapping[str, str], signature: Si
     body = rewrite(body, lambda n: replace(n, name=names.get(n.name, n.name)) if isinstance(n, GlobalVar) else n)
     if signature and is_whole(func):  # its body is not entered: where that is says where the result is
         body = replace(body, device=signature[-1])
-    elif signature:
-        body = on_device(body, signature[-1], constrain_result=True, span=body.span)
     attrs = {k: names[name] if k == "global_symbol" and v == name else v for k, v in func.attrs.items()}
-    return replace(func, params=params, body=body, attrs={**attrs, INSTANCE: name})
+    made = replace(func, params=params, body=body, attrs={**attrs, INSTANCE: name})
+    return replace(made, device=signature[-1]) if signature else made  # what it gives is there; its body need not be
+
+
+def _opened(func: Function) -> Function:
+    """An instance that is no longer fixed. A signature is what calls want; where the body is, and what it takes, is best
+    said for the whole module at once."""
+    params = tuple(replace(p, device=ANYWHERE) for p in func.params)
+    body = fresh_copy(func.body, dict(zip(func.params, params, strict=True)))
+    body = replace(body, device=ANYWHERE) if is_whole(func) else body
+    return replace(func, params=params, body=body, device=ANYWHERE)
 
 
 def _redirected(func: Function, targets: Mapping[int, str]) -> Function:
