@@ -29,7 +29,7 @@ from assay.semantics.bounding.exactness import where_exact
 from assay.semantics.bounding.logic import hull
 from assay.semantics.bounding.model import SLACK, U64, ULPS, elementary, gamma, unit
 from assay.semantics.bounding.movement import off_place, steps, to_integer, whole_division
-from assay.semantics.bounding.pointwise import literal
+from assay.semantics.bounding.pointwise import difference, literal
 from assay.semantics.bounding.rounding import not_below_zero
 from assay.semantics.bounding.sums import running_sums
 from assay.semantics.dtypes import dtype
@@ -43,6 +43,7 @@ __all__ = [
     "ULPS",
     "Bounded",
     "contains",
+    "difference",
     "elementary",
     "erf",
     "functions",
@@ -69,8 +70,8 @@ __all__ = [
 def contains(bounds: Bounded, array: Any) -> npt.NDArray[np.bool_]:
     """Element by element, whether `array` (same shape and dtype) is what a correct implementation may give.
 
-    NaN matches a certain NaN, an infinity the same certain infinity; anything matches an infinite radius. The sign of
-    zero is not looked at.
+    NaN matches a certain NaN, an infinity the same certain infinity; anything matches an infinite radius, but what was
+    cast from a narrower float is a number of that. The sign of zero is not looked at.
     """
     array = np.asarray(array)
     if array.shape != bounds.shape or dtype(array.dtype) is not bounds.of:
@@ -81,6 +82,9 @@ def contains(bounds: Bounded, array: Any) -> npt.NDArray[np.bool_]:
         near = np.abs(got - want) * (1 - 4 * U64) <= bounds.radius
     same = (got == want) | (np.isnan(got) & np.isnan(want))
     hit: npt.NDArray[np.bool_] = same | (near & np.isfinite(want)) | np.isinf(bounds.radius)
+    if bounds.narrow is not None:
+        with np.errstate(all="ignore"):
+            hit = hit & (np.isnan(got) | (got.astype(bounds.narrow.numpy).astype(np.float64) == got))
     return hit
 
 

@@ -50,7 +50,7 @@ class Bounded(NDArrayOperatorsMixin):
     Elements without error take no memory for their radius, and exact arrays stay in their own dtype until used.
     """
 
-    __slots__ = ("_raw", "free", "given", "is_exact", "of", "radius", "terms")
+    __slots__ = ("_raw", "free", "given", "is_exact", "narrow", "of", "radius", "terms")
     __array_priority__ = 1000
 
     def __init__(self, value: Any, radius: Any, of: DType, terms: int = 0) -> None:
@@ -64,6 +64,8 @@ class Bounded(NDArrayOperatorsMixin):
         """Whether the elements are those of a given array, moved or chosen."""
         self.given: npt.NDArray[np.bool_] | None = None
         """Which of the elements are that, where only some are; None for none."""
+        self.narrow: DType | None = None
+        """A narrower float whose numbers the elements are, of a tensor that was cast from it; None for all of the dtype's own."""
         self.radius: Floats = np.broadcast_to(np.asarray(radius, np.float64), self._raw.shape)
 
     @staticmethod
@@ -149,7 +151,9 @@ class Bounded(NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> Bounded:
         if isinstance(index, Bounded):
             raise Unpredictable("the bounds leave open which element an index takes", label="bounds.C4")
-        return Bounded(self._raw[index], 0 if self.is_exact else self.radius[index], self.of, self.terms)
+        made = Bounded(self._raw[index], 0 if self.is_exact else self.radius[index], self.of, self.terms)
+        made.narrow = self.narrow
+        return made
 
     def __bool__(self) -> bool:
         if self.size != 1 or self.of is not BOOL:
@@ -254,6 +258,7 @@ def moved(x: Bounded, move: Callable[[Array], Array]) -> Bounded:
     value = move(x.raw)
     made = Bounded(value, 0 if x.is_exact else move(x.radius), x.of, x.terms)
     made.given = None if x.given is None else np.asarray(move(x.given))
+    made.narrow = x.narrow
     return made
 
 

@@ -38,7 +38,9 @@ def _many(function: Any) -> None:
         value = function([x.value for x in xs], *args, **kwargs)
         if all(x.is_exact for x in xs):
             return Bounded(value, 0, xs[0].of)
-        return Bounded(value, function([x.radius for x in xs], *args, **kwargs), xs[0].of, max(x.terms for x in xs))
+        made = Bounded(value, function([x.radius for x in xs], *args, **kwargs), xs[0].of, max(x.terms for x in xs))
+        made.narrow = xs[0].narrow if len({x.narrow for x in xs}) == 1 else None
+        return made
 
     implements(function)(rule)
 
@@ -51,7 +53,10 @@ def _pieces(function: Any) -> None:
     def rule(x: Bounded, *args: Any, **kwargs: Any) -> list[Bounded]:
         values = function(x.raw, *args, **kwargs)
         radii = [0] * len(values) if x.is_exact else function(x.radius, *args, **kwargs)
-        return [Bounded(v, r, x.of) for v, r in zip(values, radii, strict=True)]
+        made = [Bounded(v, r, x.of) for v, r in zip(values, radii, strict=True)]
+        for part in made:
+            part.narrow = x.narrow
+        return made
 
     implements(function)(rule)
 
@@ -122,7 +127,9 @@ def astype(x: Bounded, to: DType) -> Any:
     if to.is_integer:
         return to_integer(x, to)
     if _holds(to, x.of):
-        return Bounded(x.raw, 0 if x.is_exact else x.radius, to)
+        made = Bounded(x.raw, 0 if x.is_exact else x.radius, to)
+        made.narrow = (x.narrow or x.of) if x.of.is_float else None
+        return made
     value = x.value.copy()
     result = rounded(to, value, 0.0 if x.is_exact else x.radius, (x,), lambda: x.interval())
     whole = has_sign(to) and (x.of.is_float or x.of.bits <= 32)  # else the centre is rounded already

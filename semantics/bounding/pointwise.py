@@ -57,8 +57,15 @@ def add(a: Any, b: Any) -> Bounded:
     return _taken_up(out, a, b)
 
 
+def difference(a: Any, b: Any) -> Any:
+    """a - b of arrays or intervals, as an operator of a program: a term that is subtracted may be taken up as well. A formula that
+    subtracts within an operator, as softmax does its maximum, has a - b."""
+    made = a - b
+    return _taken_up(made, *coerce(a, b)) if isinstance(made, Bounded) and not is_same(a, b) else made
+
+
 def _taken_up(out: Bounded, a: Bounded, b: Bounded) -> Bounded:
-    """A sum of products and one more term, which may stand in the accumulator from the beginning, so that every later
+    """A sum and one more term, of either sign, which may stand in the accumulator from the beginning, so that every later
     addition rounds it too (rule M9.8)."""
     if not (a.terms or b.terms) or not out.of.is_float:
         return out
@@ -245,7 +252,9 @@ def negative(x: Bounded) -> Bounded:
             return Bounded(np.negative(x.raw.astype(x.of.numpy)), 0, x.of)
         wraps = (x.value + x.radius > 0) if x.of.kind == "uint" else x.value - x.radius <= float(x.of.min)
         return Bounded(-x.value, np.where(wraps, np.inf, x.radius), x.of)
-    return mirrored(x)
+    made = mirrored(x)
+    made.terms = x.terms
+    return made
 
 
 @implements(np.positive)

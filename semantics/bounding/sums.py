@@ -85,7 +85,9 @@ def _sum(x: Bounded, axes: tuple[int, ...], keepdims: bool, slack: int) -> Bound
     # a term below the normal numbers is added without error, so nothing underflows
     out = _finished(x.of, value, radius, 0, factor, special)
     if (out.radius > out.value).any():
-        return not_below_zero(out, (v >= x.radius).all(axis=axes, keepdims=keepdims))
+        out = not_below_zero(out, (v >= x.radius).all(axis=axes, keepdims=keepdims))
+    if x.of.is_float:
+        out.terms = terms + slack  # a sum and one more term is a sum (rule M9.8)
     return out
 
 

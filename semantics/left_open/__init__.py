@@ -99,6 +99,7 @@ class Opening:
     def _beside(self, before: Bounded, after: Bounded) -> Bounded:
         """What is wider only here: of what stands beside it as much is known as before."""
         after.given = ~self.where & before.as_given
+        after.narrow = before.narrow
         return after
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from assay.semantics.bits import quiet
 from assay.semantics.bounds import (
     Bounded,
+    difference,
     elementary,
     erf,
     literal,
@@ -362,7 +363,7 @@ ASTYPE = unary(
 
 _BINARY = (
     binary("add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("add", a + b, a, b), ROUNDED, documents("Add", "add")),
-    binary("subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("subtract", a - b, a, b), ROUNDED, documents("Sub", "subtract")),
+    binary("subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("subtract", difference(a, b), a, b), ROUNDED, documents("Sub", "subtract")),
     binary("multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("multiply", a * b, a, b), ROUNDED, documents("Mul", "multiply")),
     binary(
         "divide", "a / b, by the rules of IEEE 754 where b is 0", FLOAT,

@@ -137,6 +137,48 @@ def test_a_bias_may_be_the_first_term(check: Any, fused: bool) -> None:
     assert outcome(proto, inputs, {"y": by_blocks(a, b, np.roll(inputs["c"], 1), 1)}) == "wrong"
 
 
+LATER = {
+    "Sub": ([helper.make_node("Sub", ["t", "c"], ["y"])], -1),
+    "Sub from": ([helper.make_node("Neg", ["a"], ["n"]), helper.make_node("MatMul", ["n", "b"], ["s"]), helper.make_node("Sub", ["c", "s"], ["y"])], 1),
+    "Neg": ([helper.make_node("Neg", ["t"], ["n"]), helper.make_node("Sub", ["n", "c"], ["m"]), helper.make_node("Neg", ["m"], ["y"])], 1),
+}
+
+
+@pytest.mark.parametrize("how", LATER)
+def test_a_term_that_is_subtracted_may_be_the_first(how: str) -> None:
+    """Of t = a b: t - c, c - (-a) b, and -(-t - c)."""
+    nodes, sign = LATER[how]
+    a, b = (rng(i).normal(size=s).astype(F32) * F32(0.1) for i, s in enumerate([(7, 256), (256, 5)]))
+    c = rng(3).normal(size=5).astype(F32) * F32(1000)
+    proto = model([helper.make_node("MatMul", ["a", "b"], ["t"]), *nodes], {"a": (F32, a.shape), "b": (F32, b.shape), "c": (F32, (5,))}, {"y": (F32, (7, 5))})
+    inputs = {"a": a, "b": b, "c": c}
+    last = a @ b + sign * c
+    first = by_blocks(a, b, sign * c, 1)
+    assert np.abs(first - last).max() > 4 * np.spacing(np.abs(last).max()), "more than its own rounding"
+    assert outcome(proto, inputs, {"y": first}) == "right"
+    assert outcome(proto, inputs, {"y": by_blocks(a[:, :-1], b[:-1], sign * c, 1)}) == "wrong", "a term is left out"
+    assert outcome(proto, inputs, {"y": by_blocks(a, b, -sign * c, 1)}) == "wrong"
+
+
+def test_a_term_that_is_added_to_a_sum_is_one_of_its_terms(check: Any) -> None:
+    """Through the command: ReduceSum and Add, and a convolution and Sub, the other operand first."""
+    a, c = rng(5).normal(size=(5, 512)).astype(F32) * F32(0.1), F32(3000)
+    nodes = [helper.make_node("ReduceSum", ["a", "axes"], ["t"], keepdims=0), helper.make_node("Add", ["t", "c"], ["y"])]
+    proto = model(nodes, {"a": (F32, a.shape), "c": (F32, ())}, {"y": (F32, (5,))}, {"axes": np.array([1])})
+
+    def summed(rows: Array) -> Array:
+        return np.array([np.add.accumulate(np.concatenate([[c], row]), dtype=F32)[-1] for row in rows], F32)
+
+    assert check(proto, {"a": a, "c": c}, {"y": summed(a)}) == 0
+    assert check(proto, {"a": a, "c": c}, {"y": summed(a[:, :-8])}) == 1, "terms are left out"
+    x, w, r = a[:1].reshape(1, 64, 8, 1), rng(6).normal(size=(4, 64, 1, 1)).astype(F32) * F32(0.1), rng(7).normal(size=(1, 4, 8, 1)).astype(F32) * F32(300)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["t"]), helper.make_node("Sub", ["t", "r"], ["y"])]
+    proto = model(nodes, {n: (F32, v.shape) for n, v in {"x": x, "w": w, "r": r}.items()}, {"y": (F32, r.shape)})
+    first = by_blocks(w[:, :, 0, 0], x[0, :, :, 0], -r[0, :, :, 0], 1)[None, :, :, None]
+    assert outcome(proto, {"x": x, "w": w, "r": r}, {"y": first}) == "right"
+    assert outcome(proto, {"x": x, "w": w, "r": r}, {"y": first + r * F32(1e-5)}) == "wrong"
+
+
 # --- what ONNX says, and leaves open, of single operators ----------------------------------------------------------
 
 
@@ -380,6 +422,36 @@ def test_what_overflows_in_float16_may_come_back(check: Any, capsys: pytest.Capt
     assert outcome(proto, {"x": x}, {"y": rounded}) == "right"
     assert outcome(proto, {"x": x}, {"y": held * F16(1.01)}) == "wrong"
     assert outcome(proto, {"x": x}, {"y": np.array([5, *held[1:]], F16)}) == "wrong"
+
+
+@pytest.mark.parametrize("then", ["", "Transpose"])
+def test_a_cast_shows_what_was_kept_wider(check: Any, capsys: pytest.CaptureFixture[str], then: str) -> None:
+    """1 + 0.0004 is no number of float16, which a cast to float32 shows."""
+    nodes = [helper.make_node("Add", ["x", "d"], ["h"]), helper.make_node("Cast", ["h"], ["c" if then else "y"], to=TensorProto.FLOAT)]
+    nodes += [helper.make_node(then, ["c"], ["y"])] if then else []
+    proto = model(nodes, {"x": (F16, (1, 3)), "d": (F16, (1, 3))}, {"y": (F32, (3, 1) if then else (1, 3))})
+    x, d = np.array([[1, 2, 3]], F16), np.array([[0.0004, 0.0005, 0.0007]], F16)
+    turned = (lambda a: a.T) if then else (lambda a: a)
+    held = turned(x.astype(F32) + d.astype(F32))
+    strict = oracle_of(subject_of_model(proto), Accepts().excluding(["kept-wider"]))
+    inputs = {"x": x, "d": d}
+    assert strict.judge(inputs, {"y": held}).outcome == "wrong" and "a number of float16 in" in strict.judge(inputs, {"y": held}).detail
+    assert verdict(proto, inputs, {"y": held}).outcome == "right" and "kept-wider" in verdict(proto, inputs, {"y": held}).detail
+    for near in (np.float16(1), np.nextafter(F16(1), F16(2))):
+        assert strict.judge(inputs, {"y": turned(np.array([[near, 2, 3]], F16).astype(F32))}).outcome == "right", "rounded either way"
+    assert outcome(proto, inputs, {"y": held + F32(0.01)}) == "wrong"
+    if not then:
+        assert check(proto, inputs, {"y": held}, "--exclude", "kept-wider") == 1
+        assert "a number of float16" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_cast_of_float32_shows_its_numbers_alone() -> None:
+    """No right holds float32 wider."""
+    nodes = [helper.make_node("Add", ["x", "d"], ["h"]), helper.make_node("Cast", ["h"], ["y"], to=TensorProto.DOUBLE)]
+    proto = model(nodes, {"x": (F32, (2,)), "d": (F32, (2,))}, {"y": (np.float64, (2,))})
+    x, d = np.array([1, 2], F32), np.array([1e-8, 1e-7], F32)
+    assert outcome(proto, {"x": x, "d": d}, {"y": (x + d).astype(np.float64)}) == "right"
+    assert outcome(proto, {"x": x, "d": d}, {"y": x.astype(np.float64) + d}) == "wrong"
 
 
 def test_a_place_on_a_jump_may_be_either() -> None:

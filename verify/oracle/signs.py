@@ -39,7 +39,9 @@ def marked(op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value],
             continue
         assert isinstance(part, Bounded)
         if any(part is a for a in args):
+            narrow = part.narrow
             parts[i] = part = Bounded(part.raw, 0 if part.is_exact else part.radius, part.of, part.terms)
+            part.narrow = narrow
         zeros = part.raw == 0
         free = zeros if moved is None else zeros & (moved[i] != 0)
         part.free = free if free.any() else None

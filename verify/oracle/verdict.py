@@ -19,7 +19,8 @@ class Worst:
     """The element that is furthest outside: what it is, and the least and most that a correct implementation gives.
 
     `excess` is how far outside it is, in units in the last place of its dtype at that end; whole numbers count in ones.
-    It is inf for what no distance tells: NaN, an infinity, the sign of a zero.
+    It is inf for what no distance tells: NaN, an infinity, the sign of a zero; and 0 for what is no number of the float `narrow`, from
+    which the tensor was cast.
     """
 
     tensor: str
@@ -28,12 +29,15 @@ class Worst:
     least: Any
     most: Any
     excess: float
+    narrow: str = ""
 
     def __str__(self) -> str:
         allowed = f"[{self.least!r}, {self.most!r}]"
         if repr(self.least) == repr(self.most):
             allowed = repr(self.least)
         far = f", {self.excess:.3g} ulp outside" if np.isfinite(self.excess) else ""
+        if self.narrow:
+            allowed, far = f"a number of {self.narrow} in {allowed}, from which it was cast", ""
         return f"{self.tensor} element {self.index} is {self.got!r}, allowed is {allowed}{far}"
 
 
@@ -124,9 +128,12 @@ def worst_outside(tensor: str, allowed: Bounded, got: Array) -> Worst | None:
     with np.errstate(all="ignore"):
         g = got.astype(np.float64)
         distance = np.where(inside, -1.0, np.maximum(low - g, g - high))
+        distance = np.where(~inside & (low <= g) & (g <= high), 0.0, distance)  # a number that the narrower float has not
     distance = np.where(np.isnan(distance), np.inf, distance)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), got.shape))
     least, most = number(low[at], of), number(high[at], of)
+    if distance[at] == 0 and allowed.narrow is not None:
+        return Worst(tensor, at, number(got[at], of), least, most, 0.0, str(allowed.narrow))
     end = least if float(g[at]) < least else most
     far = float(distance[at]) / ulp(float(end), of) if np.isfinite(distance[at]) else float("inf")
     return Worst(tensor, at, number(got[at], of), least, most, far)
