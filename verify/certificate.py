@@ -439,10 +439,11 @@ def _differs(name: str, model: str) -> str:
 
 
 def _misstated(found: dict[str, Any], stated: dict[str, Any]) -> str:
-    """The first claim of a manifest that is not what was found."""
-    for mine, theirs in zip_longest(found["lines"], stated["lines"]):
+    """The first claim of a manifest that is not what was found. Claims are compared as they are written: 1 is not true."""
+    for mine, theirs in zip_longest(map(json.dumps, found["lines"]), map(json.dumps, stated["lines"])):
         if mine != theirs:
-            stage = mine["stage"] if mine else theirs.get("stage") if isinstance(theirs, dict) else theirs
-            return f"the manifest says of {stage!s}: {json.dumps(theirs)}; found: {json.dumps(mine)}"
-    key = next((k for k in KEYS if found[k] != stated[k]), "something")
-    return f"the manifest says of {key}: {json.dumps(stated.get(key))}; found: {json.dumps(found.get(key))}"
+            line = json.loads(mine or theirs)
+            stage = line.get("stage") if isinstance(line, dict) else line
+            return f"the manifest says of {stage!s}: {theirs or 'nothing'}; found: {mine or 'nothing'}"
+    key = next(k for k in KEYS if json.dumps(found[k]) != json.dumps(stated[k]))
+    return f"the manifest says of {key}: {json.dumps(stated[key])}; found: {json.dumps(found[key])}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -89,11 +90,21 @@ def an_unknown(listed: dict[str, Any]) -> None:
     listed["lines"][8]["holds"] = None
 
 
+def one_for_true(listed: dict[str, Any]) -> None:
+    for line in listed["lines"]:
+        line["holds"] = 1
+
+
+def a_line_of_nothing(listed: dict[str, Any]) -> None:
+    listed["lines"].append(None)
+    listed["about"]["seconds"].append(0.0)
+
+
 def another_module(listed: dict[str, Any]) -> None:
     listed["model"]["module"] = "0" * 64
 
 
-FORGED: list[Callable[[dict[str, Any]], None]] = [rewritten_lines, another_detail, another_number, one_more, an_unknown, another_module]
+FORGED: list[Callable[[dict[str, Any]], None]] = [rewritten_lines, another_detail, another_number, one_more, an_unknown, one_for_true, a_line_of_nothing, another_module]
 
 
 @pytest.mark.parametrize("change", FORGED)
@@ -103,6 +114,8 @@ def test_a_claim_that_is_not_what_is_found(change: Any, out: Path, monkeypatch: 
     seal(out, listed)
     assert assay(monkeypatch, "verify", out) == 1
     assert "certificate FAILS" in (words := said(capsys)) and "the manifest says of" in words
+    ((theirs, mine),) = re.findall(r"the manifest says of \w+: (.*); found: (.*)", words)
+    assert theirs != mine and (change is not one_for_true or ('"holds": 1' in theirs and '"holds": true' in mine))
 
 
 def test_how_long_it_took_and_with_what_is_no_claim(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,6 +168,17 @@ def refused(out: Path, *labels: str) -> str:
         certificate.Stored(out)
     assert wrong.value.label in labels, wrong.value
     return str(wrong.value)
+
+
+def test_a_stored_module_that_is_ill_formed(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is no program refutes nothing: the line import does not fail, and the code is that of bad input."""
+    path = out / "certificate" / "1-import.json"
+    text = path.read_text().replace('"attrs": {"map": []}, "type_args"', '"attrs": {"map": [["odd", 1]]}, "type_args"')
+    assert text != path.read_text()
+    path.write_text(text)
+    seal(out, manifest(out))
+    assert assay(monkeypatch, "verify", out) == 2
+    assert "FAILS" not in (words := said(capsys)) and "odd" in words
 
 
 def test_files_that_are_not_listed(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

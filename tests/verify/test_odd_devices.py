@@ -91,7 +91,7 @@ def test_a_shape_elsewhere_is_told_the_rule(body: str, params: str) -> None:
 def test_a_damaged_configuration_is_no_certificate(tmp_path: Path, damage: dict[str, Any]) -> None:
     devices = {"there": [["cuda", 0, "cuda"], ["cpu", 0, "c"]], "host": 1, "default": 0}
     whole = {"format": certificate.FORMAT, "name": "m", "seed": 0, "interface": "unpacked", "device": ""}
-    behind = {"model": {"file": "0" * 64, "beside": {}, "dims": {}, "module": "0" * 64}, "lines": [], "about": {"seconds": [], "compiler": "", "libm": ""}, "files": {}}
+    behind = {"model": {"file": "0" * 64, "beside": {}, "dims": {}, "defaults": {}, "module": "0" * 64}, "lines": [], "about": {"seconds": [], "compiler": "", "libm": ""}, "files": {}}
     path = tmp_path / certificate.FOLDER / "manifest.json"
     path.parent.mkdir()
     for given, says in ((devices, "no digest"), ({**devices, **damage}, "")):
