@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.semantics.left_open import Entry, Source, conditions as when, nodes
+from assay.semantics.left_open import Entry, Source, accuracy, conditions as when, nodes, padding
 
 POOLS = tuple(f"nn.max_pool{r}d" for r in (1, 2, 3))
 ELEMENTARY = (
@@ -96,6 +96,11 @@ ENTRIES: tuple[Entry, ...] = (
         when.beside_infinity, ("Softmax", "LogSoftmax"),
     ),
     Entry(
+        "padding.infinite", (*(f"nn.conv{r}d" for r in (1, 2, 3)), "ConvTranspose"),
+        "a zero that is no element, of the padding or between the elements of a ConvTranspose, meets an infinite weight or NaN",
+        "NaN, or the sum of the other products", _silent("Conv", "ConvTranspose"), padding.products_of_zeros, ("Conv", "ConvTranspose"),
+    ),
+    Entry(
         "mean.nothing", ("mean",), "there are no elements", "anything",
         (Source("ONNX ReduceMean", "Reduction over an empty set of values yields undefined"),), when.mean_of_nothing,
         ("ReduceMean",),
@@ -110,15 +115,15 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "small", ELEMENTARY,
         "the result of an elementary function is so small that 2**-16 of the least normal number is more than 4 units in its last place",
-        "within 2**-16 of the least normal number, on the same side of 0", _silent("Tanh", "Exp", "Sin"), when.small_results, ("Tanh", "Exp", "Sin"),
+        "within 2**-16 of the least normal number, on the same side of 0", _silent("Tanh", "Exp", "Sin"), accuracy.small_results, ("Tanh", "Exp", "Sin"),
     ),
     Entry(
-        "det.one", ("det",), "the matrix has one element", "within 16 units in the last place", _silent("Det"), when.det_of_one,
+        "det.one", ("det",), "the matrix has one element", "within 16 units in the last place", _silent("Det"), accuracy.det_of_one,
         ("Det",),
     ),
     Entry(
         "gelu.constants", ("nn.gelu_tanh",), "the dtype is float64", "its two constants may be rounded to float32",
-        _silent("Gelu"), when.constants_as_float, ("Gelu",),
+        _silent("Gelu"), accuracy.constants_as_float, ("Gelu",),
     ),
     Entry(
         "resize.length", ("Resize",), "scales are given, the mode is linear with align_corners, and scale * length is no whole number",

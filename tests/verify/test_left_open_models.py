@@ -108,6 +108,14 @@ CASES: tuple[Case, ...] = (
     *(two("shift", "BitShift", "uint32", [8, 8, 8], [32, 40, 1], [[8, 7, c], [0, 1, c]], [[8, 8, 8]], f'<direction="{way}">') for way, c in (("RIGHT", 4), ("LEFT", 16))),
     *(Case("softmax.infinite", o, f"({ROW}) => (float[1,3] y)", f"y = {o}(x)", [[[INF, 1, -INF]]], [[[NAN, c, c]]], [[[NAN, 0.5, c]], [[0, c, c]]])
       for o, c in (("Softmax", 0), ("LogSoftmax", -INF))),
+    Case("padding.infinite", "Conv", "(float[1,1,3] x, float[2,1,3] w, float[2] b) => (float[1,2,3] y)", "y = Conv<pads=[1, 1]>(x, w, b)",
+         [[[[1, 2, 3]]], [[[INF, 1, 1]], [[1, 0, NAN]]], [5, 1]], [[[[8, INF, INF], [NAN, NAN, 3]]]],
+         [[[[9, INF, INF], [NAN, NAN, 3]]], [[[8, NAN, INF], [NAN, NAN, 3]]], [[[8, INF, INF], [1, NAN, 3]]], [[[8, INF, INF], [NAN, NAN, 4]]]]),
+    Case("padding.infinite", "ConvTranspose", "(float[1,1,2] x, float[1,1,2] w) => (float[1,1,4] y)", "y = ConvTranspose<strides=[2]>(x, w)",
+         [[[[1, 2]]], [[[INF, 1]]]], [[[[INF, 1, INF, 2]]]], [[[[INF, 1, INF, 3]]], [[[-INF, 1, INF, 2]]], [[[INF, INF, INF, 2]]]]),
+    Case("padding.infinite", "ConvTranspose", "(float[1,2,2] x, float[2,1,3] w) => (float[1,2,4] y)",
+         'y = ConvTranspose<strides=[2], group=2, auto_pad="SAME_UPPER">(x, w)', [[[[1, 2], [3, 4]]], [[[1, 2, INF]], [[-INF, 5, 6]]]],
+         [[[[1, 2, INF, 4], [-INF, 15, -INF, 20]]]], [[[[1, 2, INF, 4], [-INF, 15, -INF, 21]]], [[[1, 2, INF, INF], [-INF, 15, -INF, 20]]]]),
     Case("mean.nothing", "ReduceMean", "(float[0] x) => (float y)", "y = ReduceMean<keepdims=0>(x)", [[]], [0, 7], []),
     *(inverse(o, f"{o}(x, z)", "float[2] x, float[2] z", [[0.0, 1], [-0.0, 1]]) for o in ("Max", "Min")),
     inverse("Relu", "Relu(x)", "float[2] x", [[-0.0, 1]]),
@@ -166,13 +174,14 @@ def test_a_later_version_says_what_a_far_shift_gives() -> None:
 
 
 def test_the_command_says_open_and_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    body = 'y = BitShift<direction="RIGHT">(x, z) m = Max(a, b, c) t = Tanh(s)'
-    signature = "(uint32 x, uint32 z, float a, float b, float c, float s) => (uint32 y, float m, float t)"
-    case = Case("", "", signature, body, [8, 32, NAN, 3, 4, 1.2e-38], [], [])
+    body = 'y = BitShift<direction="RIGHT">(x, z) m = Max(a, b, c) t = Tanh(s) p = ConvTranspose<strides=[2]>(k, w)'
+    signature = "(uint32 x, uint32 z, float a, float b, float c, float s, float[1,1,2] k, float[1,1,2] w) => (uint32 y, float m, float t, float[1,1,4] p)"
+    case = Case("", "", signature, body, [8, 32, NAN, 3, 4, 1.2e-38, [[[1, 2]]], [[[INF, 1]]]], [], [])
+    put_back = [[[INF, 1, INF, 2]]]
     onnx.save(case.model, tmp_path / "m.onnx")
     np.savez(tmp_path / "in.npz", **case.arrays(case.model.graph.input, case.inputs))
-    for given, code in (([8, 3, 1.20001e-38], 0), ([8, 0, 1.20001e-38], 1)):
+    for given, code in (([8, 3, 1.20001e-38, put_back], 0), ([8, 0, 1.20001e-38, put_back], 1)):
         np.savez(tmp_path / "out.npz", **case.arrays(case.model.graph.output, given))
         assert assay(monkeypatch, "check", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", "--expected", tmp_path / "out.npz") == code
         said = " ".join(capsys.readouterr().out.split())
-        assert all(f"{entry}: " in said for entry in ("shift", "nan.two", "small")) if not code else "output m element () is 0.0" in said
+        assert all(f"{entry}: " in said for entry in ("shift", "nan.two", "small", "padding.infinite")) if not code else "output m element () is 0.0" in said
