@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from assay.semantics.scalar import Expr, Load, apply, const, select
 from assay.semantics.tensor import Buffer, PrimFunc, Store, loops, program_order, store
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
+from assay.verify import cli
 from assay.verify.check import Check, Line, Lowering
 from assay.verify.trials import helpers
 from tests.models import model
@@ -295,6 +298,53 @@ def test_a_product_of_the_c_that_is_wrong_for_one_pair() -> None:
     a, b = "a[i0 * 3 + i1]", "b[i0 * 3 + i1]"
     wrong = text(f"(uint32_t){a} * (uint32_t){b}", f"({a} < -127 && {b} < -127) ? 1u : (uint32_t){a} * (uint32_t){b}")
     caught(one("Mul", I8, I8), "compare", "handed to each step", "must be 0", emitter=wrong)
+
+
+# --- ties ------------------------------------------------------------------------------------------------------------
+
+
+def by_constant(of: Any, k: Any, op: str = "Greater", before: tuple[str, ...] = (), shape: tuple[int, ...] = (2,)) -> ModelProto:
+    """Elements, or what is made of them first, compared with a constant of the model."""
+    names = ["x", *(f"t{i}" for i in range(len(before)))]
+    nodes = [helper.make_node(b, [names[i]] * (1 + (b == "Mul")), [names[i + 1]], **({"keepdims": 0} if b.startswith("Reduce") else {})) for i, b in enumerate(before)]
+    return model([*nodes, helper.make_node(op, [names[-1], "k"], ["y"])], {"x": (of, shape)}, {"y": (B, None)}, {"k": np.array(k, of)}, opset=18)
+
+
+TIES: dict[str, tuple[ModelProto, str, str]] = {
+    "what a step leaves, and a constant": (by_constant(F, 1e30, before=("ReduceMax",)), "a[0] > b[0]", "a[0] >= b[0]"),
+    "an input and a constant": (by_constant(F, 1e30, shape=()), "a[0] > b[0]", "a[0] >= b[0]"),
+    "an input and a constant that is broadcast": (by_constant(F, [[123.5], [-7e5]], "Less", shape=(2, 3)), "] < b[", "] <= b["),
+    "whole numbers": (by_constant(I32, [123456, -98765], "Greater"), "] > b[", "] >= b["),
+    "two inputs": (one("Greater", F, F, shape=(), out=B), "a[0] > b[0]", "a[0] >= b[0]"),
+}
+
+
+def ordered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path, given: ModelProto, **more: Any) -> tuple[int, str]:
+    """What `assay check` ends with and says of a model, with a planted fault if it is given."""
+    onnx.save(given, folder / "m.onnx")
+    with monkeypatch.context() as patch:
+        patch.setattr(cli, "Lowering", partial(Lowering, **more))
+        code = assay(patch, "check", folder / "m.onnx", "--json")
+    return code, json.loads(capsys.readouterr().out)["lines"][-1]["detail"]
+
+
+@pytest.mark.parametrize("what", TIES)
+def test_a_comparison_of_the_c_that_is_wrong_at_a_tie(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, old, new = TIES[what]
+    code, said = ordered(monkeypatch, capsys, tmp_path, given, emitter=text(old, new))
+    assert code == 1 and ", handed to each step: C differs from the machine in buffer" in said, said
+
+
+def test_a_comparison_that_meets_no_tie_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A square is not a third: what stands between in a fused function is nothing that can be handed to it."""
+    code, said = ordered(monkeypatch, capsys, tmp_path, by_constant(F, 1 / 3, before=("Mul",)))
+    assert code == 0 and "; never with equal sides: ((x0[i0] * x0[i0]) > x1[]) in fused_multiply_greater" in said, said
+    code, said = ordered(monkeypatch, capsys, tmp_path, by_constant(F, 0.25, before=("Mul",)))
+    assert code == 0 and "ties" in said and "equal sides" not in said, said
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

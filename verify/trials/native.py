@@ -9,7 +9,7 @@ hides from values that those before it never make. Inputs and constants are not 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ from assay.verify.c.compiled import Compiled, Look
 from assay.verify.evidence import plural
 from assay.verify.program_check import describe
 from assay.verify.trials.batch import stores
-from assay.verify.trials.data import KINDS, Kind, constants_of, draw, ordinary, telling
+from assay.verify.trials.data import KINDS, Kind, constants_of, distinct, draw, meeting, ordinary, telling
 from assay.verify.trials.kernels import SMALL, different, listed
 from assay.verify.trials.sides import Sides, conditions_of
 
@@ -71,6 +71,10 @@ class Trials:
         self.sides: dict[str, Sides] = {}
         self.numbers: dict[tuple[str, DType], Array] = {}
         self.unwatched: list[str] = []
+        self.beside: dict[str, dict[str, None]] = {}
+        """By input what the steps that read it read too."""
+        self.compared: dict[str, list[Any]] = {}
+        """By input the numbers in the tensor functions that read it, and those of the constants beside it."""
         for step in self.program.calls:
             if step.kernel not in self.sizes:
                 kernel = self.module.kernel(step.kernel)
@@ -81,7 +85,18 @@ class Trials:
                     self.sides[step.kernel] = Sides.of(kernel)
                 elif any(conditions_of(s) for s in program_order(kernel.body)):
                     self.unwatched.append(step.kernel)
+        for step in self.program.calls:
+            numbers = [*self.constants[step.kernel], *self.numbers_beside(step)]
+            for name in step.reads:
+                if self.program.slots[name].place == "input":
+                    self.beside.setdefault(name, {}).update(dict.fromkeys(n for n in step.reads if n != name))
+                    self.compared.setdefault(name, []).extend(numbers)
         self.skipped = self.left_out()
+
+    def numbers_beside(self, step: Step) -> list[Any]:
+        """Some of the numbers in the constants that a step reads."""
+        held = [np.asarray(self.module.constants[n]).reshape(-1) for n in step.reads if self.program.slots[n].place == "constant"]
+        return [x.item() if x.dtype.kind in "iu" else float(x) for c in held if c.dtype != np.bool_ for x in distinct(c[:256])[:8]]
 
     def left_out(self) -> set[int]:
         """The steps that are too large to be tried: the smallest ones are, as far as the budget goes."""
@@ -132,6 +147,10 @@ class Trials:
             self.numbers[kernel, of] = telling(of, self.constants.get(kernel, ()))
         return self.numbers[kernel, of]
 
+    def held(self, names: Iterable[str]) -> list[Array]:
+        """The constants among slots."""
+        return [np.asarray(self.module.constants[n]) for n in names if self.program.slots[n].place == "constant"]
+
     def reads_inputs(self, index: int) -> bool:
         step = self.program.steps[index]
         return isinstance(step, Step) and any(self.program.slots[n].place == "input" for n in step.reads)
@@ -153,8 +172,11 @@ class Trials:
         never = [text for sides in self.sides.values() for text in sides.never()]
         if never:
             said += f"; one way only: {listed(never)}"
-        elif any(sides.conditions for sides in self.sides.values()):
+        elif any(len(sides.conditions) > len(sides.ties) for sides in self.sides.values()):
             said += ", every condition in them both ways"
+        untied = [text for sides in self.sides.values() for text in sides.untied()]
+        if untied:
+            said += f"; never with equal sides: {listed(untied)}"
         if self.unwatched:
             said += f"; conditions in {listed(self.unwatched)} not watched"
         if t.untaken:
@@ -255,12 +277,21 @@ class _Run:
                 elif self.turn >= len(KINDS):
                     found[name] = self.next_of(slot.type.dtype, slot.type.static_shape, k)
                 else:
-                    found[name] = np.asarray(draw(slot.type.dtype, slot.type.static_shape, rng, self.kind))
+                    drawn = draw(slot.type.dtype, slot.type.static_shape, rng, self.kind, self.trials.compared.get(name, ()))
+                    others = [found[n] for n in self.trials.beside.get(name, ()) if n in found]
+                    found[name] = self.met(np.asarray(drawn), [*others, *self.trials.held(self.trials.beside.get(name, ()))], rng)
             self.inputs = found
             risky = [i for i in self.path if self.trials.reads_inputs(i) and self.trials.traps[self.step(i).kernel]]
             if not any(isinstance(self.try_step(i)[1], Trap) for i in risky):
                 break
         return found
+
+    def met(self, x: Array, others: Sequence[Array], rng: np.random.Generator) -> Array:
+        """What is drawn, with elements of what stands beside it: each in its turn is the one that is surely there."""
+        if self.kind not in ("ties", "constants") or not others:
+            return x
+        first = self.turn % len(others)
+        return meeting(x, [*others[first:], *others[:first]], rng, self.kind == "ties")
 
     def step(self, index: int) -> Step:
         step = self.program.steps[index]
@@ -275,6 +306,8 @@ class _Run:
         rng = self.rng(index, attempt)
         found: list[Array] = []
         drawn: dict[str, Array] = {}
+        numbers = [*trials.constants[step.kernel], *trials.numbers_beside(step)]
+        there = [*(np.asarray(self.inputs[n]) for n in step.reads if n in self.inputs), *trials.held(step.reads)]
         for name, b in zip(step.reads, kernel.inputs, strict=True):
             slot = self.program.slots[name]
             if slot.place == "constant":
@@ -292,7 +325,7 @@ class _Run:
             elif self.turn >= len(KINDS):
                 x = self.next_of(b.dtype, b.static_shape, len(drawn), step.kernel)
             else:
-                x = draw(b.dtype, b.static_shape, rng, self.kind, trials.constants[step.kernel])
+                x = self.met(np.asarray(draw(b.dtype, b.static_shape, rng, self.kind, numbers)), [*drawn.values(), *there], rng)
             drawn[name] = x
             found.append(np.ascontiguousarray(x).reshape(b.static_shape))
         return found

@@ -1,7 +1,8 @@
-"""Which way the conditions in a tensor function go (specs/verify.md, "Trials").
+"""Which way the conditions in a tensor function go, and which comparisons meet a tie (specs/verify.md, "Trials").
 
 The function is written once more with one output for each condition of a select, an if or a while: what it was, at each
-iteration around it. So a run shows which sides were taken, on any operands, and the same text says where they stand.
+iteration around it. So a run shows which sides were taken, on any operands, and the same text says where they stand. A comparison
+of elements has an output for whether its sides were equal.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from assay.interp import vector
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Trap, Unsupported
-from assay.semantics.scalar import Apply, Const, Expr, Var, cast, const, show
+from assay.semantics.scalar import Apply, Const, Expr, Load, Var, apply, cast, const, show
 from assay.semantics.tensor import Buffer, Call, For, If, PrimFunc, Seq, Stmt, While, loops, program_order, store
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
@@ -38,6 +39,8 @@ class Sides:
     watched: PrimFunc | None = None
     missed: list[str] = field(default_factory=list)
     """Conditions that cannot be watched."""
+    ties: set[int] = field(default_factory=set)
+    """Which of the conditions are that the sides of a comparison are equal: no run needs to go the other way."""
 
     @staticmethod
     def of(kernel: PrimFunc) -> Sides:
@@ -57,7 +60,7 @@ class Sides:
         work: list[tuple[Stmt, tuple[tuple[Var, int], ...] | None]] = [(flat.body, ())]
         while work:
             stmt, around = work.pop()
-            for condition in conditions_of(stmt):
+            for condition, tie in (*((c, False) for c in conditions_of(stmt)), *((c, True) for c in comparisons_of(stmt))):
                 at = f" at {stmt.span}" if stmt.span else ""
                 text = f"{_cut(show(condition))} in {self.kernel.name}{at}"
                 size = prod(n for _, n in around) if around is not None else left + 1
@@ -67,7 +70,9 @@ class Sides:
                 left -= size
                 buffer = Buffer(f"side{len(buffers)}", tuple(n for _, n in around), SIDE)
                 buffers.append(buffer)
+                self.ties |= {len(self.conditions)} if tie else set()
                 self.conditions.append((condition, text))
+                condition = apply("eq", *condition.args) if tie and isinstance(condition, Apply) else condition
                 before.setdefault(id(stmt), []).append(store(buffer, tuple(v for v, _ in around), cast(condition, SIDE)))
             inner = around
             if isinstance(stmt, For):
@@ -86,7 +91,7 @@ class Sides:
         body = Seq((*blank, new[id(flat.body)]))
         count = flat.num_outputs + len(buffers)
         self.watched = replace(flat, name=f"{flat.name} watched", params=(*flat.params, *buffers), num_outputs=count, body=body)
-        self.unseen = {(k, side) for k in range(len(buffers)) for side in (True, False)}
+        self.unseen = {(k, side) for k in range(len(buffers)) for side in (True, False) if side or k not in self.ties}
 
     def see(self, operands: Sequence[Array]) -> None:
         """Note which ways the conditions go on operands on which the function does not trap."""
@@ -102,8 +107,12 @@ class Sides:
 
     def never(self) -> list[str]:
         """What no run has done, each with its place."""
-        said = [f"{self.conditions[k][1]} was never {'true' if side else 'false'}" for k, side in sorted(self.unseen)]
+        said = [f"{self.conditions[k][1]} was never {'true' if side else 'false'}" for k, side in sorted(self.unseen) if k not in self.ties]
         return said + [f"{text} was not watched" for text in self.missed]
+
+    def untied(self) -> list[str]:
+        """The comparisons whose sides were equal in no run, each with its place."""
+        return [self.conditions[k][1] for k, _ in sorted(self.unseen) if k in self.ties]
 
 
 def conditions_of(stmt: Stmt) -> list[Expr]:
@@ -116,6 +125,27 @@ def conditions_of(stmt: Stmt) -> list[Expr]:
             if isinstance(n, Apply) and n.op == "select":
                 found[id(n.args[0])] = n.args[0]
     return [c for c in found.values() if not isinstance(c, Const)]
+
+
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+def comparisons_of(stmt: Stmt) -> list[Expr]:
+    """The comparisons of elements in a statement that are made wherever it runs: those in a side of a select, or behind another
+    truth, may stand there to guard what they read."""
+    found: dict[int, Expr] = {}
+    work = [*stmt.expressions]
+    seen: set[int] = set()
+    while work:
+        node = work.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Apply) and node.op in COMPARISONS and any(isinstance(n, Load) for n in post_order(node)):
+            found[id(node)] = node
+        guards = isinstance(node, Apply) and node.op in ("select", "and", "or")
+        work += node.children[:1] if guards else node.children
+    return list(found.values())
 
 
 def _cut(text: str, most: int = 60) -> str:
