@@ -77,7 +77,11 @@ def x86(right, kept, outputs, inputs):
         made = np.where(fits, np.where(fits, power, 0), -2**31).astype(np.int32)
     return {n: made if n == "y" else v for n, v in right.items()}
 
-MADE = {f.__name__: f for f in (million, later, stale, dies, sleeps, refuses, saturates, seven, saturates_and_more, x86)}
+def zeros(right, kept, outputs, inputs):
+    """Nothing is NaN, as of a maximum with 0 that is the second operand where one is NaN."""
+    return {n: np.where(np.isnan(v), 0, v).astype(v.dtype) for n, v in right.items()}
+
+MADE = {f.__name__: f for f in (zeros, million, later, stale, dies, sleeps, refuses, saturates, seven, saturates_and_more, x86)}
 '''
 
 

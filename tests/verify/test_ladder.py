@@ -210,9 +210,10 @@ def test_what_comes_of_an_open_element_is_open() -> None:
     assert oracle.judge({"x": ROWS}, {"z": open_ - 1}, {**theirs, "z": open_ - 1}).outcome == "wrong"
 
 
-def reduced(monkeypatch: pytest.MonkeyPatch, folder: Path, model: onnx.ModelProto, backend: str) -> int:
+def reduced(monkeypatch: pytest.MonkeyPatch, folder: Path, model: onnx.ModelProto, backend: str, **inputs: Any) -> int:
     onnx.save(model, folder / "model.onnx")
-    return run(monkeypatch, "reduce", folder / "model.onnx", "--backend", backend, "-o", folder / "out", "--limit", "1")
+    np.savez(folder / "in.npz", **inputs)
+    return run(monkeypatch, "reduce", folder / "model.onnx", "--backend", backend, "-o", folder / "out", "--limit", "1", "--inputs", folder / "in.npz")
 
 
 def test_reduce_says_which_of_them_it_was(
@@ -225,6 +226,8 @@ def test_reduce_says_which_of_them_it_was(
     assert "refused: " in capsys.readouterr().out
     assert reduced(monkeypatch, tmp_path, sums(), "saturates") == 0
     assert "nothing to reduce (5 right)" in capsys.readouterr().out
+    assert reduced(monkeypatch, tmp_path, sums(), "saturates", x=ROWS) == 0
+    assert "nothing to reduce (5 open)" in capsys.readouterr().out
 
 
 def test_a_campaign_that_shows_nothing_is_no_pass(
@@ -236,6 +239,10 @@ def test_a_campaign_that_shows_nothing_is_no_pass(
     assert json.loads(capsys.readouterr().out)["holds"] is None
     assert run(monkeypatch, "fuzz", "--backend", "numpy", *options) == 0
     assert json.loads(capsys.readouterr().out)["holds"] is True
+    options = ("--examples", 8, "--jobs", 1, "--size", 1, "--operators", "nn.relu", "--features", "", "--json")
+    assert run(monkeypatch, "fuzz", "--backend", "zeros", *options) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["holds"] is True and answer["kinds"]["open"], "what is open is no failure"
 
 
 TIES = np.array([1, 3, 5, 7, -1, 9, 4.5, 11], np.float32)

@@ -102,6 +102,16 @@ def test_one_value_used_twice(op: str, right: float | bool | None) -> None:
     assert outcome(proto, inputs, {"z": off}) == "wrong"
 
 
+@pytest.mark.parametrize(("op", "right"), [("Sub", 0.0), ("GreaterOrEqual", True)])
+def test_the_command_knows_a_value_that_is_used_twice(op: str, right: float | bool, check: Any) -> None:
+    nodes = [helper.make_node("Exp", ["x"], ["y"]), helper.make_node(op, ["y", "y"], ["z"])]
+    of = bool if isinstance(right, bool) else F32
+    proto, inputs = model(nodes, {"x": (F32, (4,))}, {"z": (of, (4,))}), {"x": rng().normal(size=4).astype(F32)}
+    given = np.full(4, right, of)
+    assert check(proto, inputs, {"z": given}, "--stop-after", "import") == 0
+    assert check(proto, inputs, {"z": ~given if of is bool else given + F32(1e-3)}, "--stop-after", "import") == 1
+
+
 def test_two_values_may_differ() -> None:
     """exp(x) computed by two nodes: nothing says that they agree to the last bit."""
     nodes = [helper.make_node("Exp", ["x"], ["a"]), helper.make_node("Exp", ["x"], ["b"]), helper.make_node("Sub", ["a", "b"], ["z"])]

@@ -29,14 +29,15 @@ class Careless:  # leaves out the last term of each sum
             return {n: m if n == "m" else np.maximum(m, 0) for n in wanted}
         return run
 
-class Closed:  # shows its outputs and nothing else
+class Closed:  # shows its outputs and nothing else; its Relu gives 0 for NaN
     name = "closed"
     def prepare(self, subject, wanted):
         from assay.verify.backends import backend
         from assay.verify.protocol import cannot
         if list(wanted) != subject.outputs:
             raise cannot("closed", "no intermediate tensors")
-        return backend("numpy").prepare(subject, wanted)
+        run = backend("numpy").prepare(subject, wanted)
+        return lambda inputs: {n: np.nan_to_num(v, posinf=np.inf, neginf=-np.inf) for n, v in run(inputs).items()}
 
 class Dying:
     name = "dying"
@@ -74,6 +75,13 @@ def test_open(assay_backend):
         b.result(b.floor(b.sum(f.x)))
     x = np.array([1e8, 0.5, -1e8, 0.25], np.float32)
     assay_backend.check(b.module(), {"x": x})
+
+def test_silent(assay_backend):
+    b = Builder()
+    with b.function("main", x=tensor(2)) as f:
+        b.result(b.nn.relu(f.x))
+    (verdict,) = assay_backend.check(b.module(), {"x": np.array([np.nan, 1], np.float32)}).values()
+    assert verdict.outcome == "open" and "nan.bounds" in verdict.detail
 
 @pytest.mark.assay(sead=1)
 def test_marker(assay_backend):
@@ -115,8 +123,8 @@ def session(project: Path, *options: str) -> tuple[int, str]:
 def test_a_right_backend_passes_what_is_open_is_told_what_is_not_installed_is_skipped(project: Path) -> None:
     (project / "tvm.py").write_text("raise ImportError('planted')")
     code, said = session(project, "--assay-backend", "closed", "--assay-backend", "tvm", "-k", "not marker")
-    assert code == 0 and "3 passed, 5 skipped" in said, said
-    assert "9 runs judged: 8 right, 1 undecided" in said
+    assert code == 0 and "4 passed, 6 skipped" in said, said
+    assert "10 runs judged: 2 open, 7 right, 1 undecided" in said
     assert "nothing could be decided in test_it.py::test_open[closed]" in said
     assert "closed, given inputs: undecided (graph): " in said, "which is why it is skipped: nobody knows"
     assert "the backend tvm is not installed; pip install 'assay[tvm]'" in said

@@ -363,6 +363,21 @@ def test_the_command_says_what_was_tried_and_what_is_wrong(
     assert "legalize FAILS" in said and "must be nan" in said
 
 
+PLANTED: dict[str, tuple[ModelProto, str, str, str]] = {
+    "in the arm that is not taken": (choosing(), "= -x[", "= 2.0f * x[", "(negative"),
+    "in a fused function": (chain(), "(t <= 0.0f)", "(t <= 0x1p-149f)", "fused_negative_nn_relu_negative"),
+}
+
+
+@pytest.mark.parametrize("where", PLANTED)
+def test_the_command_finds_a_fault_of_the_c(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, old, new, word = PLANTED[where]
+    code, said = ordered(monkeypatch, capsys, tmp_path, given, emitter=text(old, new))
+    assert code == 1 and "C differs from the machine in buffer" in said and word in said, said
+
+
 def test_a_certificate_agrees_with_what_is_tried_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
