@@ -183,8 +183,8 @@ def test_a_term_that_is_added_to_a_sum_is_one_of_its_terms(check: Any) -> None:
     def summed(rows: Array) -> Array:
         return np.array([np.add.accumulate(np.concatenate([[c], row]), dtype=F32)[-1] for row in rows], F32)
 
-    assert check(proto, {"a": a, "c": c}, {"y": summed(a)}) == 0
-    assert check(proto, {"a": a, "c": c}, {"y": summed(a[:, :-8])}) == 1, "terms are left out"
+    assert check(proto, {"a": a, "c": c}, {"y": summed(a)}, "--stop-after", "import") == 0
+    assert check(proto, {"a": a, "c": c}, {"y": summed(a[:, :-8])}, "--stop-after", "import") == 1, "terms are left out"
     x, w, r = a[:1].reshape(1, 64, 8, 1), rng(6).normal(size=(4, 64, 1, 1)).astype(F32) * F32(0.1), rng(7).normal(size=(1, 4, 8, 1)).astype(F32) * F32(300)
     nodes = [helper.make_node("Conv", ["x", "w"], ["t"]), helper.make_node("Sub", ["t", "r"], ["y"])]
     proto = model(nodes, {n: (F32, v.shape) for n, v in {"x": x, "w": w, "r": r}.items()}, {"y": (F32, r.shape)})
