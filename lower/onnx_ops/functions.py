@@ -45,7 +45,18 @@ def _parsed(data: bytes, name: str) -> FunctionProto:
     body.ParseFromString(data)
     if name == "AffineGrid":
         _squeeze_rows(body.node)
+    if name == "Celu":
+        _scalar_constants(body.node)
     return body
+
+
+def _scalar_constants(nodes: Iterable[NodeProto]) -> None:
+    """The body of Celu has alpha in a tensor of shape (1), by which a scalar gets an axis. Here it is a scalar. In all other
+    bodies constants of that shape are indices, or meet tensors that have axes."""
+    for n in nodes:
+        for a in n.attribute:
+            if n.op_type == "Constant" and a.t.dims == [1]:
+                del a.t.dims[:]
 
 
 def _squeeze_rows(nodes: Iterable[NodeProto]) -> None:

@@ -334,6 +334,7 @@ BY_BODY = [
     *cases("Selu", [floats(2, 3)]),
     *cases("Softsign", [floats(2, 3)]),
     *cases("Celu", [floats(2, 3)], 12, alpha=0.5),
+    *(c for op in ("Celu", "Elu", "HardSwish", "Mish", "Selu", "Softplus") for n in ((), (1,), (0,)) for c in cases(op, [floats(*n)], 18)),
     *cases("GroupNormalization", [floats(2, 4, 3), floats(4), floats(4) + 1], 21, num_groups=2),
     *cases("RMSNormalization", [floats(2, 3), floats(3)], 23),
     *cases("Attention", [floats(1, 2, 4, 8), floats(1, 2, 5, 8), floats(1, 2, 5, 8) + 1], 23),

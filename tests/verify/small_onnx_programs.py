@@ -41,6 +41,8 @@ TABLE = """
 (float[2] x) => (float[2] y) { y = Relu(x) }
 == an input is an output | 0
 (float[2] x) => (float[2] y) { y = Identity(x) }
+== a scalar for an operator whose body has a constant of shape (1) | 0
+(float x) => (float y) { y = Celu(x) }
 == one value, two outputs | 0
 (float[2] x) => (float[2] y, float[2] z) { y = Exp(x) z = Identity(y) }
 == a constant output | 0
