@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from assay.lower.anf.copying import fresh_copy
 from assay.semantics.analyses.variables import called
-from assay.semantics.graph import Expr, Function, Var, get, let, tuple_of
+from assay.semantics.graph import Expr, Function, GlobalVar, Var, get, let, tuple_of
 from assay.semantics.module import Module
+from assay.semantics.names import unused
 from assay.semantics.parts import input_parts, output_parts
 from assay.semantics.types import FuncType, TupleType, Type
+from assay.semantics.walk import rewrite
 
 
 def with_flat_main(module: Module) -> Module:
-    """The module itself where no parameter is a tuple and no result is one inside a tuple, or where somebody calls `main`.
+    """The module itself where no parameter is a tuple and no result is one inside a tuple, or where `main` calls itself.
     Invalid (parts.C1): two parts would have one name."""
     main = module.definitions.get("main")
     if not isinstance(main, Function) or not _nests(main):
         return module
-    if any("main" in called(d).functions for d in module.definitions.values() if isinstance(d, Function)):
+    if "main" in called(main).functions:
         return module
     given = input_parts(main)
     leaves = iter([(name, of) for name, of in given])
@@ -45,7 +48,23 @@ def with_flat_main(module: Module) -> Module:
     assert isinstance(main.type, FuncType)
     of = replace(main.type, params=tuple(p.type for p in params), result=body.type)
     flat = replace(main, type=of, params=tuple(params), body=body, attrs={**main.attrs, "outputs": tuple(names)})
-    return module.with_(main=flat)
+    return with_main(module, flat)
+
+
+def with_main(module: Module, main: Function) -> Module:
+    """The module with another `main`. If its type is another one, functions that call `main`, as saved calls do, call the
+    one that was there, by a name of its own."""
+    functions = {n: d for n, d in module.definitions.items() if n != "main" and isinstance(d, Function)}
+    callers: dict[str, Expr] = {n: d for n, d in functions.items() if main.type != module.main.type and "main" in called(d).functions}
+    if not callers:
+        return module.with_(main=main)
+    name = unused("main_as_written", module.definitions, module.constants)
+
+    def renamed(node: Expr) -> Expr:
+        return replace(node, name=name) if isinstance(node, GlobalVar) and node.name == "main" else node
+
+    made: dict[str, Expr] = {name: fresh_copy(module.main, {}), **{n: rewrite(d, renamed) for n, d in callers.items()}}
+    return module.with_(main=main, **{n: d for n, d in made.items() if isinstance(d, Function)})
 
 
 def _nests(main: Function) -> bool:

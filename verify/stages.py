@@ -303,7 +303,7 @@ def _check_pool(before: Module, after: Module, context: Context) -> Evidence:
 STAGES: tuple[Stage, ...] = (
     Stage("import", _import, _check_import),
     Stage("devices", _devices, _rules_then(_check_device_plan)),
-    Stage("anf", _anf, _rules_then(lambda b, a, c: check_anf(b, a))),
+    Stage("anf", _anf, _rules_then(lambda b, a, c: check_anf(remove_unreachable(b), remove_unreachable(a)))),
     Stage("legalize", _legalize, _rules_then(lambda b, a, c: check_legalize(remove_unreachable(b), a, c.seed, c.progress))),
     Stage("fuse", _fuse, _rules_then(_check_fuse)),
     Stage("constants", _constants, _kernels_then(_check_constants)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from assay.lower.flat_main import with_main
 from assay.lower.simplify.bind_params import with_sizes
 from assay.lower.simplify.fold import Evaluate, Folding, Value
 from assay.semantics.errors import Invalid
@@ -27,7 +28,7 @@ def settle_sizes(module: Module) -> Module:
     known = _settled(main) if isinstance(main, Function) else {}
     if not isinstance(main, Function) or not known:
         return module
-    made = module.with_(main=with_sizes(main, known))
+    made = with_main(module, with_sizes(main, known))
     try:
         check(made)
     except Invalid:
@@ -38,7 +39,7 @@ def settle_sizes(module: Module) -> Module:
 def with_dims_of_main(module: Module, dims: Mapping[Symbol, int], evaluate: Evaluate) -> Module:
     """The module with numbers for symbols of `main`. Where an arm of a choice that these numbers decide would break a rule, so
     that it is never taken, the choice is its other arm. Invalid: a rule is broken, or a number is outside of its limits."""
-    made = module.with_(main=with_sizes(module.main, dict(dims.items())))
+    made = with_main(module, with_sizes(module.main, dict(dims.items())))
     try:
         check(made)
     except Invalid as wrong:

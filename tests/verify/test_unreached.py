@@ -52,6 +52,47 @@ def test_a_function_for_all_sizes_that_main_calls(
     assert "other is for all sizes: write it once for each that it is called at" in capsys.readouterr().err
 
 
+SAVED = """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: PARAMETER):
+        return R.sum(VALUE, axis=1)
+    @R.function
+    def kept():
+        return Module.main(ARGUMENT)
+"""
+ARGUMENT = 'R.const([[1.0, 2.0], [3.0, 4.0]], "float32")'
+
+
+@pytest.mark.parametrize(
+    ("param", "value", "argument", "dims"),
+    [
+        ('R.Tensor(("n", 2), "float32")', "x", ARGUMENT, ("--dim", "n=3")),
+        ('R.Tuple(R.Tensor((2, 2), "float32"))', "x[0]", f"({ARGUMENT},)", ()),
+    ],
+    ids=["for all sizes", "of a tuple"],
+)
+def test_a_saved_call_of_a_main_of_another_type(
+    param: str, value: str, argument: str, dims: tuple[str, ...],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    path = tmp_path / "program.py"
+    path.write_text(SAVED.replace("PARAMETER", param).replace("VALUE", value).replace("ARGUMENT", argument))
+    assert assay(monkeypatch, "check", path, *dims, "--stop-after", "pool") == 0
+    assert "not lowered, for main does not reach it: kept, main_as_written;" in capsys.readouterr().out
+
+
+def test_a_certificate_of_a_program_with_a_function_for_all_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Read from files, such a function has symbols of its own after each stage."""
+    path = tmp_path / "program.py"
+    path.write_text(TEXT)
+    assert assay(monkeypatch, "build", path, "-o", tmp_path / "built") == 0
+    assert assay(monkeypatch, "verify", tmp_path / "built") == 0, capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("lost", "why"), [("used", "no function or constant used"), ("nothing", "definition other is new")])
 def test_what_is_left_out_is_what_main_does_not_reach(lost: str, why: str) -> None:
     def fault(module: Module) -> Module:
