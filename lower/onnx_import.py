@@ -279,6 +279,8 @@ class _Importer:
                     if self.inlined > MOST_INLINED:
                         raise Unsupported(f"functions make more than {MOST_INLINED} nodes", label="onnx.C14")
                     frames.append(opened)
+            except BudgetSpent as spent:
+                raise spent.at(where) from None
             except Invalid as wrong:
                 frames.append(self._recovered(frames, wrong.at(where)))
 

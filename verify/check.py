@@ -17,6 +17,7 @@ import onnx
 
 from assay.interp import vector
 from assay.interp.graph import evaluate
+from assay.interp.graph.counting import require_time
 from assay.lower.c import CSource, emit
 from assay.lower.flat_main import with_flat_main
 from assay.lower.instrument import Instruments
@@ -188,6 +189,7 @@ class Check:
                 if stage.name in ("import", "legalize"):  # where values and buffers come in
                     require_countable(module)
                 if before is None:
+                    require_time(module.main, module)
                     self.inputs = complete(module.main, self.given, self.seed)
                     for other in self.judged:
                         other.require_readable(module)

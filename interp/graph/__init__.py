@@ -17,6 +17,7 @@ import numpy as np
 from assay.interp import vector
 from assay.interp.graph.boundary import bind, given, unsized
 from assay.interp.graph.contents import check_contents
+from assay.interp.graph.counting import require_time
 from assay.interp.graph.filling import Filler, Kernel, flat
 from assay.interp.graph.named_sizes import Sizes, as_shape
 from assay.interp.graph.patterns import matching_clause
@@ -183,6 +184,8 @@ class _Evaluator:
 
     def call(self, function: Function | Closure, args: Sequence[Value]) -> Value:
         """The result of a top-level function, or of a closure that a run gave."""
+        if isinstance(function, Function):
+            require_time(function, self.module)
         root = self.enter(function if isinstance(function, Closure) else Closure(function, None), args)
         body = root.function.body
         stack = [(body, root)]

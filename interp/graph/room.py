@@ -13,7 +13,7 @@ from math import prod
 
 from assay.semantics.budget import claim, exhausted
 from assay.semantics.dtypes import DType
-from assay.semantics.errors import Invalid, Span, Trap
+from assay.semantics.errors import BudgetSpent, Invalid, Span, Trap
 
 RANKS = 64
 """NumPy's arrays have no more axes."""
@@ -63,6 +63,8 @@ def memory(what: str = "the run", where: Span | None = None) -> Iterator[None]:
     budget that does not have it."""
     try:
         yield
+    except BudgetSpent as counted:
+        raise counted.at(where) from None
     except MemoryError as wrong:
         spent = exhausted(what, str(wrong))
         if spent is not None:

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from assay.lower.onnx_ops.node import MOST_ELEMENTS, Node, Rule, tensor
+from assay.lower.onnx_ops.node import Node, Rule, tensor
 from assay.lower.onnx_ops.runs import MOST_BYTES
 from assay.semantics.graph import Expr
 
@@ -32,8 +32,7 @@ def image_decoder(node: Node) -> Expr:
     data = io.BytesIO(node.known(0, MOST_BYTES).tobytes())
     try:
         with Image.open(data) as image:
-            if prod(image.size) > MOST_ELEMENTS:
-                raise node.unsupported(f"an image of {image.size} elements; at most {MOST_ELEMENTS}")
+            node.require_room(prod(image.size))
             pixels = np.asarray(image.convert(MODES[order]))
     except (OSError, ValueError, Image.DecompressionBombError) as wrong:
         raise node.wrong(f"encoded_stream is no image: {wrong}") from None

@@ -21,6 +21,7 @@ from assay.lower.onnx_ops.runs import MOST_SETTLED, Runs
 from assay.lower.onnx_ops.schema import Schema
 from assay.lower.onnx_ops.string_table import Strings
 from assay.semantics import graph
+from assay.semantics.budget import claim
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Invalid, Span, Trap, Unsupported
 from assay.semantics.graph import Constant, Expr, Var
@@ -396,10 +397,14 @@ class Node:
         """What to raise for a form of the operator that is not translated."""
         return Unsupported(f"{self}: {message}", label="onnx.C14")
 
-    def require_few(self, count: float, most: int = MOST_ELEMENTS, what: str = "elements") -> None:
-        """Unsupported where a translation would be larger than anybody wants it: a constant, or a list of nodes."""
-        if not count <= most:
+    def require_few(self, count: int, most: int, what: str) -> None:
+        """Unsupported where a translation has more nodes than anybody wants."""
+        if count > most:
             raise self.unsupported(f"more than {most} {what}")
+
+    def require_room(self, count: int) -> None:
+        """BudgetSpent (budget.C1) where a constant of so many elements, of 8 bytes, is more than the run may take."""
+        claim(8 * count, f"{self}: a constant of {count} elements", self.span)
 
     def with_(self, **changes: Any) -> Node:
         return replace(self, **changes)

@@ -57,7 +57,7 @@ def _places(node: Node) -> Expr:
         windows = Term(node, node.call("take", windows.expr, places, axis=2 + 2 * k))
     order = (0, 1, *range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2))
     counts, taps = [len(t) for t in tables], [t.shape[1] for t in tables]
-    node.require_few(prod(taps))
+    node.require_room(prod(taps))
     elements = windows.moved(order).shaped(*x.shape[:2], *counts, prod(taps))
     first = place_of(node, "max", elements.expr, 2 + rank, keep=False)
     found = Term(node, node.call("arange", size=product(x.shape[:2]), dtype="int64"))
@@ -75,7 +75,7 @@ def _read(node: Node, axis: Axis, size: int) -> np.ndarray[Any, np.dtype[np.int6
     """The place that each tap of each window reads: [windows, taps]."""
     if (fault := axis.fault(size, False)) is not None:
         raise Invalid(fault[1], label="onnx.C12")
-    node.require_few(axis.count(size) * axis.taps)
+    node.require_room(axis.count(size) * axis.taps)
     places = np.arange(axis.count(size))[:, None] * axis.stride - axis.before + np.arange(axis.taps) * axis.dilation
     inside = (places >= 0) & (places < size)
     low = np.where(inside, places, size).min(axis=1, keepdims=True)
@@ -99,7 +99,7 @@ def lp_pool(node: Node) -> Expr:
             padding[k + rank] = max(0, axis.needed(size, axis.count(size)))
     kernel = attrs.pop("pool_size")
     terms = _powers(node).shaped(product(x.shape[:2]), 1, *x.shape[2:])
-    node.require_few(prod(kernel))
+    node.require_room(prod(kernel))
     ones = node.constant(np.ones((1, 1, *kernel)), terms.type.dtype)
     attrs["padding"] = tuple(padding)
     total = Term(node, node.call(f"nn.conv{rank}d", terms.expr, ones, groups=1, **attrs))

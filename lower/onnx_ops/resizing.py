@@ -192,7 +192,7 @@ def _either(node: Node, at: Term, way: _Way, axis: _Axis) -> tuple[tuple[int, in
     size, count = axis.size, axis.count
     if not isinstance(size, int) or not isinstance(count, int) or not size or not node.builder.is_closed(at.expr):
         return ()
-    node.require_few(count)
+    node.require_room(count)
     off = NEAR * (size + 1)
     own, low, high = (node.builder.value(_nearest(t, way, axis).expr) for t in (at, at - off, at + off))
     exact = node.builder.value(at.expr)

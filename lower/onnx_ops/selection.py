@@ -141,7 +141,9 @@ def _count(node: Node, start: float, limit: float, delta: float) -> int:
     if not delta:
         raise node.wrong("delta is 0; Range wants another step")
     count = np.ceil((limit - start) / delta)
-    node.require_few(count)
+    if not np.isfinite(count):
+        raise node.wrong(f"from {start} to {limit} by {delta} there are {count} elements; a number of them is wanted")
+    node.require_room(max(0, int(count)))
     return max(0, int(count))
 
 

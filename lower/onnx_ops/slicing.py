@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from assay.lower.onnx_ops import cuts
-from assay.lower.onnx_ops.node import MOST_ELEMENTS, Node, Rule, tensor
+from assay.lower.onnx_ops.node import Node, Rule, tensor
 from assay.semantics.graph import Expr
 from assay.semantics.ops.common import normalize_axes, normalize_axis
 from assay.semantics.scalar import Dim
@@ -107,8 +107,7 @@ def _wrapped(node: Node, before: list[int], after: list[int]) -> Expr:
             raise node.unsupported(f"mode wrap on an axis of size {size}; give the symbolic dim a value")
         if size + b + e < 0 or size == 0:
             raise node.wrong(f"axis {a} of {tensor(x)} cannot be wrapped to {size + b + e} elements")
-        if size + b + e > MOST_ELEMENTS:
-            raise node.unsupported(f"mode wrap to {size + b + e} elements, more than {MOST_ELEMENTS}")
+        node.require_room(size + b + e)
         x = node.call("take", x, node.constant(np.arange(-b, size + e) % size), axis=a)
     return x
 

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from assay.semantics.bounds import Bounded, windows
+from assay.semantics.budget import claim
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Trap
 from assay.semantics.operator import Attr, Attrs, Example, Operator
@@ -68,8 +70,10 @@ class Axis:
     def counts(self, size: int, count: int, padding: bool) -> np.ndarray[Any, Any]:
         """How many taps of each window are inside the input, or inside the input and its explicit padding."""
         low, high = (-self.before, size + self.after) if padding else (0, size)
-        taps = np.arange(count)[:, None] * self.stride - self.before + np.arange(self.taps) * self.dilation
-        return np.asarray(((taps >= low) & (taps < high)).sum(axis=1))
+        claim(4 * 8 * count, f"counting the taps of {count} windows")
+        starts = np.arange(count) * self.stride - self.before
+        before, until = (np.clip(-((starts - at) // self.dilation), 0, self.taps) for at in (low, high))
+        return np.asarray(until - before)
 
     def fault(self, size: int, padding: bool) -> tuple[str, str] | None:
         """The constraint that an axis of that size breaks, and what is wrong with it; None if nothing is."""
@@ -80,6 +84,9 @@ class Axis:
             return "C7", f"all elements of a window, {self.dilation} apart, miss the {size} there are"
         return None
 
+
+TAP = 256
+"""Bytes of a slice and of a view for it."""
 
 Windows = list[tuple[Axis, int, int]]
 """For each spatial axis its windows, its size and its number of windows."""
@@ -104,12 +111,19 @@ def _taps(x: Any, axes: Windows, k: int, fill: Any) -> list[Any]:
     """For each tap of the k-th spatial axis, the elements that all windows of that axis take."""
     axis, size, count = axes[k]
     after = max(0, axis.needed(size, count))
+    claim(axis.taps * TAP, f"pooling by windows of {axis.taps} taps")
     if axis.before or after:
         widths = [(0, 0)] * x.ndim
         widths[k + 2] = (axis.before, after)
-        x = np.pad(x, widths, constant_values=fill)
+        x = _padded(x, widths, fill)
     lead = (slice(None),) * (k + 2)
     return [x[(*lead, s)] for s in axis.slices(count)]
+
+
+def _padded(x: Any, widths: list[tuple[int, int]], fill: Any) -> Any:
+    shape = [before + size + after for size, (before, after) in zip(x.shape, widths, strict=True)]
+    claim(prod(shape) * x.dtype.itemsize, f"padding {x.shape} to {tuple(shape)} for windows")
+    return np.pad(x, widths, constant_values=fill)
 
 
 def lowest(of: DType) -> Any:
@@ -167,7 +181,7 @@ def _average(x: Any, axes: Windows, counts: Any) -> Any:
 def _bounded_average(x: Any, axes: Windows, counts: Any) -> Any:
     """One sum over each window: its interval holds for every order, that of a chain of additions for that chain."""
     widths = [(0, 0), (0, 0), *((axis.before, max(0, axis.needed(size, n))) for axis, size, n in axes)]
-    padded = np.pad(x, widths, constant_values=x.dtype.type(0))
+    padded = _padded(x, widths, x.dtype.type(0))
     each = windows(padded, *zip(*((axis.taps, axis.stride, axis.dilation) for axis, _, _ in axes), strict=True))
     inside = each[(..., *(slice(n) for _, _, n in axes), *(slice(None),) * len(axes))]
     return total(inside, tuple(range(x.ndim, x.ndim + len(axes)))) / counts.astype(x.dtype)

@@ -18,9 +18,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from assay.interp.graph.counting import calls_made
 from assay.semantics import budget
 from assay.semantics.budget import Budget, claim
 from assay.semantics.errors import BudgetSpent
+from assay.semantics.text.module_text import parse
 from assay.verify import children, spending
 from tests.models import mesh
 from tests.verify.test_cli import assay
@@ -71,8 +73,8 @@ def calling_twice(levels: int) -> Any:
     return program([helper.make_node("f0", ["x"], ["y"], domain="d")], [info("x", [4])], [info("y", [4])], [], made)
 
 
-def pooling(kind: str) -> Any:
-    node = helper.make_node(kind, ["x"], ["y"], kernel_shape=[MUCH, 1], pads=[MUCH - 1, 0, 0, 0])
+def pooling(kind: str, **attrs: Any) -> Any:
+    node = helper.make_node(kind, ["x"], ["y"], **{"kernel_shape": [MUCH, 1], "pads": [MUCH - 1, 0, 0, 0], **attrs})
     return program([node], [info("x", IMAGE)], [info("y", IMAGE)])
 
 
@@ -84,6 +86,11 @@ def one(op: str, *inputs: str, init: tuple[Any, ...] = (SIZES,), of: Any = (1, 1
 MEMORY = {
     "a kernel of 10^9 in MaxPool": lambda: pooling("MaxPool"),
     "a kernel of 10^9 in AveragePool": lambda: pooling("AveragePool"),
+    "a kernel of 10^9 in LpPool": lambda: pooling("LpPool"),
+    "a kernel of 10^9 both ways": lambda: pooling("MaxPool", kernel_shape=[MUCH, MUCH], pads=[MUCH - 1, MUCH - 1, 0, 0]),
+    "windows of 10^9, with gaps": lambda: pooling("MaxPool", kernel_shape=[2, 1], dilations=[MUCH, 1], pads=[MUCH, 0, MUCH, 0]),
+    "Range": lambda: one("Range", "from", "to", "by", init=(stored("from", 0.0, of=np.float32, scalar=True), stored("to", 1e12, of=np.float32, scalar=True), stored("by", 1.0, of=np.float32, scalar=True))),
+    "HannWindow": lambda: one("HannWindow", "size", init=(stored("size", 10**11, scalar=True),)),
     "a constant doubled": lambda: concatenations(40, True),
     "an input doubled": lambda: concatenations(40, False),
     "Expand": lambda: one("Expand", "x", "sizes"),
@@ -98,6 +105,7 @@ MEMORY = {
 def spent(code: int, said: str) -> None:
     assert code == 6, said
     assert said.count("\n") == 1 and "--memory raises that [budget.C1]" in said and "may take 300 MB" in said, said
+    assert "Unable to allocate" not in said, "it is counted before it is made"
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
@@ -133,6 +141,38 @@ def test_a_text_that_asks_for_much(command: str, tmp_path: Path, monkeypatch: py
     code, said = assay(monkeypatch, command, tmp_path / "m.py", "--memory", "300M"), capsys.readouterr().err
     spent(code, said)
     assert "m.py:6:13" in said and "wants 40 GB of memory" in said
+
+
+def texts_calling_twice(levels: int) -> str:
+    """Functions that each call the next one twice."""
+    tensor = 'R.Tensor((4,), "float32")'
+    made = [f"    @R.function\n    def main(x: {tensor}) -> {tensor}:\n        a: {tensor} = M.f0(x)\n        return a\n"]
+    for i in range(levels):
+        of = f"M.f{i + 1}" if i + 1 < levels else "R.negative"
+        made.append(f"    @R.function\n    def f{i}(x: {tensor}) -> {tensor}:\n        a: {tensor} = {of}(x)\n        b: {tensor} = {of}(a)\n        return b\n")
+    return "from tvm.script import ir as I, relax as R\n@I.ir_module\nclass M:\n" + "".join(made)
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_calls_are_counted(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.py").write_text(texts_calling_twice(39))
+    assert assay(monkeypatch, command, tmp_path / "m.py") == 6
+    said = capsys.readouterr().err
+    assert f"{2**39 - 1} calls of functions take at least 549756 seconds" in said and "--timeout raises that [budget.C2]" in said and "m.py:5:5 (main)" in said
+
+
+def test_calls_that_may_not_be_made() -> None:
+    """Calls in an arm, and a function that calls itself, count nothing: what is counted is made for certain."""
+    module = parse(texts_calling_twice(5))
+    assert calls_made(module.main, module) == 2**5 - 1
+    inside = texts_calling_twice(5).replace("a: R.Tensor((4,), \"float32\") = M.f0(x)\n", """if R.const(True):
+            a: R.Tensor((4,), "float32") = M.f0(x)
+        else:
+            a: R.Tensor((4,), "float32") = M.f1(x)
+""")
+    assert calls_made((module := parse(inside)).main, module) == 0
+    again = texts_calling_twice(5).replace("R.negative(x)", "M.f0(x)")
+    assert calls_made((module := parse(again)).main, module) == 2**5 - 1
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the interrupt may fall into a destructor, and comes again
