@@ -379,7 +379,9 @@ class Constraints:
             self.busy.append(here)
         for i in range(len(node.args)):
             self._use(node, i + 1, self.domains.param(callee, i), "an argument and its parameter")
-        self._tie(here, self.domains.result(callee), "a call and the function's result", node)
+        result = "the result of a local function, where one of the module would get an instance for each device"
+        of = result if isinstance(node.op, Var) else "the function's result"
+        self._tie(here, self.domains.result(callee), f"a call and {of}", node)
 
     def _call_tir(self, node: CallTIR, here: int) -> None:
         kernel = self.module.kernel(node.func)

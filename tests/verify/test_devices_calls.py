@@ -12,7 +12,7 @@ from assay.semantics.compilation import CompilationConfig
 from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse
 from assay.verify.devices import broken_plans, copies
-from tests.verify.calling_programs import calling
+from tests.verify.calling_programs import T, calling
 from tests.verify.test_cli import assay
 
 pytestmark = pytest.mark.row("V21")
@@ -52,6 +52,19 @@ def test_instances_that_stay_fixed_are_refused(
     monkeypatch.setattr(instances, "_opened", lambda function: function)
     assert assay(monkeypatch, "check", path, "--on", "cuda", "--on", "cpu", "--stop-after", "devices") == 1
     assert "copies: 3 copies between places where 2 are enough" in capsys.readouterr().out
+
+
+def test_a_local_function_on_two_devices_is_told_what_would_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["h(a)", "h(p)"]
+    calls = [f'A.on_device({c}, "{d}", constrain_body=True, constrain_result=True)' for c, d in zip(lines, ("cpu", "cuda"), strict=True)]
+    function = f"def h(x: {T}):\n{{0}}    return R.tanh(x)\n"
+    text = f"@R.function\ndef main(a: {T}):\n    @R.function\n    {function.format('    ')}    p = {calls[0]}\n    q = {calls[1]}\n    return (p, q)\n"
+    path = tmp_path / "p.py"
+    path.write_text(text)
+    assert assay(monkeypatch, "check", path, "--on", "cpu", "--on", "cuda", "--stop-after", "devices") == 2
+    assert "local function, where one of the module would get an instance for each device" in capsys.readouterr().err
 
 
 def planned(seeds: range) -> Counter[str]:
