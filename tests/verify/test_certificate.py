@@ -20,7 +20,6 @@ import numpy as np
 import onnx
 import pytest
 
-from assay.semantics.errors import Invalid
 from assay.verify import certificate
 from assay.verify.inputs import load, save
 from tests.models import model
@@ -163,11 +162,20 @@ def test_another_python_writes_the_same_bytes(made: Path, monkeypatch: pytest.Mo
 # --- refused before anything runs ----------------------------------------------------------------------------------
 
 
-def refused(out: Path, *labels: str) -> str:
-    with pytest.raises(Invalid) as wrong:
-        certificate.Stored(out)
-    assert wrong.value.label in labels, wrong.value
-    return str(wrong.value)
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """What `assay verify` says where it takes a directory for no certificate, with one of these labels."""
+
+    def command(out: Path, *labels: str) -> str:
+        assert assay(monkeypatch, "verify", out) == 2
+        words = said(capsys)
+        assert any(f"[{label}]" in words for label in labels), words
+        return words
+
+    return command
 
 
 def test_a_stored_module_that_is_ill_formed(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +203,7 @@ def test_files_that_are_not_listed(out: Path, monkeypatch: pytest.MonkeyPatch, c
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/hostname", "certificate/../../outside", "certificate/sub/x", "", "\0", "x\udcff"])
-def test_paths_that_lead_elsewhere(name: str, out: Path) -> None:
+def test_paths_that_lead_elsewhere(name: str, out: Path, refused: Refused) -> None:
     (out.parent / "outside").write_text("secret")
     listed = manifest(out)
     listed["files"][name] = hashlib.sha256(b"secret").hexdigest()
@@ -203,7 +211,7 @@ def test_paths_that_lead_elsewhere(name: str, out: Path) -> None:
     refused(out, "certificate.C2")
 
 
-def test_links_and_fifos_and_folders(out: Path) -> None:
+def test_links_and_fifos_and_folders(out: Path, refused: Refused) -> None:
     target = out / "relu.h"
     text = target.read_text()
     (out.parent / "elsewhere.h").write_text(text)
@@ -251,6 +259,7 @@ print("\\n".join(seen))
     "change",
     [
         lambda text: text.replace('"seed": 0', '"seed": 0,\n "seed": 0'),
+        lambda text: text.replace("assay-certificate-6", "assay-certificate-5"),
         lambda text: text.replace('"seed": 0', '"seed": false'),
         lambda text: text.replace('"seed": 0', '"seed": 0.0'),
         lambda text: text.replace('"seed": 0', f'"seed": {"9" * 5000}'),
@@ -267,7 +276,7 @@ print("\\n".join(seen))
         lambda text: text.encode("utf-16").decode("latin-1"),
     ],
 )
-def test_a_manifest_is_written_in_one_way(change: Callable[[str], str], out: Path) -> None:
+def test_a_manifest_is_written_in_one_way(change: Callable[[str], str], out: Path, refused: Refused) -> None:
     path = out / "certificate" / "manifest.json"
     text = path.read_text()
     assert change(text) != text
@@ -355,6 +364,16 @@ def test_signatures(made: Path, out: Path, tmp_path: Path, monkeypatch: pytest.M
     for directory, key, why in ((signed, "other", "not one of this manifest"), (out, "mine", "not signed")):
         assert assay(monkeypatch, "verify", directory, "--key", tmp_path / f"{key}.pub") == 1
         assert "signature FAILS" in (words := said(capsys)) and why in words
+    os.mkfifo(tmp_path / "fifo")
+    assert assay(monkeypatch, "verify", signed, "--key", tmp_path / "fifo") == 2
+    assert "[certificate.C6]" in said(capsys)
+    signature = signed / "certificate" / "manifest.sig"
+    kept = signature.read_bytes()
+    for damaged in (b"", kept[:-1], kept + b"\0", bytes([kept[0] ^ 1]) + kept[1:], bytes(64)):
+        signature.write_bytes(damaged)
+        assert assay(monkeypatch, "verify", signed, "--key", tmp_path / "mine.pub") == 1
+        assert "not one of this manifest" in said(capsys)
+    signature.write_bytes(kept)
     listed = manifest(signed)
     listed["about"]["compiler"] = "mine"
     seal(signed, listed)
