@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -91,6 +92,19 @@ def test_no_place_for_temporary_files(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     assert assay(monkeypatch, "check", relu) == 6
     assert "cannot work with temporary files" in capsys.readouterr().err
+
+
+def test_a_full_place_for_temporary_files(relu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of ours is begun, and there is no room for what it holds."""
+
+    def full(path: Path, text: str, *more: object, **options: object) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert assay(monkeypatch, "check", relu) == 6
+    words = capsys.readouterr().err
+    assert "cannot work with temporary files" in words and "No space left on device; TMPDIR says where they go [output.C5]" in words
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
