@@ -44,6 +44,8 @@ def _scan(accumulate: Any, whole: Callable[..., Any], attrs: Attrs, x: Any) -> A
         if attrs["exclusive"] and x.shape[axis]:
             start = np.full_like(np.take(result, [0], axis), accumulate.identity)
             result = np.concatenate([start, np.delete(result, -1, axis)], axis)
+            if accumulate is np.add and dtype(x.dtype).is_float:
+                result = result + result.dtype.type(0)  # it begins with 0, as the first place has it: 0 and -0 are 0
         result = result.astype(x.dtype)
     return np.flip(result, axis) if attrs["reverse"] else result
 

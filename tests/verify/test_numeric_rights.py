@@ -460,3 +460,14 @@ def test_tanh_of_a_recurrent_operator_by_its_formula(check: Any, op: str, gates:
     assert check(proto, inputs, {"y": F32(share) * (printed + F32(4e-6))}) == 1
     tanh = model([helper.make_node("Tanh", ["x"], ["y"])], {"x": (F32, (1, 1, 1))}, {"y": (F32, (1, 1, 1))})
     assert check(tanh, inputs, {"y": printed}) == 1
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_a_running_total_of_minus_zero(exclusive: bool) -> None:
+    """It begins with the element, or with 0 where that is left out: where nothing rounds, definition and kernel agree to the bit."""
+    attrs = {"axis": 0, "exclusive": exclusive, "reverse": False}
+    x = np.array([-0.0, 3e38], F32)
+    of = TensorType((2,), DTYPES["float32"])
+    ours = operator("cumsum").value(attrs, x)
+    (got,) = vector.run(kernels.build("cumsum", attrs, (of,), of, "f"), [x])
+    assert np.signbit(ours).any() != exclusive and ours.tobytes() == got.tobytes()
