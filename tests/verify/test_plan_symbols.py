@@ -132,3 +132,25 @@ def test_the_time_is_that_of_the_proof_too(assay: Command, tmp_path: Path, capsy
     hard = written(tmp_path / "hard.csv", HEAD + "a,0,2,n%k\nb,0,2,n*k\n")
     assert assay("plan", hard, "--bound", "n=1..10000", "--bound", "k=1..20000", "--time-limit", 0.8) == 4
     assert "UNKNOWN: the plan is not proved" in capsys.readouterr().out
+
+
+FAR = HEAD.replace("size", "size,offset") + 'a,0,2,n,0\nb,0,2,8,"T.min(n, 5000)"\n'
+"""Right up to n = 5000, beyond all values that are tried before anything is proved."""
+
+
+def test_a_false_fact_of_the_search_proves_nothing(assay: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The search says of whatever is asked that it is a fact: texts believe none that they do not show."""
+    far = written(tmp_path / "far.csv", FAR)
+    assert assay("plan", far, "--bound", "n=0..5000") == 0
+    monkeypatch.setattr("assay.verify.memory.symbolic.derive", lambda goal, forms, ranges, points=(): (goal,))
+    capsys.readouterr()
+    assert assay("plan", far, "--bound", "n=0..") == 1
+    assert "for n = 5001: buffers a and b share byte" in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(("last", "code"), [(319, 0), (318, 1)])
+def test_lives_of_many_buffers_are_in_the_proof(assay: Command, tmp_path: Path, last: int, code: int) -> None:
+    """One after another, each where the one before has ended: the last of 320 may take the place of the others, or not yet."""
+    rows = "".join(f"b{i},{i},{i + 1},4*n,0\n" for i in range(319))
+    many = written(tmp_path / "many.csv", HEAD.replace("size", "size,offset") + rows + f"b319,{last},{last + 2},4*n,0\n")
+    assert assay("plan", many, "--bound", "n=1..") == code
