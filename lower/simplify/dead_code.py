@@ -37,7 +37,8 @@ def remove_unreachable(module: Module, entries: Sequence[str] = ("main",)) -> Mo
     definitions = {n: d for n, d in module.definitions.items() if n in keep}
     constants = {n: a for n, a in module.constants.items() if n in keep}
     offsets = {n: o for n, o in module.offsets.items() if n in keep}
-    return replace(module, definitions=definitions, constants=constants, offsets=offsets)
+    infos = {n: i for n, i in module.infos.items() if n in keep}
+    return replace(module, definitions=definitions, constants=constants, offsets=offsets, infos=infos)
 
 
 class DeadCode:

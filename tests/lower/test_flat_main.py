@@ -11,7 +11,7 @@ from assay.interp import graph
 from assay.lower.flat_main import with_flat_main
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import Expr, GlobalVar, call, function, get, tuple_of, var
+from assay.semantics.graph import Expr, Function, GlobalVar, call, function, get, tuple_of, var
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.types import TensorType, TupleType
@@ -47,11 +47,18 @@ def test_what_is_flat_stays() -> None:
     assert with_flat_main(flat) is flat
 
 
-def test_a_main_that_somebody_calls_stays() -> None:
+def test_who_calls_main_calls_the_one_that_was_there() -> None:
     module = nested()
     p, q = var("p", PAIR), var("q", T)
-    module = module.with_(caller=function([p, q], call(GlobalVar(module.main.type, "main"), p, q)))
-    assert with_flat_main(module) is module
+    flat = with_flat_main(module.with_(caller=function([p, q], call(GlobalVar(module.main.type, "main"), p, q))))
+    check(flat)
+    assert str(flat.main.type) == str(with_flat_main(module).main.type) != str(module.main.type)
+    a, b, c = (np.float32([i, -i]) for i in (1, 2, 3))
+    caller = flat.definitions["caller"]
+    assert isinstance(caller, Function)
+    got = to_arrays(graph.run(flat.with_(main=replace(caller, attrs=module.main.attrs)), {"p": (a, (b, ())), "q": c}))
+    want = to_arrays(graph.run(module, {"p": (a, (b, ())), "q": c}))
+    assert list(got) == list(want) and all(np.array_equal(got[n], want[n]) for n in want)
 
 
 def test_names_that_would_be_one() -> None:

@@ -29,6 +29,7 @@ from assay.semantics.graph import (
     if_,
     let,
     matching,
+    require_sizes,
     show_head,
     tuple_of,
     var,
@@ -225,6 +226,7 @@ ID = var("identity", FuncType((T,), T, type_params=(T,)))
 OPTION = DataDef("Option", (T,), {"some": (T,), "none": ()})
 
 INVALID: list[tuple[str, Callable[[], Any]]] = [
+    ("graph.C13", lambda: require_sizes(var("x", tensor_type(1 << 63)))),
     ("tensor.C22", lambda: tensor.AllocateConst(Buffer("t", (2,), FLOAT32), None, tensor.Seq(()), "w").contents),
     ("dtype.C1", lambda: dtype("float31")),
     ("dtype.C1", lambda: dtype(np.dtype("complex64"))),

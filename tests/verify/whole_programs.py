@@ -211,6 +211,10 @@ class Whole:
             v = var(f"v{self.names}", value.type)
             bound.append((v, value))
             self.pool[kind] = [e for e in self.pool.get(kind, []) if e is not value] + [v]
+        for name in () if result else self.helpers:  # main reaches all of them: nothing else is lowered
+            value = self.call_helper([name])
+            self.names += 1
+            bound.append((var(f"v{self.names}", value.type), value))
         body = self.some(result) if result else tuple_of(*(v for v, _ in bound))
         for v, value in reversed(bound):
             body = let(v, value, body)
