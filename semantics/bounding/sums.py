@@ -225,7 +225,11 @@ def matmul(a: Any, b: Any) -> Bounded:
     if not a.is_exact:
         u_size += a.radius
     # ra |b| + (|a| + ra) rb + factor (|a| + ra)(|b| + rb), gathered so as to multiply as few matrices as possible
-    radius = np.matmul(factor * u_size if a.is_exact else factor * u_size + a.radius, v_size)
+    if a.of is FLOAT64:  # of a subnormal number the factor leaves nothing, and the other matrix may be huge
+        radius = factor * np.matmul(u_size, v_size)
+        radius += 0.0 if a.is_exact else np.matmul(a.radius, v_size)
+    else:
+        radius = np.matmul(factor * u_size if a.is_exact else factor * u_size + a.radius, v_size)
     if not b.is_exact:
         radius += np.matmul((1 + factor) * u_size, b.radius)
 

@@ -10,7 +10,7 @@ import pytest
 
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, INT64, dtype
 from assay.semantics.errors import Unsupported
-from assay.semantics.scalar import Apply, Const, Expr, Load, Var, apply, both, cast, choice, const, either, same, select
+from assay.semantics.scalar import Apply, Const, Expr, Load, Var, apply, both, cast, choice, const, either, evaluate, same, select
 from assay.semantics.tensor import Buffer
 from assay.semantics.text.scalars import ScalarParser
 from assay.semantics.text.scalars.printer import ScalarPrinter
@@ -35,6 +35,14 @@ def test_literals_of_every_dtype_are_read_back_bit_for_bit(of: str) -> None:
         for plain in (None, INT32, INT64):
             text = ScalarPrinter({}, plain).text(v)
             assert same(scalar(text, integer=plain or INT32), v), text
+
+
+@pytest.mark.parametrize("value", [INT32.min, -1, 0, 5])
+def test_the_negative_of_a_number_is_read_back(value: int) -> None:
+    """Not as a number without a dtype: that of the least one does not fit."""
+    node = Apply(INT32, "neg", (const(int(value), INT32),))
+    text = ScalarPrinter({}, INT32).text(node)
+    assert evaluate(scalar(text), {}) == evaluate(node, {}), text
 
 
 def scalar(text: str, names: dict[str, Expr | Buffer] | None = None, integer: Any = INT32) -> Expr:

@@ -471,3 +471,13 @@ def test_a_running_total_of_minus_zero(exclusive: bool) -> None:
     ours = operator("cumsum").value(attrs, x)
     (got,) = vector.run(kernels.build("cumsum", attrs, (of,), of, "f"), [x])
     assert np.signbit(ours).any() != exclusive and ours.tobytes() == got.tobytes()
+
+
+def test_subnormal_numbers_times_huge_ones_may_cancel() -> None:
+    """In double: the error of a product is known though its factor, times a subnormal number, is nothing."""
+    tiny, huge = np.float64(-1.5e-323), np.finfo(np.float64).max
+    x, w = np.array([[tiny, 1.0, tiny]]), np.array([[huge], [2.0**-102], [-huge]])
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    proto = model(nodes, {"x": (np.float64, (1, 3)), "w": (np.float64, (3, 1))}, {"y": (np.float64, (1, 1))})
+    for got, want in ((2.0**-102, "right"), (0.0, "right"), (2.0**-90, "wrong")):
+        assert outcome(proto, {"x": x, "w": w}, {"y": np.array([[got]])}) == want
