@@ -10,7 +10,22 @@ import pytest
 
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32, INT64, dtype
 from assay.semantics.errors import Unsupported
-from assay.semantics.scalar import Apply, Const, Expr, Load, Var, apply, both, cast, choice, const, either, evaluate, same, select
+from assay.semantics.scalar import (
+    Apply,
+    Const,
+    Expr,
+    Load,
+    Var,
+    apply,
+    both,
+    cast,
+    choice,
+    const,
+    either,
+    evaluate,
+    same,
+    select,
+)
 from assay.semantics.tensor import Buffer
 from assay.semantics.text.scalars import ScalarParser
 from assay.semantics.text.scalars.printer import ScalarPrinter
