@@ -7,6 +7,7 @@ room for the most there can be, zeros after what is there, and the count; what u
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.operator import Attr, Attrs, Example, Operator
 from assay.semantics.ops.common import require_kind, same_dtype, show_shapes
+from assay.semantics.ops.elementwise import extreme
 from assay.semantics.ops.parts import as_array, record
 from assay.semantics.ops.sizes import is_dim, product
 from assay.semantics.scalar import provably_equal, simplify
@@ -127,8 +129,8 @@ REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "none": lambda a, b: b,
     "add": lambda a, b: a + b,
     "mul": lambda a, b: a * b,
-    "max": np.maximum,
-    "min": np.minimum,
+    "max": partial(extreme, "max"),
+    "min": partial(extreme, "min"),
 }
 
 

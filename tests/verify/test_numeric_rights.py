@@ -481,3 +481,15 @@ def test_subnormal_numbers_times_huge_ones_may_cancel() -> None:
     proto = model(nodes, {"x": (np.float64, (1, 3)), "w": (np.float64, (3, 1))}, {"y": (np.float64, (1, 1))})
     for got, want in ((2.0**-102, "right"), (0.0, "right"), (2.0**-90, "wrong")):
         assert outcome(proto, {"x": x, "w": w}, {"y": np.array([[got]])}) == want
+
+
+@pytest.mark.parametrize(("reduction", "sign"), [("max", False), ("min", True)])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_zeros_that_meet_in_a_scatter(reduction: str, sign: bool, zero: float) -> None:
+    """-0 is below +0, in the definition as in the kernel, whichever was there first."""
+    attrs = {"reduction": reduction}
+    operands = [np.array([zero] * 20, F32), np.zeros((1, 1), np.int64), np.array([-zero], F32)]
+    types = tuple(TensorType(x.shape, DTYPES[x.dtype.name]) for x in operands)
+    ours = operator("scatter_nd").value(attrs, *operands)
+    (got,) = vector.run(kernels.build("scatter_nd", attrs, types, types[0], "f"), operands)
+    assert np.signbit(ours[0]) == np.signbit(got[0]) == sign
