@@ -34,7 +34,7 @@ def failed(lines: list[Line]) -> Line:
     return lines[-1]
 
 
-SMALLEST = ("shufflenet", "squeezenet")
+SMALLEST = ("shufflenet",)
 """The light models of the default suite: the demo's, and one that saturates."""
 
 
