@@ -63,7 +63,7 @@ def import_onnx(
 ) -> Module:
     """The model as a module with one function, `main`, whose attribute `outputs` has the names of the outputs.
 
-    Inputs that have an initializer, a default, are constants (assay.verify.onnx_defaults gives another), the others are parameters in the model's order. `evaluate` gives
+    Inputs that have an initializer, their default, are constants, the others are parameters in the model's order. `evaluate` gives
     the value of an expression without free variables. `dims` binds symbolic dims by name; the rest stay symbolic.
     `values` says what inputs will hold, by name: where the type of the result depends on one in a way that no symbol
     can stand for (an axis, say), the import goes on with that value, and a run with another traps (assert_op.T1).

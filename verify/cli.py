@@ -13,8 +13,9 @@ from dataclasses import replace
 from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+import onnx
 import typer
 from rich.markup import escape
 from rich.table import Table
@@ -141,12 +142,7 @@ def check(
     devices = devices_of(on, host)
     proto, given, dims = load_either(model), load(inputs) if inputs else {}, parse_dims(dim)
     held = {} if isinstance(proto, Module) else containers(proto)
-    defaults: dict[str, Any] = {}
-    if not isinstance(proto, Module):
-        taken = with_given_defaults(proto, given, dims)
-        defaults = taken.defaults
-        proto, given = with_tensors_only(taken.model, taken.inputs, dims, seed, model.name)
-    dims = all_dims(proto, given, dims)
+    proto, given, defaults, dims = with_inputs(proto, given, dims, seed, model.name)
     named = None if isinstance(proto, Module) else proto
     judged = [Judged("expected", named, dims, outputs=load(expected), containers=held, excluded=exclude)] if expected else []
     judged += [Judged(name, named, dims, backend=Isolated(name, PATIENCE), excluded=exclude) for name in backend]
@@ -200,8 +196,9 @@ def run(
         raise Invalid("--function, --module, --extern, --save and --text are for a module as text, FILE.py or FILE.relay", label="cli.C3")
     if output is None:
         raise Invalid("where do the outputs go? Give --output OUT.npz", label="cli.C3")
-    taken = with_given_defaults(load_model(model), given, parse_dims(dim))
-    results = run_onnx(taken.model, taken.inputs, all_dims(taken.model, taken.inputs, parse_dims(dim)), seed, model.name)
+    dims = parse_dims(dim)
+    found = with_given_defaults(load_model(model), given, dims)
+    results = run_onnx(found.model, found.inputs, all_dims(found.model, found.inputs, dims), seed, model.name)
     save(output, results)
     for name, value in results.items():
         of = "string" if value.dtype.kind == "O" else value.dtype
@@ -237,14 +234,8 @@ def build(
         raise Invalid("--device is for steps that name no device; with --on each of them names one", label="cli.C3")
     signer = signing.signer(sign) if sign is not None else None
     proto, bound = certificate.load_bound(model)
-    given, dims = load(inputs) if inputs else {}, parse_dims(dim)
-    defaults: dict[str, Any] = {}
-    if not isinstance(proto, Module):
-        taken = with_given_defaults(proto, given, dims)
-        defaults, bound = taken.defaults, replace(bound, defaults=certificate.digests_of_defaults(taken.defaults))
-        proto, given = with_tensors_only(taken.model, taken.inputs, dims, seed, model.name)
-    dims = all_dims(proto, given, dims)
-    bound = replace(bound, dims=dict(sorted(dims.items())))
+    proto, given, defaults, dims = with_inputs(proto, load(inputs) if inputs else {}, parse_dims(dim), seed, model.name)
+    bound = replace(bound, defaults=certificate.digests_of_defaults(defaults), dims=dict(sorted(dims.items())))
     emitter = partial(emit, interface=interface, device=device)
     lowering = Lowering(proto, c_name(model), dims, emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment, interface)), config=devices, digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed))
     run = Check(lowering, given, seed, defaults=defaults, instruments=instruments_of(dump, skip))
@@ -303,10 +294,7 @@ def reduce_(
 ) -> None:
     """Find a smaller model on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
     find_backend(backend)
-    given, dims = load(inputs) if inputs else {}, parse_dims(dim)
-    taken = with_given_defaults(load_model(model), given, dims)
-    proto, given = with_tensors_only(taken.model, taken.inputs, dims, seed, model.name)
-    dims = all_dims(proto, given, dims)
+    proto, given, _, dims = with_inputs(load_model(model), load(inputs) if inputs else {}, parse_dims(dim), seed, model.name)
     raise typer.Exit(reduce_model(proto, Isolated(backend, PATIENCE), given, dims, seed, limit, output, Screen()))
 
 
@@ -360,6 +348,22 @@ def show_text_run(done: TextRun, output: Path | None) -> None:
         raise done.trap
     if output is not None:
         save(output, to_arrays({n: from_value(v, done.module, f"result {n!r}") for n, v in done.results.items()}))
+
+
+Program = TypeVar("Program", onnx.ModelProto, Module)
+
+
+def with_inputs(
+    model: Program, given: dict[str, Any], dims: dict[str, int], seed: int, name: str
+) -> tuple[Program, dict[str, Any], dict[str, Any], dict[str, int]]:
+    """A model with what is given for it: that in place of defaults stands in it, as do sequences and optional values; the
+    rest; what stands in place of defaults; and its sizes, those that the inputs have among them."""
+    defaults: dict[str, Any] = {}
+    if isinstance(model, onnx.ModelProto):
+        found = with_given_defaults(model, given, dims)
+        defaults = found.defaults
+        model, given = with_tensors_only(found.model, found.inputs, dims, seed, name)
+    return model, given, defaults, all_dims(model, given, dims)
 
 
 def parse_dims(given: Iterable[str]) -> dict[str, int]:

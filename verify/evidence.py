@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -77,6 +77,12 @@ def holds_all(found: Iterable[Evidence]) -> bool | None:
 def plural(count: int, noun: str) -> str:
     """A count with its noun."""
     return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Names for a line: the first ones, and how many more."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def size(count: int) -> str:

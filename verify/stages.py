@@ -29,7 +29,7 @@ from assay.semantics.walk import post_order, rewrite
 from assay.verify.anf import check_anf
 from assay.verify.constants import check_constants
 from assay.verify.devices import check_devices as check_device_plan, copies
-from assay.verify.evidence import Evidence, checked, plural, refuted, size
+from assay.verify.evidence import Evidence, checked, listed, plural, refuted, size
 from assay.verify.fuse import check_fuse
 from assay.verify.legalize_check import check_claim, check_legalize
 from assay.verify.lives_check import check_lives
@@ -69,8 +69,7 @@ def _import(before: Module, after: Module) -> Did:
     kinds = len(set(calls))
     reached = set(reachable(after))
     left = [n for n, d in after.definitions.items() if isinstance(d, (Function, PrimFunc)) and n not in reached]
-    few = ", ".join(left[:3]) + (f" and {len(left) - 3} more" if left[3:] else "")
-    beside = f"; not lowered, for main does not reach it: {few}" if left else ""
+    beside = f"; not lowered, for main does not reach it: {listed(left)}" if left else ""
     said = f"{plural(len(calls), 'node')} of {plural(kinds, 'operator')}{beside}"
     return said, {"nodes": len(calls), "operators": kinds, **({"unreached": len(left)} if left else {})}
 

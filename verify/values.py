@@ -24,6 +24,7 @@ from assay.semantics.graph import constant, function
 from assay.semantics.module import Module
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ShapeType, TensorType, TupleType, Type
+from assay.verify.evidence import listed
 
 Array = np.ndarray[Any, Any]
 LENGTH, NONE = "length", "none"
@@ -182,8 +183,7 @@ def unknown(name: str, names: Iterable[str], others: Mapping[str, Type], what: s
     said = f"unknown {what} {name!r}; the {what}s are {', '.join(names) or 'none'}"
     said += "".join(f"; {n} is called '{n}:DTYPE' in a file, as in '{n}:float32'" for n in names if n.startswith(f"{name}:") and _has_ending(n))
     if defaults:
-        left = f" and {len(defaults) - MOST_NAMED} more" if len(defaults) > MOST_NAMED else ""
-        said += f"; with a default: {', '.join(defaults[:MOST_NAMED])}{left}"
+        said += f"; with a default: {listed(defaults, MOST_NAMED)}"
     return Invalid("; ".join([said, *(form(n, t) for n, t in others.items())]), label="input.C1")
 
 

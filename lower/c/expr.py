@@ -31,11 +31,12 @@ from assay.lower.c.ops import (
     integer_constant,
     scalar_type,
 )
-from assay.lower.c.range import COMPARISONS, Known, Ranges, always_traps
+from assay.lower.c.range import Known, Ranges, always_traps
 from assay.lower.c.tables import STORAGE, integer_literal
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import (
+    COMPARISONS,
     TRANSCENDENTAL,
     Apply,
     Cast,

@@ -14,14 +14,13 @@ from itertools import count, product
 import numpy as np
 
 from assay.semantics.dtypes import BOOL, DType
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, operation
+from assay.semantics.scalar import COMPARISONS, Apply, Cast, Const, Expr, Load, Var, operation
 from assay.semantics.walk import post_order
 
 Interval = tuple[int, int]
 Terms = tuple[tuple[int, int], ...]
 """A linear form without its constant: (atom, factor) pairs in order of the atom's number."""
 
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 QUOTIENTS = ("floordiv", "floormod", "truncdiv", "truncmod")
 SHIFTS = ("shl", "shr")
 

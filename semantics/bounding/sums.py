@@ -227,7 +227,8 @@ def matmul(a: Any, b: Any) -> Bounded:
     # ra |b| + (|a| + ra) rb + factor (|a| + ra)(|b| + rb), gathered so as to multiply as few matrices as possible
     if a.of is FLOAT64:  # of a subnormal number the factor leaves nothing, and the other matrix may be huge
         radius = factor * np.matmul(u_size, v_size)
-        radius += 0.0 if a.is_exact else np.matmul(a.radius, v_size)
+        if not a.is_exact:
+            radius += np.matmul(a.radius, v_size)
     else:
         radius = np.matmul(factor * u_size if a.is_exact else factor * u_size + a.radius, v_size)
     if not b.is_exact:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
+    "COMPARISONS",
     "DERIVED",
     "LINEAR",
     "NUMERIC",
@@ -257,6 +258,7 @@ def same(a: Number, b: Number) -> bool:
     return a == b
 
 
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LINEAR = ("add", "sub", "neg", "mul")
 """The operations that `linear` looks into."""
 

@@ -16,7 +16,7 @@ import z3
 
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.errors import Crash
-from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, operation
+from assay.semantics.scalar import COMPARISONS, Apply, Cast, Choice, Const, Expr, Load, Var, operation
 from assay.semantics.scalar.arithmetic import FLOAT_OF
 from assay.semantics.walk import post_order
 
@@ -25,7 +25,6 @@ Term: TypeAlias = Any
 
 VALUE = z3.DeclareSort("Value")
 
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 LEAVING = ("add", "sub", "mul", "neg", "abs", "shl", "floordiv", "truncdiv")
 """The operations on integers whose exact result may be outside of the dtype."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
-from assay.verify.evidence import plural
+from assay.verify.evidence import listed, plural
 from assay.verify.oracle.expected import Expected
 from assay.verify.oracle.judge import Oracle
 
@@ -107,5 +107,4 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _named(noun: str, names: Sequence[str]) -> str:
-    few = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
-    return f"{noun} {few} is" if len(names) == 1 else f"{noun}s {few} are"
+    return f"{noun} {names[0]} is" if len(names) == 1 else f"{noun}s {listed(names)} are"

@@ -26,8 +26,9 @@ from assay.lower.c import CSource
 from assay.semantics.bounds import UFUNCS, Bounded, contains, erf
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, convert
+from assay.verify.evidence import listed
 from assay.verify.trials.data import distinct, special_values
-from assay.verify.trials.kernels import different, listed
+from assay.verify.trials.kernels import different
 
 Array = np.ndarray[Any, Any]
 CTYPES = {f"{k}{b}_t": f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)} | {"float": "float32", "double": "float64"}

@@ -15,6 +15,7 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
+from assay.verify.evidence import listed
 from assay.verify.trials.batch import Through, batched, stores, through, through_some
 from assay.verify.trials.data import KINDS, Kind, constants_of, draw, ordinary, telling
 
@@ -64,12 +65,6 @@ class Tried:
         if self.large:
             said += f"; not {listed(self.large)}, too large for that"
         return said
-
-
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """Names for a line: the first ones, and how many more."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def try_kernel(kernel: PrimFunc, op: Operator, attrs: Mapping[str, Any], seed: int, plain: Callable[[], Operands], tried: Tried) -> str | None:

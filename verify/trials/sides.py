@@ -17,7 +17,7 @@ import numpy as np
 from assay.interp import vector
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Trap, Unsupported
-from assay.semantics.scalar import Apply, Const, Expr, Load, Var, apply, cast, const, show
+from assay.semantics.scalar import COMPARISONS, Apply, Const, Expr, Load, Var, apply, cast, const, show
 from assay.semantics.tensor import Buffer, Call, For, If, PrimFunc, Seq, Stmt, While, loops, program_order, store
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
@@ -125,9 +125,6 @@ def conditions_of(stmt: Stmt) -> list[Expr]:
             if isinstance(n, Apply) and n.op == "select":
                 found[id(n.args[0])] = n.args[0]
     return [c for c in found.values() if not isinstance(c, Const)]
-
-
-COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def comparisons_of(stmt: Stmt) -> list[Expr]:
