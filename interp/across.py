@@ -90,7 +90,10 @@ class Across:
             if found is None or (read and may_cross and not why):
                 continue
             what, right = found
-            wrong[buffer] = f"{what}; {func.name} says that it is a device_copy, but {why}" if read and why else what, right
+            wrong[buffer] = (
+                f"{what}; {func.name} says that it is a device_copy, but {why}" if read and why else what,
+                right,
+            )
         return StepAcross(wrong)
 
 
@@ -99,13 +102,19 @@ def _wrong(step: Step, func: PrimFunc, buffer: Buffer, slot: Slot, read: bool) -
     here, there = step.device.place, slot.device.place
     touched = "read" if read else "written"
     if not here.agrees(there):
-        right = f"a device_copy of {slot.name} to {here} must come before" if read else f"what it writes must be on {here}"
+        right = (
+            f"a device_copy of {slot.name} to {here} must come before" if read else f"what it writes must be on {here}"
+        )
         return f"slot {slot.name} is on {there}, and is {touched} on {here}", right
     scope = slot.device.scope
     if scope and buffer.scope and scope != buffer.scope:
-        what = f"slot {slot.name} is in scope {scope}, and is {touched} as {buffer.name}, which {func.name} has in scope"
-        right = f"a device_copy of {slot.name} to scope {buffer.scope} must come before" if read else (
-            f"it must be in scope {buffer.scope}"
+        what = (
+            f"slot {slot.name} is in scope {scope}, and is {touched} as {buffer.name}, which {func.name} has in scope"
+        )
+        right = (
+            f"a device_copy of {slot.name} to scope {buffer.scope} must come before"
+            if read
+            else (f"it must be in scope {buffer.scope}")
         )
         return f"{what} {buffer.scope}", right
     return None

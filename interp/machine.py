@@ -108,7 +108,9 @@ class _Machine:
             if not s.is_pooled:
                 inside.setdefault(s.device, []).append(s)
         return {
-            device: Region.of_constants("constant table" + (f" on {device}" if len(inside) > 1 else ""), _end(some), self.slots)
+            device: Region.of_constants(
+                "constant table" + (f" on {device}" if len(inside) > 1 else ""), _end(some), self.slots
+            )
             for device, some in inside.items()
         }
 
@@ -307,7 +309,9 @@ class _Machine:
         """
         begins = {slot.name: use.live[0][0] for slot, use in uses[reads:] if use.live}
         lives = [
-            [(i, min(j, begins[over[s.name]])) for i, j in use.live if i < begins[over[s.name]]] if s.name in over else use.live
+            [(i, min(j, begins[over[s.name]])) for i, j in use.live if i < begins[over[s.name]]]
+            if s.name in over
+            else use.live
             for s, use in uses
         ]
         written = range(reads, len(uses))
@@ -399,7 +403,9 @@ def check_names(program: Program, inputs: Mapping[str, Array]) -> None:
     """Invalid unless there is an input for each name that the program has, and no other."""
     for name in inputs:
         if name not in program.inputs:
-            raise Invalid(f"unknown input {name!r}; the inputs are {', '.join(program.inputs) or 'none'}", label="input.C1")
+            raise Invalid(
+                f"unknown input {name!r}; the inputs are {', '.join(program.inputs) or 'none'}", label="input.C1"
+            )
     for name in program.inputs:
         if name not in inputs:
             raise Invalid(f"missing input {name!r}: {program.slots[name].type}", label="input.C2")

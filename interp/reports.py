@@ -38,7 +38,11 @@ def at(buffer: Buffer, index: Index | None = None) -> dict[str, Any]:
 
 
 def outside(buffer: Buffer, index: Index, axis: int, size: int) -> Trap:
-    right = f"dimension {axis} takes indices from 0 to {size - 1}" if size > 0 else f"dimension {axis} has no elements to touch"
+    right = (
+        f"dimension {axis} takes indices from 0 to {size - 1}"
+        if size > 0
+        else f"dimension {axis} has no elements to touch"
+    )
     return Trap(
         "out of bounds",
         f"{element(buffer, index)}: index {int(index[axis])} is outside [0, {size}) in dimension {axis}",
@@ -54,7 +58,9 @@ def outside_source(view: View, index: Index, flat: int, source_shape: Sequence[i
     return Trap(
         "out of bounds",
         f"{element(view.buffer, index)} is element {flat} of {source}, which has {size}",
-        right=f"{own} must lie in elements 0 to {size - 1} of {source}" if size else f"{source} has no elements to touch",
+        right=f"{own} must lie in elements 0 to {size - 1} of {source}"
+        if size
+        else f"{source} has no elements to touch",
         label="tensor.T2",
         **at(view.buffer, index),
     )
@@ -152,7 +158,9 @@ def wrong_thread(names: Sequence[tuple[Buffer, Index]], var: Var) -> Trap:
     )
 
 
-def undeclared(block: Block, names: Sequence[tuple[Buffer, Index]], write: bool, said: Mapping[Buffer, Sequence[object]]) -> Trap:
+def undeclared(
+    block: Block, names: Sequence[tuple[Buffer, Index]], write: bool, said: Mapping[Buffer, Sequence[object]]
+) -> Trap:
     """`said` are the regions that the block declares, by buffer."""
     what, name = "writes" if write else "reads", element(*names[0])
     of = ", ".join(f"{b.name}[{box}]" for b, _ in names for box in said.get(b, ())) or f"nothing of {names[-1][0].name}"

@@ -74,7 +74,11 @@ class Region:
     def make(name: str, size: int, slots: Slots, garbage: Array | None, alignment: int | None = None) -> Region:
         """Memory of `size` bytes, of which is said that it is aligned to `alignment`, or else as any slot asks; with
         `garbage` in it, written by nobody."""
-        whole = np.zeros(size + slots.alignment, np.uint8) if garbage is None else np.resize(garbage, size + slots.alignment)
+        whole = (
+            np.zeros(size + slots.alignment, np.uint8)
+            if garbage is None
+            else np.resize(garbage, size + slots.alignment)
+        )
         first = -whole.ctypes.data % slots.alignment
         number = np.min_scalar_type(len(slots))
         owner = None if garbage is None else np.zeros(size, number)

@@ -269,7 +269,9 @@ class _Run:
             bounds: list[tuple[int, int] | None] = []
             for ends in concerned(r):
                 numbers = None if ends is None else [int(self.value(e)) for e in ends]
-                bounds.append(None if numbers is None else (numbers[0], numbers[1] if len(numbers) > 1 else numbers[0] + 1))
+                bounds.append(
+                    None if numbers is None else (numbers[0], numbers[1] if len(numbers) > 1 else numbers[0] + 1)
+                )
             found.setdefault(r.buffer, []).append(Box(tuple(bounds)))
         return found
 
@@ -289,9 +291,13 @@ class _Run:
         if node.function not in self.externs:
             raise Invalid(f"the extern function {node.function!r} is not given", where=node.span, label="extern.C1")
         handed = {k: self.handed(a) for k, a in enumerate(node.args) if isinstance(a, Buffer)}
-        args = [handed[k] if k in handed else self.value(a) if isinstance(a, Expr) else a for k, a in enumerate(node.args)]
+        args = [
+            handed[k] if k in handed else self.value(a) if isinstance(a, Expr) else a for k, a in enumerate(node.args)
+        ]
         if self.trace is not None:
-            self.trace.append(Event("extern", node.function, tuple(np.array(a) if k in handed else a for k, a in enumerate(args))))
+            self.trace.append(
+                Event("extern", node.function, tuple(np.array(a) if k in handed else a for k, a in enumerate(args)))
+            )
         at = None if node.result is None else tuple(self.value(i) for i in node.result.indices)
         given = self.externs[node.function](*args)
         for buffer, array in zip(node.buffers, handed.values(), strict=True):
@@ -316,7 +322,9 @@ class _Run:
 
     def is_written(self, buffer: Buffer, index: tuple[Any, ...], byte: int | None) -> bool:
         """Whether an element of memory, or a byte of it, was written."""
-        return self.memory.is_written(buffer, index) if byte is None else self.memory.is_byte_written(buffer, index, byte)
+        return (
+            self.memory.is_written(buffer, index) if byte is None else self.memory.is_byte_written(buffer, index, byte)
+        )
 
     def is_constant(self, buffer: Buffer) -> bool:
         while buffer in self.views:

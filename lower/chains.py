@@ -48,7 +48,9 @@ class Chains:
             for value in (*(n.value for n in chain.lets), chain.end):
                 work += _bodies(value)
                 plain = value is not chain.end and all(isinstance(c, Var) or not c.children for c in value.children)
-                used = (value.children or (value,)) if plain else post_order(value, _others)  # a name's value may be a name
+                used = (
+                    (value.children or (value,)) if plain else post_order(value, _others)
+                )  # a name's value may be a name
                 for node in used:
                     if isinstance(node, Var) and (not plain or owner.get(node) != len(self.chains) - 1):
                         self.escaping.add(node)

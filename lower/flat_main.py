@@ -55,7 +55,9 @@ def with_main(module: Module, main: Function) -> Module:
     """The module with another `main`. If its type is another one, functions that call `main`, as saved calls do, call the
     one that was there, by a name of its own."""
     functions = {n: d for n, d in module.definitions.items() if n != "main" and isinstance(d, Function)}
-    callers: dict[str, Expr] = {n: d for n, d in functions.items() if main.type != module.main.type and "main" in called(d).functions}
+    callers: dict[str, Expr] = {
+        n: d for n, d in functions.items() if main.type != module.main.type and "main" in called(d).functions
+    }
     if not callers:
         return module.with_(main=main)
     name = unused("main_as_written", module.definitions, module.constants)

@@ -69,7 +69,9 @@ class Instruments(AbstractContextManager["Instruments"]):
         if module is not None:
             if not all([one.should_run(module, name) for one in self.each]):
                 if name not in OPTIONAL:
-                    raise Invalid(f"the stage {name} cannot be left out; {', '.join(OPTIONAL)} can", label="instrument.C1")
+                    raise Invalid(
+                        f"the stage {name} cannot be left out; {', '.join(OPTIONAL)} can", label="instrument.C1"
+                    )
                 return module
             for one in self.each:
                 one.before_pass(module, name)
@@ -79,7 +81,9 @@ class Instruments(AbstractContextManager["Instruments"]):
         return made
 
 
-def run_passes(module: Module, passes: Mapping[str, Pass], instruments: Iterable[Instrument] = (), stop_after: str = "") -> Module:
+def run_passes(
+    module: Module, passes: Mapping[str, Pass], instruments: Iterable[Instrument] = (), stop_after: str = ""
+) -> Module:
     """The module after all passes, in order; or after that of one name. Invalid (instrument.C2): there is none."""
     if stop_after and stop_after not in passes:
         raise Invalid(f"there is no pass {stop_after}; there are {', '.join(passes)}", label="instrument.C2")

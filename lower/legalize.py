@@ -72,7 +72,11 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
             )
         scalars = () if unknown is None else _untold(node, operands)
         # two symbols may have one name
-        dims = () if unknown is None else tuple(map(number, [*(d for t in types for d in t.shape), *dims_in(node.attrs.values())]))
+        dims = (
+            ()
+            if unknown is None
+            else tuple(map(number, [*(d for t in types for d in t.shape), *dims_in(node.attrs.values())]))
+        )
         scopes = _scopes(node)
         key = (node.op.name, str(sorted(node.attrs.items())), str(operands), str(node.type), dims, scopes)
         if key not in known:

@@ -178,7 +178,9 @@ class _Importer:
                 raise wrong.at(self.span(name)) from None
             results.append(found)
         if tensors is not None:
-            tensors.update((n, e) for n, e in main.names.items() if isinstance(e, Expr) and isinstance(e.type, TensorType))
+            tensors.update(
+                (n, e) for n, e in main.names.items() if isinstance(e, Expr) and isinstance(e.type, TensorType)
+            )
         body = results[0] if len(results) == 1 else graph.tuple_of(*results, span=self.span("outputs"))
         body = self.builder.runs.asserted(self.builder.runs.around(body, 0))
         return graph.function(params, body, outputs=tuple(names))
@@ -250,7 +252,9 @@ class _Importer:
         what = f"translating the {count} nodes that the model's functions make"
         budget.claim(count * NODE, what, self.source.name)
         if count > MOST_INLINED:
-            raise BudgetSpent(f"{what} is too much: at most {MOST_INLINED} are taken", where=self.source.name, label="budget.C1")
+            raise BudgetSpent(
+                f"{what} is too much: at most {MOST_INLINED} are taken", where=self.source.name, label="budget.C1"
+            )
 
     # --- nodes
 
@@ -322,7 +326,8 @@ class _Importer:
             raise Unsupported(f"{title}, is not supported yet", label="onnx.C14")
         attrs = attributes_of(node, schema, frame.bound)
         given_types = [
-            None if o is None else "tensor(string)" if t else _operand(o) for o, t in zip(operands, is_text, strict=True)
+            None if o is None else "tensor(string)" if t else _operand(o)
+            for o, t in zip(operands, is_text, strict=True)
         ]
         check_operands(schema, given_types, len(outputs))
         if control is not None:

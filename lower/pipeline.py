@@ -34,7 +34,9 @@ def passes(
         "fuse": fuse,
         "constants": lambda module: lift_constants(module, evaluate),
         "schedule": schedule,
-        "liveness": lambda module: find_lives(module, host=_host(module, config), alignment=(memory or Memory()).alignment),
+        "liveness": lambda module: find_lives(
+            module, host=_host(module, config), alignment=(memory or Memory()).alignment
+        ),
         "pool": lambda module: plan(module, memory),
     }
 

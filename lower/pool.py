@@ -71,7 +71,9 @@ def plan(module: Module, memory: Memory | None = None) -> Module:
     if any(isinstance(b.nbytes, Expr) for b in asked.buffers):
         whole = plan_symbolic(asked, planner, by_bound=memory.by_bound)
         places = {n: whole.places[first.get(n, n)] for n in program.slots if first.get(n, n) in whole.places}
-        return module.with_(main=replace(program, plan=replace(whole, places=places, sizes={**whole.sizes, **program.sizes})))
+        return module.with_(
+            main=replace(program, plan=replace(whole, places=places, sizes={**whole.sizes, **program.sizes}))
+        )
     made = planner(asked)
     slots = dict(program.slots)
     for name, slot in slots.items():

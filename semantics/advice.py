@@ -19,7 +19,11 @@ def about_sizes(unknown: Iterable[Dim], inputs: Iterable[Type]) -> str:
     there = {v.name: None for t in inputs for v in symbols(t)}
     can, cannot = [n for n in names if n in there], [n for n in names if n not in there]
     said = [f"the size {show(d)} has no value: {why}" for d in unknown if (why := without_value(d))][:1]
-    said += [f"give {' '.join(f'--dim {n}=4' for n in can[:MOST])}{' and so on' if can[MOST:] else ''}, or other numbers"] if can else []
+    said += (
+        [f"give {' '.join(f'--dim {n}=4' for n in can[:MOST])}{' and so on' if can[MOST:] else ''}, or other numbers"]
+        if can
+        else []
+    )
     if cannot:
         listed = ", ".join(cannot[:MOST]) + (" and others" if cannot[MOST:] else "")
         are = "is no size" if len(cannot) == 1 else "are no sizes"

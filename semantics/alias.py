@@ -126,7 +126,8 @@ def origins(function: Function) -> Look:
     """For each operand of an ANF function of calls: its origins. Unsupported for branches and inner functions,
     and where an operand is no name."""
     of: dict[Expr, tuple[Origin, ...]] = {
-        p: tuple(Origin(p.name, i, t, "parameter", p.device) for i, t in enumerate(flatten(p.type))) for p in function.params
+        p: tuple(Origin(p.name, i, t, "parameter", p.device) for i, t in enumerate(flatten(p.type)))
+        for p in function.params
     }
 
     def look(expr: Expr) -> tuple[Origin, ...]:

@@ -68,7 +68,9 @@ def fixed(array: Array) -> Array:
     memory of its own."""
     if is_fixed(array):
         return array
-    core = array[*(slice(0, 1) if step == 0 else slice(None) for step in array.strides), ...]  # ... of a scalar is an array
+    core = array[
+        *(slice(0, 1) if step == 0 else slice(None) for step in array.strides), ...
+    ]  # ... of a scalar is an array
     copy = core.copy()
     copy.flags.writeable = False
     return copy if copy.shape == array.shape else np.broadcast_to(copy, array.shape)

@@ -40,7 +40,9 @@ class Budget:
         if used + nbytes <= self.memory:
             return None
         held = f", {amount(used)} are in use" if used > SMALL else ""
-        return f"{amount(nbytes)} of memory{held}, and the whole run may take {amount(self.memory)}; --memory raises that"
+        return (
+            f"{amount(nbytes)} of memory{held}, and the whole run may take {amount(self.memory)}; --memory raises that"
+        )
 
     def left(self) -> float | None:
         return None if self.seconds is None else max(0.0, self.started + self.seconds - time.monotonic())

@@ -1,6 +1,6 @@
 """What a program is compiled for: the devices that there are (row V4; specs/semantics.md, "M8 Devices").
 
-    config = CompilationConfig.read(["cuda:0=cuda -arch=sm_80", "cpu"], default="cuda")
+config = CompilationConfig.read(["cuda:0=cuda -arch=sm_80", "cpu"], default="cuda")
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ def _whole(device: VirtualDevice) -> VirtualDevice:
     if device.scope:
         message = f"{device} has a scope; a device has all of its memories, so leave it out"
         raise Invalid(message, label="config.C2")
-    return device.default(VirtualDevice(id=0)).default(VirtualDevice(device.type, 0, CPU.target if device.type == "cpu" else device.type))
+    return device.default(VirtualDevice(id=0)).default(
+        VirtualDevice(device.type, 0, CPU.target if device.type == "cpu" else device.type)
+    )
 
 
 def _host(given: Sequence[VirtualDevice], host: VirtualDevice | None) -> VirtualDevice:

@@ -45,12 +45,15 @@ class VirtualDevice:
 
     def __post_init__(self) -> None:
         if not -1 <= self.id <= LARGEST:
-            message = f"a virtual device has the id {self.id}; 0 or more is wanted, at most {LARGEST}, or -1 where it is open"
+            message = (
+                f"a virtual device has the id {self.id}; 0 or more is wanted, at most {LARGEST}, or -1 where it is open"
+            )
             raise Invalid(message, label="device.C1")
         of = TYPES.get(kind_of(self.target), "")
         if self.type and of and of != self.type:
             raise Invalid(
-                f"a virtual device of type {self.type} has the target {self.target!r}, which is for {of}", label="device.C1"
+                f"a virtual device of type {self.type} has the target {self.target!r}, which is for {of}",
+                label="device.C1",
             )
         if of and not self.type:  # so what means the same is equal
             object.__setattr__(self, "type", of)

@@ -17,4 +17,6 @@ def is_digits(text: str) -> bool:
 
 def is_size(text: str) -> bool:
     """Whether a text is digits that say a number below 2^63."""
-    return is_digits(text) and (len(text) < 19 or (len(text.lstrip("0")) <= 19 and int(text.lstrip("0") or "0") < 1 << 63))
+    return is_digits(text) and (
+        len(text) < 19 or (len(text.lstrip("0")) <= 19 and int(text.lstrip("0") or "0") < 1 << 63)
+    )

@@ -110,9 +110,7 @@ def dtype(of: str | DType | np.dtype[Any] | type) -> DType:
             raise Invalid(message, label="dtype.C1")
         return _BY_NUMPY[found]
     except (KeyError, TypeError, ValueError, SyntaxError):  # NumPy reads some strings as records
-        raise Invalid(
-            f"unsupported dtype {of}; supported are {', '.join(DTYPES)}", label="dtype.C1"
-        ) from None
+        raise Invalid(f"unsupported dtype {of}; supported are {', '.join(DTYPES)}", label="dtype.C1") from None
 
 
 def size_in_bytes(shape: Iterable[int], of: DType) -> int:

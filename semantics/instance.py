@@ -1,8 +1,8 @@
 """A program with symbols, in numbers (specs/semantics.md, "Memory planning").
 
-    at(program, {n: 16})         # every type, size and offset as a number
-    sizes_of(program, shapes)    # the symbols' values, from the shapes of the inputs
-    shape_in(step, kernel, b)    # the shape of a buffer of a kernel in one step
+at(program, {n: 16})         # every type, size and offset as a number
+sizes_of(program, shapes)    # the symbols' values, from the shapes of the inputs
+shape_in(step, kernel, b)    # the shape of a buffer of a kernel in one step
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def at(program: Program, values: Mapping[Var, int]) -> Program:
     def slot(s: Slot) -> Slot:
         shape = tuple(number(d) for d in s.type.shape)
         if any(n < 0 for n in shape):
-            told = ", ".join(f"{v.name} = {values[v]}" for v in symbols_of(replace(program, slots={s.name: s}, inputs=())))
+            told = ", ".join(
+                f"{v.name} = {values[v]}" for v in symbols_of(replace(program, slots={s.name: s}, inputs=()))
+            )
             raise Invalid(f"{s.name} is {s.type}, which has a negative dim with {told}", label="instance.C3")
         s = replace(s, type=TensorType(shape, s.type.dtype))
         place = plan.places.get(s.name) if plan is not None else None
@@ -111,5 +113,8 @@ def sizes_of(program: Program, shapes: Mapping[str, Sequence[int]]) -> dict[Var,
         known = all(v in values for d in of.shape if isinstance(d, Expr) for v in variables(d))
         if len(given) != len(of.shape) or (known and tuple(evaluate_dim(d, values) for d in of.shape) != given):
             told = ", ".join(f"{v.name} = {n}" for v, n in values.items())
-            raise Invalid(f"input {name!r} has the shape {given}, expected {of}" + (f" with {told}" if told else ""), label="input.C3")
+            raise Invalid(
+                f"input {name!r} has the shape {given}, expected {of}" + (f" with {told}" if told else ""),
+                label="input.C3",
+            )
     return values

@@ -213,7 +213,9 @@ class Program:
             return self.pools[0]
         found = next((p for p in self.pools if p.name == slot.pool), None)
         if found is None:
-            raise Invalid(f"slot {slot.name} lies in the pool {slot.pool}, which the program does not have", label="program.C6")
+            raise Invalid(
+                f"slot {slot.name} lies in the pool {slot.pool}, which the program does not have", label="program.C6"
+            )
         return found
 
     def placed(self, place: str) -> list[Slot]:
@@ -247,11 +249,17 @@ def entry(node: AllocateConst, constants: Mapping[str, Array]) -> Array:
     """The constant of a table that a node names; Invalid where it is not there, or has another dtype or shape."""
     found = constants.get(node.index)
     if found is None:
-        what = f"{node.buffer.name} is the constant {node.index or 'without a name'}, which is not in the module's table"
+        what = (
+            f"{node.buffer.name} is the constant {node.index or 'without a name'}, which is not in the module's table"
+        )
         raise Invalid(what, where=node.span, label="module.C7")
     if found.shape != node.buffer.shape or dtype(found.dtype) is not node.buffer.dtype:
         got = TensorType(found.shape, dtype(found.dtype))
-        raise Invalid(f"{node.buffer!r} is the constant {node.index} of the table, which is {got}", where=node.span, label="module.C8")
+        raise Invalid(
+            f"{node.buffer!r} is the constant {node.index} of the table, which is {got}",
+            where=node.span,
+            label="module.C8",
+        )
     return found
 
 
@@ -316,7 +324,8 @@ class Module:
         if not changed:
             return self
         made: dict[str, Definition] = {
-            n: with_contents(d, lambda s: entry(s, self.constants) if s.data is None else s.data) for n, d in changed.items()
+            n: with_contents(d, lambda s: entry(s, self.constants) if s.data is None else s.data)
+            for n, d in changed.items()
         }
         return replace(self, definitions={**self.definitions, **made})
 
@@ -358,7 +367,9 @@ class Module:
             return None
         found = self.definitions.get(kernel.attrs[GROUP])
         if not isinstance(found, Function):
-            raise Invalid(f"the module has no function {kernel.attrs[GROUP]}, the group of {kernel.name}", label="module.C6")
+            raise Invalid(
+                f"the module has no function {kernel.attrs[GROUP]}, the group of {kernel.name}", label="module.C6"
+            )
         return found
 
     def with_(self, **definitions: Definition) -> Module:

@@ -16,7 +16,15 @@ from assay.semantics.types import TensorType, Type
 
 Attrs = Mapping[str, Any]
 Family = Literal[
-    "elementwise", "reduction", "stepwise", "contraction", "pooling", "normalization", "movement", "selection", "creation"
+    "elementwise",
+    "reduction",
+    "stepwise",
+    "contraction",
+    "pooling",
+    "normalization",
+    "movement",
+    "selection",
+    "creation",
 ]
 REQUIRED: Any = object()
 
@@ -78,9 +86,7 @@ class Operator:
         for name in given:
             if name not in self.attrs:
                 known = ", ".join(self.attrs) or "none"
-                raise Invalid(
-                    f"{self.name} has no attribute {name!r}; it has {known}", label="call.C2"
-                )
+                raise Invalid(f"{self.name} has no attribute {name!r}; it has {known}", label="call.C2")
         filled: dict[str, Any] = {}
         for name, attr in self.attrs.items():
             value = given.get(name, attr.default)

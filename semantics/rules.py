@@ -92,17 +92,23 @@ def check_program(program: Program, module: Module) -> None:
         if step.phases not in (1, phases(kernel).count):
             count = phases(kernel).count
             raise Invalid(
-                f"step {i} ({step.kernel}) has {step.phases} phases, its kernel {count}", where=step.span, label="program.C9"
+                f"step {i} ({step.kernel}) has {step.phases} phases, its kernel {count}",
+                where=step.span,
+                label="program.C9",
             )
         for k, j in step.in_place:
             if not (0 <= k < len(step.writes) and 0 <= j < len(step.reads)):
-                raise Invalid(f"step {i} ({step.kernel}) has no output {k} or no input {j}", where=step.span, label="program.C10")
+                raise Invalid(
+                    f"step {i} ({step.kernel}) has no output {k} or no input {j}", where=step.span, label="program.C10"
+                )
         allocated = kernel.allocations
         wanted = [*kernel.params, *allocated]
         given = [*step.reads, *step.writes, *step.scratch]
         if len(step.reads) != len(kernel.inputs) or len(wanted) != len(given):
             raise Invalid(
-                f"step {i} gives {step.kernel} {len(given)} slots, it takes {len(wanted)}", where=step.span, label="program.C2"
+                f"step {i} gives {step.kernel} {len(given)} slots, it takes {len(wanted)}",
+                where=step.span,
+                label="program.C2",
             )
         made = [*step.writes, *step.scratch]
         if len(set(made)) != len(made) or set(made) & set(step.reads):
@@ -112,7 +118,9 @@ def check_program(program: Program, module: Module) -> None:
             if slot is None:
                 raise Invalid(f"step {i} uses an unknown slot {name}", where=step.span, label="program.C1")
             if slot.type.dtype is not buffer.dtype or not same_size(slot.type.shape, shape_in(step, kernel, buffer)):
-                raise Invalid(f"step {i}: {buffer} is given slot {name}: {slot.type}", where=step.span, label="program.C3")
+                raise Invalid(
+                    f"step {i}: {buffer} is given slot {name}: {slot.type}", where=step.span, label="program.C3"
+                )
             if name in step.writes and slot.place in ("input", "constant"):
                 raise Invalid(f"step {i} writes {slot.place} {name}", where=step.span, label="program.C4")
             if name in step.scratch and slot.place != "workspace":
@@ -152,6 +160,8 @@ def _check_choices(program: Program) -> None:
         slot = program.slots.get(step.condition)
         if slot is None or slot.type.dtype is not BOOL or slot.type.shape != ():
             raise Invalid(
-                f"step {i} chooses by {step.condition}, which is no slot of one boolean", where=step.span, label="program.C7"
+                f"step {i} chooses by {step.condition}, which is no slot of one boolean",
+                where=step.span,
+                label="program.C7",
             )
         open_ += [step.end, step.then]

@@ -19,7 +19,9 @@ def loads(text: str, *, fractions: bool = False) -> Any:
     may be 1.5, but no NaN and no Infinity."""
     parse_float = float if fractions else _float
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_float=parse_float, parse_constant=_float, parse_int=_int)
+        return json.loads(
+            text, object_pairs_hook=_object, parse_float=parse_float, parse_constant=_float, parse_int=_int
+        )
     except RecursionError:
         raise ValueError("the values lie too deep in one another") from None
 

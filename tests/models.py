@@ -285,7 +285,9 @@ def mesh(count: int, size: int = 8) -> ModelProto:
 def chain(count: int, size: int = 8) -> ModelProto:
     """`count` nodes one after another, which cannot all be one kernel."""
     nodes = [
-        helper.make_node("Relu" if k % 2 else "Softmax", ["x" if k == 0 else f"v{k - 1}"], ["y" if k == count - 1 else f"v{k}"])
+        helper.make_node(
+            "Relu" if k % 2 else "Softmax", ["x" if k == 0 else f"v{k - 1}"], ["y" if k == count - 1 else f"v{k}"]
+        )
         for k in range(count)
     ]
     return model(nodes, {"x": (np.float32, (size,))}, {"y": (np.float32, (size,))}, [], 13, "chain")

@@ -69,7 +69,9 @@ def commands_used() -> dict[str, set[str]]:
     return used
 
 
-def test_the_documents_use_commands_and_options_that_exist(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_documents_use_commands_and_options_that_exist(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     used = commands_used()
     assert used.keys() >= {"check", "run", "build", "verify"}
     for name, value in {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}.items():

@@ -305,7 +305,16 @@ def test_a_tensor_function_is_called_by_name_and_fills_fresh_tensors() -> None:
 
 @pytest.mark.row("R13", "A22")
 def test_passes_are_functions_of_modules_in_a_known_order() -> None:
-    assert list(passes(vector.run)) == ["devices", "anf", "legalize", "fuse", "constants", "schedule", "liveness", "pool"]
+    assert list(passes(vector.run)) == [
+        "devices",
+        "anf",
+        "legalize",
+        "fuse",
+        "constants",
+        "schedule",
+        "liveness",
+        "pool",
+    ]
     module = network()
     kinds: list[type] = []
     for run in passes(vector.run).values():
@@ -378,7 +387,11 @@ def test_symbols_are_bound_by_inputs_and_must_agree() -> None:
     got = graph.run(module, {"a": np.ones((2, 5), np.float32), "b": np.ones((5, 2), np.float32)})
     assert got["output_0"].tolist() == [[5, 5], [5, 5]]
     for inputs, label, said in (
-        ({"a": (2, 5), "b": (4, 2)}, "input.C4", "axis 0 of input 'b' is 4, expected 5, the value of m by axis 1 of input 'a'"),
+        (
+            {"a": (2, 5), "b": (4, 2)},
+            "input.C4",
+            "axis 0 of input 'b' is 4, expected 5, the value of m by axis 1 of input 'a'",
+        ),
         ({"a": (2, 5)}, "input.C2", "missing input 'b'"),
         ({"a": (2, 5), "b": (5, 2), "c": (1,)}, "input.C1", "unknown input 'c'"),
     ):
@@ -408,9 +421,7 @@ def test_shapes_and_types_are_deduced_through_a_graph() -> None:
     y = call("nn.max_pool2d", call("nn.conv2d", x, w, padding=(1, 1, 1, 1)), pool_size=(2, 2), strides=(2, 2))
     halves = call("split", call("reshape", y, shape=(n, 64)), sections=(16, 48), axis=1)
     body = tuple_of(get(halves, 1), call("sum", get(halves, 0), axis=(1,), keepdims=False), call("greater", y, y))
-    assert str(body.type) == (
-        "Tuple(Tensor((n, 48), float32), Tensor((n), float32), Tensor((n, 4, 4, 4), bool))"
-    )
+    assert str(body.type) == ("Tuple(Tensor((n, 48), float32), Tensor((n), float32), Tensor((n, 4, 4, 4), bool))")
     given = {"x": np.ones((2, 3, 8, 8), np.float32), "w": np.ones((4, 3, 3, 3), np.float32)}
     found = graph.run(main(x, w, body=body), given)
     assert [(v.shape, str(v.dtype)) for v in found.values()] == [

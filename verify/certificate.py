@@ -57,7 +57,9 @@ SIGNATURE = "manifest.sig"
 KEYS = ["format", "name", "seed", "interface", "device", "devices", "model", "lines", "about", "files"]
 
 
-def write(directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None = None) -> None:
+def write(
+    directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None = None
+) -> None:
     """Write the artefacts of a check that holds. The directory appears whole or not at all; what was there goes."""
     require_writable(directory)
     real = Path(os.path.realpath(directory))
@@ -100,7 +102,9 @@ def require_writable(directory: Path) -> None:
     except OSError as wrong:
         raise cannot_write(wrong, directory) from None
     if not ours:
-        raise Invalid("is not empty, and not a directory that assay build made", where=str(directory), label="output.C2")
+        raise Invalid(
+            "is not empty, and not a directory that assay build made", where=str(directory), label="output.C2"
+        )
 
 
 def is_ours(directory: Path) -> bool:
@@ -108,7 +112,9 @@ def is_ours(directory: Path) -> bool:
     return (directory / FOLDER / "manifest.json").is_file() or not any(directory.iterdir())
 
 
-def _fill(directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None) -> None:
+def _fill(
+    directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None
+) -> None:
     assert check.source is not None
     check.source.write(directory)
     folder = directory / FOLDER
@@ -121,7 +127,11 @@ def _fill(directory: Path, check: Check, lines: list[Line], bound: Bound, sign: 
     save(folder / "inputs.npz", _inputs(check))
     save(folder / "outputs.npz", check.outputs)
     files = {str(p.relative_to(directory)): _digest(p) for p in directory.rglob("*") if p.is_file()}
-    making = {"seconds": [round(line.seconds, 3) for line in lines], "compiler": version(directory), "libm": " ".join(platform.libc_ver())}
+    making = {
+        "seconds": [round(line.seconds, 3) for line in lines],
+        "compiler": version(directory),
+        "libm": " ".join(platform.libc_ver()),
+    }
     data = _manifest(check, lines, check.source, bound, dict(sorted(files.items())), making).encode("utf-8")
     (folder / "manifest.json").write_bytes(data)
     if sign is not None:
@@ -144,7 +154,9 @@ def _modules(check: Check, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
         yield f"{i + 1}-{stage.name}.json", encode(check.modules[stage.name], arrays)
 
 
-def _manifest(check: Check, lines: list[Line], source: CSource, bound: Bound, files: Mapping[str, str], about: Mapping[str, Any]) -> str:
+def _manifest(
+    check: Check, lines: list[Line], source: CSource, bound: Bound, files: Mapping[str, str], about: Mapping[str, Any]
+) -> str:
     """The one way to write the manifest. All of it is claimed, but for `about`, which is about the machine that made it."""
     manifest = {
         "format": FORMAT,
@@ -153,7 +165,13 @@ def _manifest(check: Check, lines: list[Line], source: CSource, bound: Bound, fi
         "interface": source.interface,
         "device": source.device,
         "devices": None if check.origin.config is None else _devices_as_data(check.origin.config),
-        "model": {"file": bound.file, "beside": dict(bound.beside), "dims": dict(bound.dims), "defaults": digests_of_defaults(check.defaults), "module": module_digest(check.modules["import"])},
+        "model": {
+            "file": bound.file,
+            "beside": dict(bound.beside),
+            "dims": dict(bound.dims),
+            "defaults": digests_of_defaults(check.defaults),
+            "module": module_digest(check.modules["import"]),
+        },
         "lines": [_claim(line) for line in lines],
         "about": about,
         "files": files,
@@ -230,7 +248,9 @@ class Stored:
         try:
             self.manifest: dict[str, Any] = strict_json.loads(self.text, fractions=True)
             if self.manifest["format"] != FORMAT:
-                raise ValueError(f"its format is {str(self.manifest['format'])[:40]!r}, and {FORMAT} is read: build it again")
+                raise ValueError(
+                    f"its format is {str(self.manifest['format'])[:40]!r}, and {FORMAT} is read: build it again"
+                )
             if list(self.manifest) != KEYS or json.dumps(self.manifest, indent=1) + "\n" != self.text:
                 raise ValueError("it is not written as assay build writes it")
             self.name, self.seed = typed(str, self.manifest["name"]), typed(int, self.manifest["seed"])
@@ -250,11 +270,15 @@ class Stored:
         there = self.sealed.names - {MANIFEST, f"{FOLDER}/{SIGNATURE}"}
         for name in sorted(set(files) ^ there):
             if name in files:
-                raise Invalid("a file of the certificate is missing", where=str(directory / name), label="certificate.C2")
+                raise Invalid(
+                    "a file of the certificate is missing", where=str(directory / name), label="certificate.C2"
+                )
             raise Invalid("is no file of the certificate", where=str(directory / name), label="certificate.C5")
         for name, digest in files.items():
             if self.sealed.digest(name) != digest:
-                raise Invalid("has changed since the certificate was made", where=str(directory / name), label="certificate.C3")
+                raise Invalid(
+                    "has changed since the certificate was made", where=str(directory / name), label="certificate.C3"
+                )
         self.tensors: dict[str, Expr] = {}
         self.modules: dict[str, Module] = {}
         self.arrays = ArrayReader(directory / TENSORS, self.sealed.open(TENSORS))
@@ -303,7 +327,12 @@ def _bound_of(data: Any) -> Bound:
     if list(typed(dict, data)) != ["file", "beside", "dims", "defaults", "module"]:
         raise ValueError("the model is not written as it is")
     _digests_of({"file": data["file"], "module": data["module"]})
-    return Bound(data["file"], _digests_of(data["beside"]), {typed(str, k): typed(int, v) for k, v in typed(dict, data["dims"]).items()}, _digests_of(data["defaults"]))
+    return Bound(
+        data["file"],
+        _digests_of(data["beside"]),
+        {typed(str, k): typed(int, v) for k, v in typed(dict, data["dims"]).items()},
+        _digests_of(data["defaults"]),
+    )
 
 
 def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
@@ -330,7 +359,9 @@ def required(name: str) -> set[str]:
     return {f"{name}.c", f"{name}.h", *(f"{FOLDER}/{n}" for n in inside)}
 
 
-def lines(stored: Stored, check: Check, key: Callable[[bytes, bytes], bool] | None = None, model: Path | None = None) -> Iterator[Line]:
+def lines(
+    stored: Stored, check: Check, key: Callable[[bytes, bytes], bool] | None = None, model: Path | None = None
+) -> Iterator[Line]:
     """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found. Before
     them, with a `key` one about its signature, with a `model` one about what it is bound to."""
     start = time.perf_counter()
@@ -351,7 +382,12 @@ def lines(stored: Stored, check: Check, key: Callable[[bytes, bytes], bool] | No
         yield line
     if all(line.evidence.holds is not False for line in found):
         start = time.perf_counter()
-        yield Line("certificate", plural(len(stored.manifest["files"]), "file"), _claims(stored, check, found), time.perf_counter() - start)
+        yield Line(
+            "certificate",
+            plural(len(stored.manifest["files"]), "file"),
+            _claims(stored, check, found),
+            time.perf_counter() - start,
+        )
 
 
 def _of_model(stored: Stored, path: Path) -> Evidence:

@@ -180,9 +180,7 @@ def run(
     words: Sequence[str], *, seconds: float, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end, standard input empty; its exit code and all that it wrote. subprocess.TimeoutExpired."""
-    child = start(
-        words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    child = start(words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with child:
         try:
             out, err = child.communicate(timeout=seconds)

@@ -68,23 +68,94 @@ app = typer.Typer(
     help="Say what a tensor program means, lower it to C, and prove each step.",
 )
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay", show_default=False)]
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay",
+        show_default=False,
+    ),
+]
 Dims = Annotated[list[str], typer.Option("--dim", metavar="NAME=N", help="the value of a symbolic dim")]
-SizeBounds = Annotated[list[str], typer.Option("--bound", metavar="NAME=LEAST..MOST", help="the values of a size, such as n=1.. or n=1..64")]
-Inputs = Annotated[Path | None, typer.Option("--inputs", metavar="IN.npz", help="inputs by name; the others are random")]
-Seed = Annotated[int, typer.Option("--seed", help="fixes the inputs that are not given, and the checks' random data", min=0)]
+SizeBounds = Annotated[
+    list[str],
+    typer.Option("--bound", metavar="NAME=LEAST..MOST", help="the values of a size, such as n=1.. or n=1..64"),
+]
+Inputs = Annotated[
+    Path | None, typer.Option("--inputs", metavar="IN.npz", help="inputs by name; the others are random")
+]
+Seed = Annotated[
+    int, typer.Option("--seed", help="fixes the inputs that are not given, and the checks' random data", min=0)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
-Pools = Annotated[str, typer.Option("--pools", metavar="NAME[@MEMORY][=LIMIT],...", help="the pools, the most wanted first; by default one without a limit", show_default=False)]
-ConstantPools = Annotated[str, typer.Option("--constant-pools", metavar="NAME[@WHERE][=LIMIT],...", help="the memories for constants, the most wanted first; by default one table", show_default=False)]
-Planner = Annotated[str, typer.Option("--planner", help="tokens, greedy-size, greedy-conflicts, first-fit, hill-climb or exact")]
-Devices = Annotated[list[str], typer.Option("--on", metavar="DEVICE", help="a device that there is, such as cpu, cuda:1 or cuda=cuda -arch=sm_80; the first is where all runs that need not run elsewhere")]
-Host = Annotated[str, typer.Option("--host", metavar="DEVICE", help="the device on which shapes and decisions are; by default the only cpu", show_default=False)]
-Alignment = Annotated[int | None, typer.Option("--alignment", metavar="N", help="the bytes to which buffers in pools are aligned, a power of two; by default what their elements need, in a packed interface 64", show_default=False)]
-DumpTo = Annotated[Path | None, typer.Option("--dump", metavar="DIR", help="write the module after each stage, as text", show_default=False)]
+Pools = Annotated[
+    str,
+    typer.Option(
+        "--pools",
+        metavar="NAME[@MEMORY][=LIMIT],...",
+        help="the pools, the most wanted first; by default one without a limit",
+        show_default=False,
+    ),
+]
+ConstantPools = Annotated[
+    str,
+    typer.Option(
+        "--constant-pools",
+        metavar="NAME[@WHERE][=LIMIT],...",
+        help="the memories for constants, the most wanted first; by default one table",
+        show_default=False,
+    ),
+]
+Planner = Annotated[
+    str, typer.Option("--planner", help="tokens, greedy-size, greedy-conflicts, first-fit, hill-climb or exact")
+]
+Devices = Annotated[
+    list[str],
+    typer.Option(
+        "--on",
+        metavar="DEVICE",
+        help="a device that there is, such as cpu, cuda:1 or cuda=cuda -arch=sm_80; the first is where all runs that need not run elsewhere",
+    ),
+]
+Host = Annotated[
+    str,
+    typer.Option(
+        "--host",
+        metavar="DEVICE",
+        help="the device on which shapes and decisions are; by default the only cpu",
+        show_default=False,
+    ),
+]
+Alignment = Annotated[
+    int | None,
+    typer.Option(
+        "--alignment",
+        metavar="N",
+        help="the bytes to which buffers in pools are aligned, a power of two; by default what their elements need, in a packed interface 64",
+        show_default=False,
+    ),
+]
+DumpTo = Annotated[
+    Path | None,
+    typer.Option("--dump", metavar="DIR", help="write the module after each stage, as text", show_default=False),
+]
 Skip = Annotated[list[str], typer.Option("--skip", metavar="STAGE", help=f"leave out {' or '.join(OPTIONAL)}")]
 InPools = Annotated[bool, typer.Option("--io-in-pools", help="inputs and outputs lie in the pools too")]
-MemoryLimit = Annotated[str, typer.Option("--memory", metavar="BYTES", help="what the run may take, such as 512M or 4G, or none; by default half of what there is", show_default=False)]
-Timeout = Annotated[str, typer.Option("--timeout", metavar="S", help="the seconds that it may take, or none; by default an hour", show_default=False)]
+MemoryLimit = Annotated[
+    str,
+    typer.Option(
+        "--memory",
+        metavar="BYTES",
+        help="what the run may take, such as 512M or 4G, or none; by default half of what there is",
+        show_default=False,
+    ),
+]
+Timeout = Annotated[
+    str,
+    typer.Option(
+        "--timeout", metavar="S", help="the seconds that it may take, or none; by default an hour", show_default=False
+    ),
+]
 
 
 def held(command: Callable[..., None]) -> Callable[..., None]:
@@ -99,7 +170,10 @@ def held(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **options)
 
     own = signature(command, eval_str=True)
-    more = [Parameter(n, Parameter.KEYWORD_ONLY, default="", annotation=a) for n, a in (("memory", MemoryLimit), ("timeout", Timeout))]
+    more = [
+        Parameter(n, Parameter.KEYWORD_ONLY, default="", annotation=a)
+        for n, a in (("memory", MemoryLimit), ("timeout", Timeout))
+    ]
     run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in (*own.parameters.values(), *more)}
     return run
@@ -109,8 +183,16 @@ def held(command: Callable[..., None]) -> Callable[..., None]:
 @held
 def check(
     model: Model,
-    backend: Annotated[list[str], typer.Option("--backend", help="also judge this backend: onnxruntime, tvm, torch, reference or another; see specs/verify.md")] = [],
-    expected: Annotated[Path | None, typer.Option("--expected", metavar="OUT.npz", help="also judge these outputs")] = None,
+    backend: Annotated[
+        list[str],
+        typer.Option(
+            "--backend",
+            help="also judge this backend: onnxruntime, tvm, torch, reference or another; see specs/verify.md",
+        ),
+    ] = [],
+    expected: Annotated[
+        Path | None, typer.Option("--expected", metavar="OUT.npz", help="also judge these outputs")
+    ] = None,
     inputs: Inputs = None,
     dim: Dims = [],
     pools: Pools = "",
@@ -123,16 +205,42 @@ def check(
     seed: Seed = 0,
     dump: DumpTo = None,
     skip: Skip = [],
-    stop_after: Annotated[str, typer.Option("--stop-after", metavar="STAGE", help="stop after this line; whom --backend and --expected name is judged all the same", show_default=False)] = "",
-    report: Annotated[Path | None, typer.Option("--report", metavar="DIR", help="write a page with the stages and the memory map, DIR/index.html")] = None,
-    exclude: Annotated[list[str], typer.Option("--exclude", metavar="RIGHT", help="a right that nobody who is judged has: kept-wider, to hold tensors of 16 bits in float32 between operators")] = [],
-    per_pass: Annotated[bool, typer.Option("--per-pass", help="with --backend tvm: judge TVM's module after each of its passes, instead")] = False,
-    per_kernel: Annotated[bool, typer.Option("--per-kernel", help="with --backend tvm: judge each call of a kernel by TVM's machine, instead")] = False,
+    stop_after: Annotated[
+        str,
+        typer.Option(
+            "--stop-after",
+            metavar="STAGE",
+            help="stop after this line; whom --backend and --expected name is judged all the same",
+            show_default=False,
+        ),
+    ] = "",
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="DIR", help="write a page with the stages and the memory map, DIR/index.html"),
+    ] = None,
+    exclude: Annotated[
+        list[str],
+        typer.Option(
+            "--exclude",
+            metavar="RIGHT",
+            help="a right that nobody who is judged has: kept-wider, to hold tensors of 16 bits in float32 between operators",
+        ),
+    ] = [],
+    per_pass: Annotated[
+        bool,
+        typer.Option("--per-pass", help="with --backend tvm: judge TVM's module after each of its passes, instead"),
+    ] = False,
+    per_kernel: Annotated[
+        bool,
+        typer.Option("--per-kernel", help="with --backend tvm: judge each call of a kernel by TVM's machine, instead"),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Lower MODEL to C stage by stage, check every stage, prove the memory plan, run and compare."""
     if per_pass or per_kernel:
-        request = tvm_command.Request(model, per_pass, per_kernel, load(inputs) if inputs else {}, parse_dims(dim), seed)
+        request = tvm_command.Request(
+            model, per_pass, per_kernel, load(inputs) if inputs else {}, parse_dims(dim), seed
+        )
         raise typer.Exit(tvm_command.inside(request, backend, Screen(), as_json))
     EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
     if report is not None:
@@ -144,10 +252,21 @@ def check(
     held = {} if isinstance(proto, Module) else containers(proto)
     proto, given, defaults, dims = with_inputs(proto, given, dims, seed, model.name)
     named = None if isinstance(proto, Module) else proto
-    judged = [Judged("expected", named, dims, outputs=load(expected), containers=held, excluded=exclude)] if expected else []
+    judged = (
+        [Judged("expected", named, dims, outputs=load(expected), containers=held, excluded=exclude)] if expected else []
+    )
     judged += [Judged(name, named, dims, backend=Isolated(name, PATIENCE), excluded=exclude) for name in backend]
-    lowering = Lowering(proto, c_name(model), dims, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment)), config=devices)
-    run = Check(lowering, given, seed, judged, defaults, instruments=instruments_of(dump, skip), stop_after=stage_of(stop_after))
+    lowering = Lowering(
+        proto,
+        c_name(model),
+        dims,
+        source=model.name,
+        memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment)),
+        config=devices,
+    )
+    run = Check(
+        lowering, given, seed, judged, defaults, instruments=instruments_of(dump, skip), stop_after=stage_of(stop_after)
+    )
 
     def page(lines: list[Line]) -> None:
         if report is not None:
@@ -159,41 +278,97 @@ def check(
 @app.command()
 @held
 def run(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay", show_default=False)],
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT", help="where the outputs go, OUT.npz; with --text, the text", show_default=False)] = None,
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="where the outputs go, OUT.npz; with --text, the text",
+            show_default=False,
+        ),
+    ] = None,
     inputs: Inputs = None,
     dim: Dims = [],
     seed: Seed = 0,
-    function: Annotated[str | None, typer.Option("--function", help="a text: the function to run; main, or the only one")] = None,
-    module_name: Annotated[str | None, typer.Option("--module", help="FILE.py: the module, where there are several")] = None,
-    extern: Annotated[list[str], typer.Option("--extern", metavar="[NAME=]MODULE:FUNCTION", help="a text: a Python function for an extern; its module is imported")] = [],
-    save_as: Annotated[str | None, typer.Option("--save", metavar="NAME", help="a text: save the call on the inputs given as a function NAME of the module, and write that to OUT; do not run it", show_default=False)] = None,
-    as_text: Annotated[bool, typer.Option("--text", help="a text: write the module as TVMScript, to OUT if given, with large constants beside it; do not run it")] = False,
+    function: Annotated[
+        str | None, typer.Option("--function", help="a text: the function to run; main, or the only one")
+    ] = None,
+    module_name: Annotated[
+        str | None, typer.Option("--module", help="FILE.py: the module, where there are several")
+    ] = None,
+    extern: Annotated[
+        list[str],
+        typer.Option(
+            "--extern",
+            metavar="[NAME=]MODULE:FUNCTION",
+            help="a text: a Python function for an extern; its module is imported",
+        ),
+    ] = [],
+    save_as: Annotated[
+        str | None,
+        typer.Option(
+            "--save",
+            metavar="NAME",
+            help="a text: save the call on the inputs given as a function NAME of the module, and write that to OUT; do not run it",
+            show_default=False,
+        ),
+    ] = None,
+    as_text: Annotated[
+        bool,
+        typer.Option(
+            "--text",
+            help="a text: write the module as TVMScript, to OUT if given, with large constants beside it; do not run it",
+        ),
+    ] = False,
 ) -> None:
     """Evaluate MODEL by the definition of its operators. A module as text also shows its values and effects."""
     given = load(inputs) if inputs else {}
     if is_text(model):
         if save_as is not None:
             if output is None or output.suffix != ".py" or as_text or dim or extern:
-                raise Invalid("--save writes a module and runs nothing: it takes --output OUT.py, --inputs, --function and --module", label="cli.C3")
+                raise Invalid(
+                    "--save writes a module and runs nothing: it takes --output OUT.py, --inputs, --function and --module",
+                    label="cli.C3",
+                )
             write_module(save_call(load_text(model, module_name), function, save_as, given), output)
             return
         if as_text:
             if inputs is not None or dim or extern or function is not None:
-                raise Invalid("--text writes the whole module and runs nothing: of the other options, only --module and --output go with it", label="cli.C3")
+                raise Invalid(
+                    "--text writes the whole module and runs nothing: of the other options, only --module and --output go with it",
+                    label="cli.C3",
+                )
             module = load_text(model, module_name)
             if output is not None:
                 write_module(module, output)
             else:
                 text = show_module(module)
                 if isinstance(sys.stdout, Stream) and not sys.stdout.encodes(text):
-                    raise EnvironmentFailure(f"the standard output takes {sys.stdout.encoding}, which has not all characters of this module: give --output OUT.py", label="output.C4")
+                    raise EnvironmentFailure(
+                        f"the standard output takes {sys.stdout.encoding}, which has not all characters of this module: give --output OUT.py",
+                        label="output.C4",
+                    )
                 sys.stdout.write(text)
             return
-        show_text_run(run_text(load_text(model, module_name), function, given, seed, parse_dims(dim), load_externs(extern)), output)
+        show_text_run(
+            run_text(load_text(model, module_name), function, given, seed, parse_dims(dim), load_externs(extern)),
+            output,
+        )
         return
     if function is not None or module_name is not None or as_text or extern or save_as is not None:
-        raise Invalid("--function, --module, --extern, --save and --text are for a module as text, FILE.py or FILE.relay", label="cli.C3")
+        raise Invalid(
+            "--function, --module, --extern, --save and --text are for a module as text, FILE.py or FILE.relay",
+            label="cli.C3",
+        )
     if output is None:
         raise Invalid("where do the outputs go? Give --output OUT.npz", label="cli.C3")
     dims = parse_dims(dim)
@@ -209,11 +384,26 @@ def run(
 @held
 def build(
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="where the C text and the certificate go", show_default=False)],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="where the C text and the certificate go", show_default=False
+        ),
+    ],
     inputs: Inputs = None,
     dim: Dims = [],
-    interface: Annotated[Interface, typer.Option("--interface", help="how the C entry and its kernels are called")] = Interface.UNPACKED,
-    device: Annotated[str, typer.Option("--device", metavar="NAME", help="where steps run that name no device; its hooks are called", show_default=False)] = "",
+    interface: Annotated[
+        Interface, typer.Option("--interface", help="how the C entry and its kernels are called")
+    ] = Interface.UNPACKED,
+    device: Annotated[
+        str,
+        typer.Option(
+            "--device",
+            metavar="NAME",
+            help="where steps run that name no device; its hooks are called",
+            show_default=False,
+        ),
+    ] = "",
     pools: Pools = "",
     constant_pools: ConstantPools = "",
     planner: Planner = "exact",
@@ -224,7 +414,12 @@ def build(
     dump: DumpTo = None,
     skip: Skip = [],
     seed: Seed = 0,
-    sign: Annotated[Path | None, typer.Option("--sign", metavar="KEY.pem", help="sign the certificate with this private Ed25519 key", show_default=False)] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            "--sign", metavar="KEY.pem", help="sign the certificate with this private Ed25519 key", show_default=False
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check MODEL and, if every line holds, write its C text and the certificate to DIR."""
@@ -237,7 +432,16 @@ def build(
     proto, given, defaults, dims = with_inputs(proto, load(inputs) if inputs else {}, parse_dims(dim), seed, model.name)
     bound = replace(bound, defaults=certificate.digests_of_defaults(defaults), dims=dict(sorted(dims.items())))
     emitter = partial(emit, interface=interface, device=device)
-    lowering = Lowering(proto, c_name(model), dims, emitter=emitter, source=model.name, memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment, interface)), config=devices, digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed))
+    lowering = Lowering(
+        proto,
+        c_name(model),
+        dims,
+        emitter=emitter,
+        source=model.name,
+        memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment, interface)),
+        config=devices,
+        digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed),
+    )
     run = Check(lowering, given, seed, defaults=defaults, instruments=instruments_of(dump, skip))
 
     def keep(lines: list[Line]) -> None:
@@ -250,9 +454,22 @@ def build(
 @app.command()
 @held
 def verify(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="a directory that assay build made", show_default=False)],
-    model: Annotated[Path | None, typer.Option("--model", metavar="MODEL", help="the certificate must be of this model", show_default=False)] = None,
-    key: Annotated[Path | None, typer.Option("--key", metavar="PUB.pem", help="it must be signed with the private half of this Ed25519 key", show_default=False)] = None,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="a directory that assay build made", show_default=False)
+    ],
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", metavar="MODEL", help="the certificate must be of this model", show_default=False),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            metavar="PUB.pem",
+            help="it must be signed with the private half of this Ed25519 key",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a certificate again, from nothing but the directory."""
@@ -265,19 +482,30 @@ def verify(
 @app.command()
 @held
 def prove(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="a module as text, FILE.py, or MODEL.onnx: its kernels", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="a module as text, FILE.py, or MODEL.onnx: its kernels", show_default=False
+        ),
+    ],
     function: Annotated[str | None, typer.Option("--function", help="the tensor function; else all of them")] = None,
     bound: SizeBounds = [],
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="where the queries are kept", show_default=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="where the queries are kept", show_default=False)
+    ] = None,
     dim: Dims = [],
 ) -> None:
     """Prove tensor functions of FILE for all sizes: bounds, races, initialisation. Exit code 4: something is unknown."""
     if is_text(file):
         if dim:
-            raise Invalid("--dim is for MODEL.onnx; what is known of the sizes of a text is said by --bound", label="cli.C3")
+            raise Invalid(
+                "--dim is for MODEL.onnx; what is known of the sizes of a text is said by --bound", label="cli.C3"
+            )
         module = load_text(file)
     else:
-        module = legalize(to_anf(import_onnx(load_model(file), evaluate=evaluate, dims=parse_dims(dim), source=file.name)))
+        module = legalize(
+            to_anf(import_onnx(load_model(file), evaluate=evaluate, dims=parse_dims(dim), source=file.name))
+        )
     raise typer.Exit(prove_module(module, function, bound, out, Screen()))
 
 
@@ -286,7 +514,9 @@ def prove(
 def reduce_(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="an ONNX model", show_default=False)],
     backend: Annotated[str, typer.Option("--backend", help="who is wrong on it", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="where the test goes", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="where the test goes", show_default=False)
+    ],
     inputs: Inputs = None,
     dim: Dims = [],
     seed: Seed = 0,
@@ -294,23 +524,52 @@ def reduce_(
 ) -> None:
     """Find a smaller model on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
     find_backend(backend)
-    proto, given, _, dims = with_inputs(load_model(model), load(inputs) if inputs else {}, parse_dims(dim), seed, model.name)
+    proto, given, _, dims = with_inputs(
+        load_model(model), load(inputs) if inputs else {}, parse_dims(dim), seed, model.name
+    )
     raise typer.Exit(reduce_model(proto, Isolated(backend, PATIENCE), given, dims, seed, limit, output, Screen()))
 
 
 @app.command("plan")
 @held
 def plan_buffers(
-    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="buffers: id, lower, upper, size; and alignment, gaps, offset, pool", show_default=False)],
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="OUT.csv", help="where the offsets go", show_default=False)] = None,
-    capacity: Annotated[int | None, typer.Option("--capacity", metavar="N", help="the bytes that the first pool may need; exit code 1 if it needs more", show_default=False)] = None,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE.csv",
+            help="buffers: id, lower, upper, size; and alignment, gaps, offset, pool",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="OUT.csv", help="where the offsets go", show_default=False)
+    ] = None,
+    capacity: Annotated[
+        int | None,
+        typer.Option(
+            "--capacity",
+            metavar="N",
+            help="the bytes that the first pool may need; exit code 1 if it needs more",
+            show_default=False,
+        ),
+    ] = None,
     bound: SizeBounds = [],
     pools: Pools = "",
     planner: Planner = "exact",
     alignment: Annotated[int, typer.Option("--alignment", metavar="N", help="every offset is a multiple of it")] = 1,
-    time_limit: Annotated[float, typer.Option("--time-limit", metavar="S", help="seconds that planning and proving may take; the best plan so far is taken")] = 60.0,
+    time_limit: Annotated[
+        float,
+        typer.Option(
+            "--time-limit",
+            metavar="S",
+            help="seconds that planning and proving may take; the best plan so far is taken",
+        ),
+    ] = 60.0,
     seed: Annotated[int, typer.Option("--seed", help="fixes what is random", min=0)] = 0,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="MAP.svg", help="where a picture of the plan goes", show_default=False)] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="MAP.svg", help="where a picture of the plan goes", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Place the buffers of FILE.csv in memory, and prove the plan: with --bound, for all sizes."""
@@ -321,22 +580,79 @@ def plan_buffers(
 @app.command("fuzz")
 @held
 def fuzz_backend(
-    backend: Annotated[str, typer.Option("--backend", metavar="NAME", help="who is judged: a backend, or passes (our stages, each by its check) or values (the operators' own values)", show_default=False)],
-    operators: Annotated[str, typer.Option("--operators", metavar="NAME,...", help="the operators that are called, such as nn.*,add; by default all", show_default=False)] = "",
-    features: Annotated[str | None, typer.Option("--features", metavar="NAME,...", help="what else programs may have: branches, names, symbolic, functions, recursion, named_constants; by default all", show_default=False)] = None,
+    backend: Annotated[
+        str,
+        typer.Option(
+            "--backend",
+            metavar="NAME",
+            help="who is judged: a backend, or passes (our stages, each by its check) or values (the operators' own values)",
+            show_default=False,
+        ),
+    ],
+    operators: Annotated[
+        str,
+        typer.Option(
+            "--operators",
+            metavar="NAME,...",
+            help="the operators that are called, such as nn.*,add; by default all",
+            show_default=False,
+        ),
+    ] = "",
+    features: Annotated[
+        str | None,
+        typer.Option(
+            "--features",
+            metavar="NAME,...",
+            help="what else programs may have: branches, names, symbolic, functions, recursion, named_constants; by default all",
+            show_default=False,
+        ),
+    ] = None,
     size: Annotated[int, typer.Option("--size", metavar="N", help="about how many nodes a program may have")] = 10,
-    seconds: Annotated[float | None, typer.Option("--seconds", metavar="S", help="when to end; by default after 60, unless --examples is given", show_default=False)] = None,
-    examples: Annotated[int | None, typer.Option("--examples", metavar="N", help="how many examples", show_default=False)] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--seconds",
+            metavar="S",
+            help="when to end; by default after 60, unless --examples is given",
+            show_default=False,
+        ),
+    ] = None,
+    examples: Annotated[
+        int | None, typer.Option("--examples", metavar="N", help="how many examples", show_default=False)
+    ] = None,
     seed: Seed = 0,
-    corpus: Annotated[Path | None, typer.Option("--corpus", metavar="DIR", help="where failures are kept, and how far the campaign is: the next run goes on there", show_default=False)] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", help="worker processes; by default one for each core", show_default=False)] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(
+            "--corpus",
+            metavar="DIR",
+            help="where failures are kept, and how far the campaign is: the next run goes on there",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", help="worker processes; by default one for each core", show_default=False),
+    ] = None,
     patience: Annotated[float, typer.Option("--patience", metavar="S", help="how long one example may take")] = 60.0,
-    cluster: Annotated[str, typer.Option("--cluster", metavar="ADDRESS", help="the scheduler of a Dask cluster to run on, such as tcp://host:8786", show_default=False)] = "",
-    replay: Annotated[bool, typer.Option("--replay", help="judge the failures of --corpus again, and make no new examples")] = False,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="the scheduler of a Dask cluster to run on, such as tcp://host:8786",
+            show_default=False,
+        ),
+    ] = "",
+    replay: Annotated[
+        bool, typer.Option("--replay", help="judge the failures of --corpus again, and make no new examples")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Judge random programs without end, and keep those that fail, made simple."""
-    request = FuzzRequest(backend, operators, features, size, seconds, examples, seed, corpus, jobs, patience, cluster, replay)
+    request = FuzzRequest(
+        backend, operators, features, size, seconds, examples, seed, corpus, jobs, patience, cluster, replay
+    )
     raise typer.Exit(fuzz(request, Screen(), as_json))
 
 

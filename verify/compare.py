@@ -179,7 +179,9 @@ class Comparison:
             graph.run(self.source_module, self.inputs)
         except Trap as own:
             if own.kind == found.kind:
-                raise Invalid(f"the model traps on these inputs, give others with --inputs: {own}", label="input.C7") from None
+                raise Invalid(
+                    f"the model traps on these inputs, give others with --inputs: {own}", label="input.C7"
+                ) from None
 
     def compare_c(self, digests: Mapping[int, Mapping[str, bytes]], by_slot: Mapping[str, Array]) -> str | None:
         """Where the C program first differs from the machine, if it does: in the steps that it takes, or in the bytes
@@ -245,9 +247,7 @@ def has_operators(kernel: PrimFunc, module: Module) -> bool:
     return all("operator" in module.kernel(v.func).attrs for _, v in bindings(group) if isinstance(v, CallTIR))
 
 
-def step_outside(
-    kernel: PrimFunc, module: Module, reads: Sequence[Array], writes: Sequence[Array]
-) -> str | None:
+def step_outside(kernel: PrimFunc, module: Module, reads: Sequence[Array], writes: Sequence[Array]) -> str | None:
     """Where a step's results lie outside of what its operator, or those of its group one after another, allow on these
     very operands."""
     operands = [np.asarray(x).reshape(b.static_shape) for x, b in zip(reads, kernel.inputs, strict=True)]

@@ -79,7 +79,9 @@ def _written_out(root: Function, whole: Mapping[str, Function]) -> Function:
     while True:
         order = list(post_order(top))
         parts: dict[Expr, Function] = {
-            n.var: n.value for n in order if isinstance(n, Let) and isinstance(n.value, Function) and "composite" in n.value.attrs
+            n.var: n.value
+            for n in order
+            if isinstance(n, Let) and isinstance(n.value, Function) and "composite" in n.value.attrs
         }
         new: dict[int, Expr] = {}
         again = False
@@ -113,7 +115,11 @@ def _copied(function: Function, args: list[Expr]) -> Expr:
         if not symbols(node.type):
             return node
         here = replace(node, type=with_dims(node.type, lambda d: _sized(d, sizes)))
-        return replace(here, attrs={k: _sized(v, sizes) for k, v in here.attrs.items()}) if isinstance(here, Call) else here
+        return (
+            replace(here, attrs={k: _sized(v, sizes) for k, v in here.attrs.items()})
+            if isinstance(here, Call)
+            else here
+        )
 
     new: dict[int, Expr] = {id(p): a for p, a in zip(function.params, args, strict=True)}
     order = list(post_order(function.body, lambda n: () if isinstance(n, Function) else n.children))

@@ -47,13 +47,19 @@ def check_kernel(func: PrimFunc, output: int, operand: int) -> Evidence:
         anywhere = read.places is None  # which element depends on data: it may be the one that is stored to first
         places = np.broadcast_to(np.argmin(first) if anywhere else read.places, e.count)
         if (late := _times(trace, e) > first[places]).any():
-            which = f"which element {e.stmt} loads depends on data, and one" if anywhere else f"element {int(places[late][0])}"
+            which = (
+                f"which element {e.stmt} loads depends on data, and one"
+                if anywhere
+                else f"element {int(places[late][0])}"
+            )
             return refuted("proved", f"{what}: {which} is loaded after it has been stored to")
         for number, lanes in e.races:
             for s, at in zip(stores, elements, strict=True):
                 for n, of in s.races:
                     if n == number and _meet(lanes, places, of, at, len(first), anywhere or s.address is None):
-                        return refuted("proved", f"{what}: an iteration of a parallel loop loads what another one stores")
+                        return refuted(
+                            "proved", f"{what}: an iteration of a parallel loop loads what another one stores"
+                        )
     return proved(f"{what}: {sum(e.count for e, _ in reads)} loads, none after a store to its element")
 
 

@@ -64,7 +64,17 @@ def load_opened(file: BinaryIO, path: Path) -> dict[str, Array]:
             if name in found:
                 raise ValueError(f"there are two arrays {name!r}")
             found[name] = array
-    except (OSError, ValueError, TypeError, EOFError, KeyError, RuntimeError, SyntaxError, NotImplementedError, *_BROKEN) as wrong:
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        EOFError,
+        KeyError,
+        RuntimeError,
+        SyntaxError,
+        NotImplementedError,
+        *_BROKEN,
+    ) as wrong:
         objects = "; strings are arrays of dtype str, not object" if "allow_pickle" in str(wrong) else ""
         raise Invalid(f"not an .npz of arrays: {wrong}{objects}", where=str(path), label="input.C5") from None
     return found
@@ -88,11 +98,16 @@ def as_members(arrays: Mapping[str, Array]) -> dict[str, Array]:
     for name, array in arrays.items():
         if array.dtype.kind == "O":
             if any(str(text).endswith("\0") for text in array.reshape(-1)):
-                raise Invalid(f"{name} holds a string that ends with a NUL, which NumPy's files drop", label="output.C3")
+                raise Invalid(
+                    f"{name} holds a string that ends with a NUL, which NumPy's files drop", label="output.C3"
+                )
             array = array.astype(np.str_)
         entry, plain = as_member(name, array)
         if "\0" in entry or len(entry.encode()) > LONGEST:
-            raise Invalid(f"a name of an .npz is at most {LONGEST} bytes without a NUL, and {name[:40]!r} is none", label="output.C3")
+            raise Invalid(
+                f"a name of an .npz is at most {LONGEST} bytes without a NUL, and {name[:40]!r} is none",
+                label="output.C3",
+            )
         members[entry] = plain
     return members
 

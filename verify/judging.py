@@ -58,15 +58,24 @@ class Judged:
         found = from_arrays(self.outputs, types, "output")
         for name, of in types.items():
             if name not in found:
-                raise Invalid(f"output {name!r} is missing; the outputs are {', '.join(types)}; {form(name, of)}", label="values.C3")
+                raise Invalid(
+                    f"output {name!r} is missing; the outputs are {', '.join(types)}; {form(name, of)}",
+                    label="values.C3",
+                )
         for name, array in self.outputs.items():
             if array.dtype.kind in "OSTU":
                 owner, of = next((n, t) for n, t in types.items() if f"{name}.".startswith(f"{n}."))
-                raise Invalid(f"output {name!r} is an array of strings, and numbers are due; {form(owner, of)}", label="values.C4")
+                raise Invalid(
+                    f"output {name!r} is an array of strings, and numbers are due; {form(owner, of)}", label="values.C4"
+                )
             dtype(array.dtype)
         if not self.containers:
             return found
-        said = {f"{n}.{NONE}": np.array(found[n] is None) for n, of in self.containers.items() if inside_option(of) is not None}
+        said = {
+            f"{n}.{NONE}": np.array(found[n] is None)
+            for n, of in self.containers.items()
+            if inside_option(of) is not None
+        }
         return {**said, **to_arrays(found)}
 
 
@@ -78,14 +87,19 @@ def judge(who: Judged, expected: Expected, tensors: Mapping[str, Expr]) -> tuple
     if who.outputs is not None:
         odd = _formless(expected.module)
         if odd:
-            return "", of_outcome("undecided", f"no file holds outputs of type {odd[0]}: tensors, shapes, tuples, lists and optional values have a form")
+            return "", of_outcome(
+                "undecided",
+                f"no file holds outputs of type {odd[0]}: tensors, shapes, tuples, lists and optional values have a form",
+            )
         accepts = EVERYTHING_KEPT.excluding(who.excluded)
         oracle = Oracle(expected.module, accepts=accepts) if subject is None else oracle_of(subject, accepts)
         given = who.read(expected.module)
         return _line(oracle.judge(expected, given), plural(len(to_arrays(given)), "output"))
     held = _data([*(p.type for p in main.params), main.result_type])
     if held:
-        return "", of_outcome("undecided", f"a backend takes and gives tensors, and there is an input or output of type {held[0]}")
+        return "", of_outcome(
+            "undecided", f"a backend takes and gives tensors, and there is an input or output of type {held[0]}"
+        )
     if subject is None:
         subject = subject_of_module(expected.module)
     try:

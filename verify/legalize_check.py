@@ -44,7 +44,9 @@ Progress = Callable[[int, int], None]
 def check_legalize(source: Module, target: Module, seed: int = 0, progress: Progress = lambda i, n: None) -> Evidence:
     """Both halves, for every graph function of the module."""
     source, target = source.resolved(), target.resolved()
-    calling = [n for n, d in source.kernels.items() if _calls(d) and n in target.kernels and not _calls(target.kernel(n))]
+    calling = [
+        n for n, d in source.kernels.items() if _calls(d) and n in target.kernels and not _calls(target.kernel(n))
+    ]
     changed = changed_beside(source.with_(**{n: target.kernel(n) for n in calling}), target)
     if changed:
         return refuted("checked", changed)
@@ -227,7 +229,9 @@ def check_claim(kernel: PrimFunc, seed: int) -> Evidence:
     try:
         made = call(kernel.attrs["operator"], *operands, **kernel.attrs.get("attrs", {}))
     except Invalid as wrong:
-        return refuted("checked", f"tensor function {kernel.name} claims to be {kernel.attrs['operator']}: {wrong.message}")
+        return refuted(
+            "checked", f"tensor function {kernel.name} claims to be {kernel.attrs['operator']}: {wrong.message}"
+        )
     wanted = [str(t) for t in flatten(made.type)]
     given = [str(TensorType(b.shape, b.dtype)) for b in kernel.outputs]
     if wanted != given:

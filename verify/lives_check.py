@@ -121,7 +121,9 @@ class Flow:
         """The nodes of a step with phases: the statements of its tensor function, each in its phase."""
         kernel = self.kernels.get(step.kernel)
         if kernel is None or phases(kernel).count != step.phases:
-            raise Invalid(f"{describe(step, index)} has {step.phases} phases, but its tensor function does not", label="lives.C2")
+            raise Invalid(
+                f"{describe(step, index)} has {step.phases} phases, but its tensor function does not", label="lives.C2"
+            )
         handed = self.graph.node(ends, self.count)
         text = _Text(kernel, self.graph, self.count)
         ends = run_task(text.wire(kernel.body, [handed]))

@@ -51,13 +51,31 @@ def write(to: Writable, members: Mapping[str, Array]) -> None:
         if extra:
             extra = _zip64(size, size)
         about = (_UTF8, 0, 0, _DAY, crc)
-        local = struct.pack("<4s5H3I2H", b"PK\3\4", _needed(extra), *about, stored, stored, len(entry), len(extra)) + entry + extra
+        local = (
+            struct.pack("<4s5H3I2H", b"PK\3\4", _needed(extra), *about, stored, stored, len(entry), len(extra))
+            + entry
+            + extra
+        )
         for part in (local, header, data):
             to.write(part)
         fields, extra = _fields(size, size, at)
         needed = _needed(extra)
         directory.append(
-            struct.pack("<4s6H3I5H2I", b"PK\1\2", _UNIX | needed, needed, *about, *fields[:2], len(entry), len(extra), 0, 0, 0, _FILE, fields[2])
+            struct.pack(
+                "<4s6H3I5H2I",
+                b"PK\1\2",
+                _UNIX | needed,
+                needed,
+                *about,
+                *fields[:2],
+                len(entry),
+                len(extra),
+                0,
+                0,
+                0,
+                _FILE,
+                fields[2],
+            )
             + entry
             + extra
         )

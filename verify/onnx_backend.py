@@ -54,7 +54,9 @@ class AssayRep(BackendRep):
         """The results on `inputs`: a sequence by position, without those that have an initializer, or by name."""
         del kwargs
         given = _named(inputs, self.inputs)
-        defaults = {n: np.asarray(v, str if n in self.texts else None) for n, v in given.items() if n in self.initialized}
+        defaults = {
+            n: np.asarray(v, str if n in self.texts else None) for n, v in given.items() if n in self.initialized
+        }
         if defaults:
             taken = with_given_defaults(self.model, defaults, {}).model
             return AssayRep(taken).run({n: v for n, v in given.items() if n not in defaults})

@@ -24,7 +24,13 @@ Array = np.ndarray[Any, Any]
 
 
 def with_tensors_only(
-    model: onnx.ModelProto, given: Mapping[str, Array], dims: Mapping[str, int], seed: int, source: str, *, all_given: bool = False
+    model: onnx.ModelProto,
+    given: Mapping[str, Array],
+    dims: Mapping[str, int],
+    seed: int,
+    source: str,
+    *,
+    all_given: bool = False,
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """The model itself where nothing but tensors goes in and out. Else one whose inputs and outputs are called as in a file,
     with as many parts as in `given`, and as the definition gives on these inputs. And what is given for its inputs. Invalid
@@ -35,13 +41,18 @@ def with_tensors_only(
     if not inside and not outside:
         return model, dict(given)
     types = {i.name: declared_type(f"input {i.name!r}", i.type) for i in inside}
-    own = {n for n in given if any(n == t or n.startswith(f"{t}.") for t in types)} - {i.name for i in model.graph.input if i.name not in types}
+    own = {n for n in given if any(n == t or n.startswith(f"{t}.") for t in types)} - {
+        i.name for i in model.graph.input if i.name not in types
+    }
     values = from_arrays({n: given[n] for n in own}, types)
     for name, of in types.items():
         if name in values:
             continue
         if not all_given:
-            raise Invalid(f"input {name!r} is {of}, which has no random values: give it with --inputs ({form(name, of)})", label="input.C6")
+            raise Invalid(
+                f"input {name!r} is {of}, which has no random values: give it with --inputs ({form(name, of)})",
+                label="input.C6",
+            )
         values[name] = None if inside_option(of) is not None else []
         given = {**given, **to_arrays({name: values[name]})}
     results = run_values(model, given, dims, seed, source)
@@ -81,7 +92,9 @@ class _Border:
                 return
             held = self.fresh(name)
             if isinstance(value, list):
-                self.sequence(name, value, of.optional_type.elem_type.sequence_type.elem_type.tensor_type.elem_type, held)
+                self.sequence(
+                    name, value, of.optional_type.elem_type.sequence_type.elem_type.tensor_type.elem_type, held
+                )
                 self.before.append(helper.make_node("Optional", [held], [name]))
             else:
                 self.tensor(name, name, value)
@@ -98,7 +111,9 @@ class _Border:
             self.tensor(name, f"{name}.{i}", item)
         parts = [f"{name}.{i}" for i in range(len(items))]
         self.before.append(
-            helper.make_node("SequenceConstruct", parts, [made]) if parts else helper.make_node("SequenceEmpty", [], [made], dtype=element)
+            helper.make_node("SequenceConstruct", parts, [made])
+            if parts
+            else helper.make_node("SequenceEmpty", [], [made], dtype=element)
         )
 
     def tensor(self, of: str, name: str, array: Array) -> None:

@@ -43,7 +43,9 @@ def with_given_defaults(model: onnx.ModelProto, given: Mapping[str, Array], dims
     stored = {t.name: t for t in model.graph.initializer if t.name in infos}
     if not stored:
         return Given(model, dict(given), {})
-    others = {n: declared_type(f"input {n!r}", i.type) for n, i in infos.items() if n not in stored and is_container(i.type)}
+    others = {
+        n: declared_type(f"input {n!r}", i.type) for n, i in infos.items() if n not in stored and is_container(i.type)
+    }
     for name in given:
         if name not in infos and not name.startswith(tuple(f"{n}." for n in others)):
             raise unknown(name, [n for n in infos if n not in stored], others, defaults=list(stored))

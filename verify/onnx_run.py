@@ -51,7 +51,9 @@ def run_values(
         module = imported(given)  # the type of a result may depend on what an input holds
     missing = [p.name for p in module.main.params if p.name in texts and p.name not in given]
     if missing:
-        raise Invalid(f"input {missing[0]!r} is of strings: give it with --inputs, as an array of dtype str", label="input.C6")
+        raise Invalid(
+            f"input {missing[0]!r} is of strings: give it with --inputs, as an array of dtype str", label="input.C6"
+        )
     outputs = graph.run(module, complete(module.main, numbers, seed))
     found = {n: from_value(v, module, f"output {n!r}") for n, v in outputs.items()}
     for name in text_names(model.graph.output):
@@ -62,4 +64,6 @@ def run_values(
 def require_strings(name: str, given: Array) -> None:
     """Invalid (values.C4): what is given for an input of strings is none."""
     if given.dtype.kind != "U":
-        raise Invalid(f"input {name!r} is {given.dtype}; strings are wanted, as an array of dtype str", label="values.C4")
+        raise Invalid(
+            f"input {name!r} is {given.dtype}; strings are wanted, as an array of dtype str", label="values.C4"
+        )

@@ -145,7 +145,9 @@ class _Sweep:
             for other in live:
                 byte = self.shared(other, name) if name != other and overlap(live[name], live[other]) else None
                 if byte is not None:
-                    return f"byte {byte} of buffer {other} is overwritten by {name} while {describe(step, index)} uses it"
+                    return (
+                        f"byte {byte} of buffer {other} is overwritten by {name} while {describe(step, index)} uses it"
+                    )
         for name in made:
             self.write(name)
         for name in made:  # a slot is not whole behind the step if another was written over it after it was
@@ -195,7 +197,9 @@ class _Sweep:
         if not odd.size:
             return None
         by = int(owners[odd[0]])
-        what = {NOBODY: "unwritten", DIFFERS: "not written by it on every path"}.get(by) or f"overwritten by {self.names[by]}"
+        what = {NOBODY: "unwritten", DIFFERS: "not written by it on every path"}.get(
+            by
+        ) or f"overwritten by {self.names[by]}"
         byte = self.cuts[memory][where.start + int(odd[0])] - self.cuts[memory][where.start]
         return f"byte {byte} of buffer {name} is {what}"
 
@@ -217,7 +221,9 @@ def sweep(program: Program, kernels: Mapping[str, PrimFunc] | None = None) -> Ev
             what = f"does not lie within the {size} bytes of the pool {pool.name}"
             return refuted("checked", f"buffer {slot.name} ({slot.producer}) {what}")
         if slot.alignment <= 0 or slot.alignment % slot.type.dtype.itemsize:
-            return refuted("checked", f"buffer {slot.name} has the alignment {slot.alignment}, which its elements do not fit")
+            return refuted(
+                "checked", f"buffer {slot.name} has the alignment {slot.alignment}, which its elements do not fit"
+            )
         if slot.offset % slot.alignment:
             return refuted("checked", f"buffer {slot.name} at offset {slot.offset} is not aligned to {slot.alignment}")
     wrong = _Sweep(program, kernels or {}).run()
@@ -313,7 +319,9 @@ def as_problem(program: Program) -> tuple[Problem, Plan]:
         place = place_of(program, s)
         pool = program.pool_of(s).name if place is None else place.pool
         size = _bytes(s.type)
-        buffers.append(BufferInfo(s.name, size, lives.get(s.name, s.live), s.alignment, kind, (pool,), producer=s.producer))
+        buffers.append(
+            BufferInfo(s.name, size, lives.get(s.name, s.live), s.alignment, kind, (pool,), producer=s.producer)
+        )
         if place is not None:
             places[s.name] = place
     sizes: Mapping[str, Dim] = {p.name: program.sizes.get(p.name, 0) for p in program.pools}
@@ -348,5 +356,9 @@ def check_pool(module: Module) -> tuple[Evidence, dict[str, str]]:
     if found.holds and swept is None:
         swept = sweep(program, module.kernels)
         more = {**found.data, **swept.data}
-        found = replace(found, detail=f"{found.detail}; swept at {'; '.join(more['swept'])}", data=more) if swept.holds else swept
+        found = (
+            replace(found, detail=f"{found.detail}; swept at {'; '.join(more['swept'])}", data=more)
+            if swept.holds
+            else swept
+        )
     return found, {"pool" if name == "pool0" else name: text for name, text in proof.queries.items()}

@@ -80,7 +80,9 @@ def plan_file(request: Request, out: Screen, as_json: bool) -> int:
         until = deadline.share(PLANNING)
 
         def planner(of: Problem) -> Plan:
-            return make_plan(of, request.planner, seed=request.seed, deadline=until, capacity=request.capacity, progress=tell)
+            return make_plan(
+                of, request.planner, seed=request.seed, deadline=until, capacity=request.capacity, progress=tell
+            )
 
         plan = symbolic_plan(table, problem, planner, until) if symbols else planner(problem)
     seconds = time.perf_counter() - start
@@ -137,7 +139,9 @@ POOL = re.compile(r"\s*([^=@\s]+)\s*(?:@\s*([^=@\s]+)\s*)?(?:=\s*([0-9]+)\s*)?")
 def parse_pools(text: str) -> tuple[Pool, ...]:
     """`name@memory=limit,...`, the most wanted first; a memory is a device, and its scope behind a slash. Without a limit, a
     pool has none."""
-    wanted = "--pools takes name@memory=limit,... in bytes, such as fast=65536,slow or near@cuda:0/shared=4096,far@cuda:0"
+    wanted = (
+        "--pools takes name@memory=limit,... in bytes, such as fast=65536,slow or near@cuda:0/shared=4096,far@cuda:0"
+    )
     return tuple(Pool(name, device=_memory(where), limit=limit) for name, where, limit in _pools(text, wanted))
 
 
@@ -160,7 +164,9 @@ def _pools(text: str, wanted: str) -> Iterator[tuple[str, str, int | None]]:
             raise Invalid(f"{wanted}, not {short(part)!r}", label="cli.C5")
         name, where, limit = match.groups()
         if limit is not None and (len(limit.lstrip("0")) > 19 or int(limit) > MOST):
-            raise Invalid(f"the limit of pool {name} is {short(limit)}, and must be in int64: no more than {MOST}", label="cli.C5")
+            raise Invalid(
+                f"the limit of pool {name} is {short(limit)}, and must be in int64: no more than {MOST}", label="cli.C5"
+            )
         yield name, where or "", None if limit is None else int(limit)
 
 
@@ -196,7 +202,9 @@ def as_data(
         "how": evidence.how,
         "holds": evidence.holds,
         "detail": evidence.detail,
-        "places": {b.name: {"pool": p.pool, "offset": p.offset} for b in problem.buffers for p in [plan.places[b.name]]},
+        "places": {
+            b.name: {"pool": p.pool, "offset": p.offset} for b in problem.buffers for p in [plan.places[b.name]]
+        },
     }
 
 

@@ -46,12 +46,22 @@ def require_values(table: Table, symbols: Bounds, deadline: Deadline = NEVER) ->
     for v in symbols:
         if v not in used:
             there = ", ".join(w.name for w in symbols if w in used) or "none"
-            raise Invalid(f"no size and no offset has the symbol {v.name}; there are: {there}", where=table.source, label="symbolic.C1")
+            raise Invalid(
+                f"no size and no offset has the symbol {v.name}; there are: {there}",
+                where=table.source,
+                label="symbolic.C1",
+            )
     for b, line in zip(table.buffers, table.lines, strict=True):
         for column, dim in (("size", b.nbytes), ("offset", table.offsets.get(b.name, 0))):
             deadline.turn()
             if isinstance(dim, Expr):
-                _require_values(f"{column} of buffer {short(b.name)}, {short(written(dim), 100)},", column, dim, symbols, f"{table.source}:{line}")
+                _require_values(
+                    f"{column} of buffer {short(b.name)}, {short(written(dim), 100)},",
+                    column,
+                    dim,
+                    symbols,
+                    f"{table.source}:{line}",
+                )
 
 
 def _require_values(what: str, column: str, dim: Expr, symbols: Bounds, where: str) -> None:
@@ -62,7 +72,9 @@ def _require_values(what: str, column: str, dim: Expr, symbols: Bounds, where: s
         try:
             number = value(form, forms.values(at))
         except Trap as trap:
-            raise Invalid(f"the {what} has no value for {here}: {trap.message}", where=where, label="memory.C3") from None
+            raise Invalid(
+                f"the {what} has no value for {here}: {trap.message}", where=where, label="memory.C3"
+            ) from None
         if column == "size" and number < 0:
             raise Invalid(f"the {what} is {number} for {here}, and must be 0 or more", where=where, label="memory.C3")
         if not -MOST - 1 <= number <= MOST:
@@ -81,7 +93,9 @@ def symbolic_plan(table: Table, problem: Problem, planner: Callable[[Problem], P
     Invalid: some buffers only have an offset, and one of these has symbols. BudgetSpent: the time is up.
     """
     if len(table.offsets) == len(problem.buffers):
-        return given_plan(problem, {b.name: Place(problem.candidates(b)[0].name, table.offsets[b.name]) for b in problem.buffers})
+        return given_plan(
+            problem, {b.name: Place(problem.candidates(b)[0].name, table.offsets[b.name]) for b in problem.buffers}
+        )
     for b, line in zip(table.buffers, table.lines, strict=True):
         if isinstance(table.offsets.get(b.name), Expr):
             free = next(other.name for other in table.buffers if other.name not in table.offsets)
@@ -90,7 +104,10 @@ def symbolic_plan(table: Table, problem: Problem, planner: Callable[[Problem], P
     try:
         return plan_symbolic(problem, planner, deadline=deadline)
     except Late:
-        raise BudgetSpent(f"the time was up before there was a plan for {len(problem.buffers)} buffers; give it more time", label="memory.C9") from None
+        raise BudgetSpent(
+            f"the time was up before there was a plan for {len(problem.buffers)} buffers; give it more time",
+            label="memory.C9",
+        ) from None
     except Trap as trap:
         what = f"a size has no value for some values of the symbols within their bounds: {trap.message}"
         raise Invalid(what, where=table.source, label="memory.C3") from None

@@ -70,7 +70,9 @@ def _interface(source: Module, program: Program, table: Table) -> Evidence | Non
 
     for p in source.main.params:
         if p.name in program.inputs and program.slots[p.name].device != p.device:
-            return refuted("proved", f"input {p.name} is on {program.slots[p.name].device}, the parameter on {p.device}")
+            return refuted(
+                "proved", f"input {p.name} is on {program.slots[p.name].device}, the parameter on {p.device}"
+            )
     for c in program.placed("constant"):
         said = source.info(c.name).device
         if c.device != said:
@@ -86,7 +88,10 @@ def _interface(source: Module, program: Program, table: Table) -> Evidence | Non
     except Invalid as wrong:
         return refuted("proved", str(wrong))
     if declared != program.limits:
-        both = [", ".join(shown_bounds(v, (low, high)) for v, low, high in found) or "none" for found in (declared, program.limits)]
+        both = [
+            ", ".join(shown_bounds(v, (low, high)) for v, low, high in found) or "none"
+            for found in (declared, program.limits)
+        ]
         return refuted("proved", f"the limits of the program's sizes are {both[1]}, those declared are {both[0]}")
     for name, slot in zip(source.main.attrs.get("outputs", ()), program.outputs, strict=False):
         if slot != name and not slot.startswith(f"{name}_"):
@@ -136,7 +141,9 @@ class _Steps:
         )
         if can_trap(kernel):
             self.events.add(results[0])
-        if step.kernel in self.source.definitions and step.device not in self.graph.devices.get(results[0], {step.device}):
+        if step.kernel in self.source.definitions and step.device not in self.graph.devices.get(
+            results[0], {step.device}
+        ):
             return f"{describe(step, i)} runs on {step.device}, which no call of that value names"
         self.made.update(results)
         for name, number in zip(step.writes, results, strict=True):

@@ -106,7 +106,9 @@ def called(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, A
     own = {n: np.array(v, order="C") for n, v in inputs.items()}
     outputs: Any = run(own)
     if not isinstance(outputs, Mapping):
-        raise Invalid(f"the backend {name} gives a {type(outputs).__name__}; tensors by name are wanted", label="backend.C7")
+        raise Invalid(
+            f"the backend {name} gives a {type(outputs).__name__}; tensors by name are wanted", label="backend.C7"
+        )
     for n, v in inputs.items():
         if own[n].shape != np.shape(v) or own[n].tobytes() != np.ascontiguousarray(v).tobytes():
             raise Invalid(f"the backend {name} changes its input {n}", label="backend.C8")
@@ -122,7 +124,9 @@ def _own(value: Any) -> Any:
 
 def is_sequence(value: Any) -> bool:
     """Whether it is a sequence and no tensor: a list, but not one of numbers, which is an array."""
-    return isinstance(value, list) and (not value or any(v is None or isinstance(v, np.ndarray) or is_sequence(v) for v in value))
+    return isinstance(value, list) and (
+        not value or any(v is None or isinstance(v, np.ndarray) or is_sequence(v) for v in value)
+    )
 
 
 def as_tensor(value: Any) -> Array:

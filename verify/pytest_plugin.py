@@ -104,7 +104,9 @@ class AssayBackend:
             except Unsupported as wrong:
                 if wrong.label in FATAL:
                     self.record(kind, OUTCOMES[wrong.label])
-                    raise AssertionError(self._text(kind, wrong.message, program, subject, {**defaults, **arrays})) from None
+                    raise AssertionError(
+                        self._text(kind, wrong.message, program, subject, {**defaults, **arrays})
+                    ) from None
                 if wrong.label != "backend.C2":
                     raise
                 refused = wrong.message
@@ -159,12 +161,24 @@ class AssayBackend:
         from assay.verify.inputs import save
 
         folder = self.folder()
-        model = Path(program).absolute() if isinstance(program, (str, Path)) and str(program).endswith(".onnx") else None
+        model = (
+            Path(program).absolute() if isinstance(program, (str, Path)) and str(program).endswith(".onnx") else None
+        )
         if model is None:
             model = folder / "model.onnx"
             model.write_bytes(subject.model.SerializeToString())
         save(folder / "inputs.npz", inputs)
-        line = ["assay", "reduce", model, "--backend", self.name, "--inputs", folder / "inputs.npz", "--output", "reduced"]
+        line = [
+            "assay",
+            "reduce",
+            model,
+            "--backend",
+            self.name,
+            "--inputs",
+            folder / "inputs.npz",
+            "--output",
+            "reduced",
+        ]
         about = "the inputs given" if kind == "given" else f"{kind} inputs, seed {self.seed}"
         return f"{self.name}, {about}\n{said}\nmake it smaller: {shlex.join(map(str, line))}"
 
@@ -195,7 +209,9 @@ def assay_backend(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     marker = request.node.get_closest_marker("assay") or pytest.mark.assay().mark
     unknown = [n for n in marker.kwargs if n not in MARKED]
     if unknown:
-        pytest.fail(f"the marker assay has no {unknown[0]}; it takes kinds of inputs, and {', '.join(MARKED)}", pytrace=False)
+        pytest.fail(
+            f"the marker assay has no {unknown[0]}; it takes kinds of inputs, and {', '.join(MARKED)}", pytrace=False
+        )
     given = request.config.stash[processes]
     process = given.setdefault(name, Isolated(name))
     process.seconds = marker.kwargs.get("seconds", SECONDS)

@@ -109,7 +109,9 @@ def _shown(target: Module) -> str:
         return "not planned"
     if not claim.optimal:
         return "peaks found again"
-    return "peaks found again" + ("; one call needs it all" if least(target) == claim.after else "; optimal by its search")
+    return "peaks found again" + (
+        "; one call needs it all" if least(target) == claim.after else "; optimal by its search"
+    )
 
 
 def peak(module: Module) -> int:

@@ -31,7 +31,9 @@ class Sealed:
             self.inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.root)
             weakref.finalize(self, os.close, self.inner)
         except FileNotFoundError:
-            raise Invalid("no certificate here; assay build makes one", where=str(directory), label="certificate.C1") from None
+            raise Invalid(
+                "no certificate here; assay build makes one", where=str(directory), label="certificate.C1"
+            ) from None
         except (OSError, ValueError) as wrong:
             raise self._unreadable(wrong, "") from None
         self.names = frozenset((*self._files(self.root, ""), *self._files(self.inner, f"{folder}/")))
@@ -42,8 +44,14 @@ class Sealed:
             mode = os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode
             if before or name != self.folder:
                 if not stat.S_ISREG(mode):
-                    kind = "a link" if stat.S_ISLNK(mode) else "a directory" if stat.S_ISDIR(mode) else "no regular file"
-                    raise Invalid(f"is {kind}; a certificate has regular files alone", where=str(self.directory / before / name), label="certificate.C4")
+                    kind = (
+                        "a link" if stat.S_ISLNK(mode) else "a directory" if stat.S_ISDIR(mode) else "no regular file"
+                    )
+                    raise Invalid(
+                        f"is {kind}; a certificate has regular files alone",
+                        where=str(self.directory / before / name),
+                        label="certificate.C4",
+                    )
                 found.append(before + name)
         if len(found) > MOST:
             raise Invalid(f"has more than {MOST} files", where=str(self.directory / before), label="certificate.C4")
@@ -73,7 +81,11 @@ class Sealed:
         try:
             return self.read(name).decode("utf-8")
         except UnicodeDecodeError as wrong:
-            raise Invalid(f"is no UTF-8: {wrong.reason} at byte {wrong.start}", where=str(self.directory / name), label="certificate.C4") from None
+            raise Invalid(
+                f"is no UTF-8: {wrong.reason} at byte {wrong.start}",
+                where=str(self.directory / name),
+                label="certificate.C4",
+            ) from None
 
     def digest(self, name: str) -> str:
         with self.open(name) as file:

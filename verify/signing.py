@@ -46,7 +46,9 @@ def _key(path: Path, half: str) -> Any:
         reading: Any = import_module("cryptography.hazmat.primitives.serialization")
         kinds: Any = import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
     except ImportError:
-        raise Invalid("signatures need the package cryptography; pip install 'assay[sign]'", label="certificate.C6") from None
+        raise Invalid(
+            "signatures need the package cryptography; pip install 'assay[sign]'", label="certificate.C6"
+        ) from None
     try:
         data = read_bytes(path)
     except OSError as wrong:

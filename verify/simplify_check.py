@@ -143,7 +143,11 @@ def _signs(of: Numbered, table: Table) -> list[tuple[int, Sign, Expr]]:
                 value = value.body if isinstance(value, Let) else of.nest.resolve(value)
             said.setdefault(id(value), set()).add(_said(node))
     for node in of.order:
-        if isinstance(node, OnDevice) or is_atom(node) and not (isinstance(node, GlobalVar) and of.of[id(node)] in table.constants):
+        if (
+            isinstance(node, OnDevice)
+            or is_atom(node)
+            and not (isinstance(node, GlobalVar) and of.of[id(node)] in table.constants)
+        ):
             continue
         operands = tuple(map(_lives, node.children))
         number, lives = of.of[id(node)], _lives(node)
@@ -172,7 +176,9 @@ def _keeps(old: Sign, new: Sign) -> bool:
     if not _alike(old.lives, new.lives) or not new.said <= old.said:
         return False
     if new.lives[2] and not new.operands:
-        return old.crosses or old.lives[1].is_full or all(d.place.agrees(new.lives[1].place) for _, d, _ in old.operands)
+        return (
+            old.crosses or old.lives[1].is_full or all(d.place.agrees(new.lives[1].place) for _, d, _ in old.operands)
+        )
     return len(old.operands) == len(new.operands) and all(map(_alike, old.operands, new.operands))
 
 
@@ -215,7 +221,9 @@ def _normal(function: Function, module: Module, table: Table) -> Numbered:
                 case Call() if isinstance(node.op, Operator) and node.op.name == "shape_of" and total(node.args[0]):
                     of = node.args[0].type
                     if isinstance(of, TensorType) and of.is_static:
-                        return replace(constant(np.array(of.static_shape, np.int64)), device=node.device, span=node.span)
+                        return replace(
+                            constant(np.array(of.static_shape, np.int64)), device=node.device, span=node.span
+                        )
             return node
 
         # children are rebuilt around decided ones: conditions are asked of the old nodes

@@ -120,7 +120,9 @@ class _Names:
     def types(self, nodes: Sequence[Expr]) -> list[TensorType]:
         """The types of the tensors in some values, in the caller's symbols."""
         flat = [t for n in nodes for t in flatten(n.type)]
-        return [TensorType(tuple(replaced(d, self.sizes) for d in t.shape), t.dtype) for t in flat] if self.sizes else flat
+        return (
+            [TensorType(tuple(replaced(d, self.sizes) for d in t.shape), t.dtype) for t in flat] if self.sizes else flat
+        )
 
 
 class _Reader:
@@ -178,7 +180,9 @@ class _Reader:
                         continue
                     given[p] = self.atom(a, env)
                     for want, got in zip(flatten(p.type), env.types([a]), strict=True):
-                        sizes.update((d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol))
+                        sizes.update(
+                            (d, n) for d, n in zip(want.shape, got.shape, strict=True) if isinstance(d, Symbol)
+                        )
                 result: Numbers = yield self.body(callee.body, _Names(given, sizes, env.inside | {name}, functions))
                 return result
             case CallTIR():
@@ -202,7 +206,8 @@ class _Reader:
         reads = self.operands(node.args, env)
         device = var.device if var is not None and node.device == ANYWHERE else node.device
         made = tuple(
-            copied(kernel, reads, device, self.table) or step_results(kernel, reads, self.table, self.module, types, scalars)
+            copied(kernel, reads, device, self.table)
+            or step_results(kernel, reads, self.table, self.module, types, scalars)
         )
         self.devices.setdefault(made[0], set()).add(device)
         self.calls.append((node, made))

@@ -91,7 +91,9 @@ def default_memory() -> int | None:
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text().splitlines():
             _, kind, path = line.split(":", 2)
-            root, name = ("/sys/fs/cgroup", "memory.max") if not kind else ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            root, name = (
+                ("/sys/fs/cgroup", "memory.max") if not kind else ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            )
             if kind in ("", "memory"):
                 for place in (Path(path), *Path(path).parents):
                     with suppress(OSError, ValueError):
@@ -101,7 +103,11 @@ def default_memory() -> int | None:
 
 @contextmanager
 def spending(
-    memory: int | None, seconds: float | None, *, chosen: bool = False, last_words: Callable[[BudgetSpent], None] | None = None
+    memory: int | None,
+    seconds: float | None,
+    *,
+    chosen: bool = False,
+    last_words: Callable[[BudgetSpent], None] | None = None,
 ) -> Iterator[Budget]:
     """What runs within is held to so many bytes and seconds. BudgetSpent where it wants more. `last_words` are said where
     it does not heed: nothing else of this process comes after."""
@@ -158,7 +164,9 @@ def _watched(mine: Budget, last_words: Callable[[BudgetSpent], None] | None) -> 
         while not done.wait(EVERY):
             used = max(0, _resident() - base) + children.in_use() if mine.memory is not None else 0
             if mine.memory is not None and used > mine.memory:
-                message = f"the run and its children have {amount(used)} of memory in use, and may take {amount(mine.memory)}"
+                message = (
+                    f"the run and its children have {amount(used)} of memory in use, and may take {amount(mine.memory)}"
+                )
                 found.append(BudgetSpent(f"{message}; --memory raises that", label="budget.C1"))
             elif mine.left() == 0.0:
                 found.append(BudgetSpent(mine.late(), label="budget.C2"))

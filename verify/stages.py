@@ -80,7 +80,10 @@ def _devices(before: Module, after: Module) -> Did:
     if not places:
         return "one device", {"devices": 1, "copies": 0}
     count = copies(after)
-    return f"{plural(len(places), 'device')}, {count} {'copy' if count == 1 else 'copies'}", {"devices": len(places), "copies": count}
+    return f"{plural(len(places), 'device')}, {count} {'copy' if count == 1 else 'copies'}", {
+        "devices": len(places),
+        "copies": count,
+    }
 
 
 def _anf(before: Module, after: Module) -> Did:
@@ -137,7 +140,10 @@ def _pool(before: Module, after: Module) -> Did:
     if program.plan is not None:
         sizes, count = program.plan.sizes, len(program.plan.places)
         numbers = {name: n for name, n in sizes.items() if isinstance(n, int)}
-        said = [f"{name}, {numbers[name]} bytes" if name in numbers else f"{name}, bytes by {_symbols(program)}" for name in sizes]
+        said = [
+            f"{name}, {numbers[name]} bytes" if name in numbers else f"{name}, bytes by {_symbols(program)}"
+            for name in sizes
+        ]
         return f"{plural(count, 'buffer')} in {'; '.join(said)}", {"buffers": count, **numbers}
     work = [b for b in as_problem(program)[0].buffers if b.kind == "workspace"]
     pool = sum(program.sizes.get(p.name, 0) for p in program.pools if p.kind == "workspace")
@@ -210,7 +216,9 @@ def _interface(main: Function) -> tuple[str, ...]:
 def _nameless(kernel: PrimFunc) -> PrimFunc:
     """A tensor function whose constants do not say what they are called in the table; that it has what they name there
     is a static rule."""
-    body = rewrite(kernel.body, lambda s: replace(s, index="") if isinstance(s, AllocateConst) and s.data is not None else s)
+    body = rewrite(
+        kernel.body, lambda s: replace(s, index="") if isinstance(s, AllocateConst) and s.data is not None else s
+    )
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
@@ -243,7 +251,9 @@ def _check_fuse(before: Module, after: Module, context: Context) -> Evidence:
         open_ = isinstance(d, Function) and not {"primitive", "compiler"} & set(d.attrs)
         if name not in new or (not open_ and new[name] is not d and _stored(new[name]) != _stored(d)):
             return refuted("checked", f"definition {name} has changed")
-        if isinstance(d, Function) and not (isinstance(kept := new[name], Function) and _interface(d) == _interface(kept)):
+        if isinstance(d, Function) and not (
+            isinstance(kept := new[name], Function) and _interface(d) == _interface(kept)
+        ):
             return refuted("checked", f"the parameters, results or attributes of {name} have changed")
     return check_fuse(before, after, context.seed, context.progress)
 
@@ -292,7 +302,13 @@ def _check_pool(before: Module, after: Module, context: Context) -> Evidence:
     if {n: _but_place(s) for n, s in old.slots.items()} != {n: _but_place(s) for n, s in new.slots.items()}:
         return refuted("checked", "the plan changes more of a buffer than its offset")
     steps = tuple(replace(s, in_place=()) if isinstance(s, Step) else s for s in new.steps)
-    if (old.steps, old.inputs, old.outputs, old.limits, old.host) != (steps, new.inputs, new.outputs, new.limits, new.host):
+    if (old.steps, old.inputs, old.outputs, old.limits, old.host) != (
+        steps,
+        new.inputs,
+        new.outputs,
+        new.limits,
+        new.host,
+    ):
         return refuted("checked", "the plan has other steps, another host, or other limits of sizes, than the program")
     evidence, queries = check_pool(after)
     context.queries.update(queries)
@@ -303,7 +319,9 @@ STAGES: tuple[Stage, ...] = (
     Stage("import", _import, _check_import),
     Stage("devices", _devices, _rules_then(_check_device_plan)),
     Stage("anf", _anf, _rules_then(lambda b, a, c: check_anf(remove_unreachable(b), remove_unreachable(a)))),
-    Stage("legalize", _legalize, _rules_then(lambda b, a, c: check_legalize(remove_unreachable(b), a, c.seed, c.progress))),
+    Stage(
+        "legalize", _legalize, _rules_then(lambda b, a, c: check_legalize(remove_unreachable(b), a, c.seed, c.progress))
+    ),
     Stage("fuse", _fuse, _rules_then(_check_fuse)),
     Stage("constants", _constants, _kernels_then(_check_constants)),
     Stage("schedule", _schedule, _constants_then(_check_schedule)),

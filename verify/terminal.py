@@ -1,7 +1,7 @@
 """What is printed, and where to (specs/verify.md, "Command line").
 
-    with streams(): ...        # a full or closed standard output is an EnvironmentFailure
-    Screen().print(text)       # what strangers wrote, cut, and without control characters
+with streams(): ...        # a full or closed standard output is an EnvironmentFailure
+Screen().print(text)       # what strangers wrote, cut, and without control characters
 """
 
 from __future__ import annotations

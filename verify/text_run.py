@@ -169,7 +169,13 @@ def run_text(
         else:
             arrays = [inputs[b.name] for b in target.inputs]
             with memory():
-                made = vector.run(target, arrays, scalars=[inputs[s.name][()] for s in target.scalars], functions=module.kernels, trace=trace)
+                made = vector.run(
+                    target,
+                    arrays,
+                    scalars=[inputs[s.name][()] for s in target.scalars],
+                    functions=module.kernels,
+                    trace=trace,
+                )
             results = {b.name: a for b, a in zip(target.outputs, made, strict=True)}
     except Trap as ended:
         trap = ended
@@ -200,7 +206,9 @@ def make_inputs(
     names = names_of(types.values())
     for n in dims:
         if n not in names.values():
-            raise Invalid(f"no dim is called {n}; there are {', '.join(sorted({*names.values()})) or 'none'}", label="cli.C2")
+            raise Invalid(
+                f"no dim is called {n}; there are {', '.join(sorted({*names.values()})) or 'none'}", label="cli.C2"
+            )
     sizes = sizes_of(types, values, names, dims)
     order = iter(rng.permutation(len(SIZES)).tolist() * 8)
     for t in types.values():

@@ -68,7 +68,9 @@ def _to_value(given: Any, of: Type, what: str) -> Task[Value]:
             return np.asarray(given)
         case TupleType():
             if not isinstance(given, (list, tuple)) or len(given) != len(of.fields):
-                raise Invalid(f"{what} is a {type(given).__name__}; {len(of.fields)} fields are wanted: {of}", label="values.C1")
+                raise Invalid(
+                    f"{what} is a {type(given).__name__}; {len(of.fields)} fields are wanted: {of}", label="values.C1"
+                )
             fields: list[Value] = []
             for i, (v, t) in enumerate(zip(given, of.fields, strict=True)):
                 fields.append((yield _to_value(v, t, f"{what}.{i}")))
@@ -176,12 +178,18 @@ def from_arrays(arrays: Mapping[str, Array], types: Mapping[str, Type], what: st
     return found
 
 
-def unknown(name: str, names: Iterable[str], others: Mapping[str, Type], what: str = "input", defaults: Sequence[str] = ()) -> Invalid:
+def unknown(
+    name: str, names: Iterable[str], others: Mapping[str, Type], what: str = "input", defaults: Sequence[str] = ()
+) -> Invalid:
     """The error for an array that belongs to none of the inputs, or what else they are. `others` are those that are no tensors,
     `defaults` those that need not be given."""
     names = list(names)
     said = f"unknown {what} {name!r}; the {what}s are {', '.join(names) or 'none'}"
-    said += "".join(f"; {n} is called '{n}:DTYPE' in a file, as in '{n}:float32'" for n in names if n.startswith(f"{name}:") and _has_ending(n))
+    said += "".join(
+        f"; {n} is called '{n}:DTYPE' in a file, as in '{n}:float32'"
+        for n in names
+        if n.startswith(f"{name}:") and _has_ending(n)
+    )
     if defaults:
         said += f"; with a default: {listed(defaults, MOST_NAMED)}"
     return Invalid("; ".join([said, *(form(n, t) for n, t in others.items())]), label="input.C1")
@@ -308,7 +316,10 @@ def typed(name: str, array: Array, of: DType) -> Array:
         if bool(np.all(same)):
             return made
         odd = array.reshape(-1)[int(np.argmin(same.reshape(-1)))]
-        raise Invalid(f"{name}:{of} holds {odd}, which {of} does not have: round it first; {_how(name, of)}; {whole}", label="values.C4")
+        raise Invalid(
+            f"{name}:{of} holds {odd}, which {of} does not have: round it first; {_how(name, of)}; {whole}",
+            label="values.C4",
+        )
     raise Invalid(f"{name}:{of} is {array.dtype}; {_how(name, of)}; {whole}", label="values.C4")
 
 

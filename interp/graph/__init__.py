@@ -167,7 +167,9 @@ class _Evaluator:
             elif isinstance(d, PrimFunc):
                 for c in called(d):
                     if c.extern and c.function not in self.externs:
-                        raise Invalid(f"no function was given for the extern {c.function}", where=c.span, label="extern.C1")
+                        raise Invalid(
+                            f"no function was given for the extern {c.function}", where=c.span, label="extern.C1"
+                        )
 
     def check_externs(self, function: Function) -> None:
         for node in post_order(function):
@@ -353,7 +355,9 @@ class _Evaluator:
             return Data(callee.node.data, callee.node.name, tuple(args))
         if is_open(tuple(args)):
             raise Unpredictable(
-                f"the extern {callee.node.name} is given values that the bounds leave open", where=node.span, label="bounds.C2"
+                f"the extern {callee.node.name} is given values that the bounds leave open",
+                where=node.span,
+                label="bounds.C2",
             )
         seen = copied(tuple(args))
         if acts(node):
@@ -363,7 +367,9 @@ class _Evaluator:
             if frame.explicit:  # sizes are its statements' to check; what else the value is, is not
                 bind([(unsized(node.type), result, "the value")], {}, {})
             of = unsized(node.type) if frame.explicit else node.type
-            check_contents([(of, result, f"the result of {callee.node.name}")], frame.symbols, self.module, self.externs)
+            check_contents(
+                [(of, result, f"the result of {callee.node.name}")], frame.symbols, self.module, self.externs
+            )
             return result
         except Invalid as wrong:
             raise Trap("shape", wrong.message, where=node.span, label="call.T1") from None

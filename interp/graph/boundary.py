@@ -69,7 +69,9 @@ def _given(value: Any, of: Type, what: Path, lift: Callable[[Value], Value]) -> 
         case ShapeType():
             value = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
             sizes = value if isinstance(value, (tuple, list)) else ()
-            whole = [isinstance(d, (int, np.integer)) and not isinstance(d, bool) and 0 <= int(d) < 2**63 for d in sizes]
+            whole = [
+                isinstance(d, (int, np.integer)) and not isinstance(d, bool) and 0 <= int(d) < 2**63 for d in sizes
+            ]
             if not isinstance(value, (tuple, list)) or not all(whole):
                 raise Invalid(f"{shown(what)} is {value!r}, expected sizes: {of}", label="input.C3")
             return Shape(tuple(int(d) for d in sizes))

@@ -111,7 +111,8 @@ class _Check:
                     self.parts([of.value], [value.value], [(path, "value")])
                 elif not same_type(before, of):
                     raise Invalid(
-                        f"{shown(path)} is a reference that stands elsewhere as {before}, expected {of}", label="input.C8"
+                        f"{shown(path)} is a reference that stands elsewhere as {before}, expected {of}",
+                        label="input.C8",
                     )
             case DataType():
                 if not isinstance(value, Data) or value.type != of.name:
@@ -207,6 +208,8 @@ def _is_array(value: Any, of: TensorType) -> bool:
     if not hasattr(value, "shape") or not hasattr(value, "dtype"):
         return False
     try:
-        return (value.of if isinstance(value, Bounded) else dtype(value.dtype)) is of.dtype and len(value.shape) == of.ndim
+        return (value.of if isinstance(value, Bounded) else dtype(value.dtype)) is of.dtype and len(
+            value.shape
+        ) == of.ndim
     except Invalid:  # of no dtype that we know
         return False

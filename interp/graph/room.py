@@ -17,7 +17,12 @@ from assay.semantics.errors import BudgetSpent, Invalid, Span, Trap
 
 RANKS = 64
 """NumPy's arrays have no more axes."""
-_TEXTS = ("array is too big", "Maximum allowed dimension exceeded", "maximum supported dimension", "maximum allowed size")
+_TEXTS = (
+    "array is too big",
+    "Maximum allowed dimension exceeded",
+    "maximum supported dimension",
+    "maximum allowed size",
+)
 
 
 def _room() -> int:

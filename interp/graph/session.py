@@ -35,7 +35,9 @@ class Session:
     def input_index(self, name: str) -> int:
         """The position of an input."""
         if name not in self.params:
-            raise Invalid(f"unknown input {name!r}; the inputs are {', '.join(self.params) or 'none'}", label="input.C1")
+            raise Invalid(
+                f"unknown input {name!r}; the inputs are {', '.join(self.params) or 'none'}", label="input.C1"
+            )
         return list(self.params).index(name)
 
     def set_input(self, which: str | int, value: Any) -> None:
@@ -106,11 +108,15 @@ class Session:
         made = {p: given(there[p.name], p.type, f"input {p.name!r}") for p in target.params if p.name in there}
         plain = {s for p in made for s in open_symbols(p.type)}
         sizes: dict[Symbol, int] = {}
-        bind([(p.type, v, f"input {p.name!r}") for p, v in made.items() if plain.issuperset(symbols(p.type))], sizes, {})
+        bind(
+            [(p.type, v, f"input {p.name!r}") for p, v in made.items() if plain.issuperset(symbols(p.type))], sizes, {}
+        )
         left = {p: Var(instantiate(p.type, dict(sizes.items())), p.name) for p in target.params if p not in made}
         args = [_literal(made[p], p.name) if p in made else left[p] for p in target.params]
         body = graph.call(GlobalVar(target.type, function), *args)
-        self.module = self.module.with_(**{saved: graph.function(list(left.values()), body, pure=target.func_type.pure)})
+        self.module = self.module.with_(
+            **{saved: graph.function(list(left.values()), body, pure=target.func_type.pure)}
+        )
 
     def output(self, which: str | int = 0) -> Value:
         """A result of the last call, by name or position."""
@@ -143,5 +149,7 @@ def _literal(value: Value, name: str) -> Expr:
             case np.ndarray():
                 made.append(graph.constant(v.copy()))
             case _:
-                raise Invalid(f"input {name!r} holds {type(v).__name__}, which a module cannot hold", label="session.C5")
+                raise Invalid(
+                    f"input {name!r} holds {type(v).__name__}, which a module cannot hold", label="session.C5"
+                )
     return made[0]

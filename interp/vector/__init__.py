@@ -84,7 +84,11 @@ def run(
         outputs = list(outputs)
     _check_given(func, outputs, scratch, dims)
     flat = _without_calls(func, functions or {})
-    compiled = Compiled(None, "", "it calls an extern or itself") if flat is None else compile_function(flat, inputs, scalars, ways)
+    compiled = (
+        Compiled(None, "", "it calls an extern or itself")
+        if flat is None
+        else compile_function(flat, inputs, scalars, ways)
+    )
     try:
         if compiled.kernel is None or flat is None:
             results = tensor.run(func, inputs, scalars=scalars, functions=functions, externs=externs, trace=trace)

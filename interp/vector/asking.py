@@ -110,4 +110,3 @@ class Asking:
     @property
     def work(self) -> dict[Loop, float]:
         return self.found[1]
-

@@ -135,7 +135,9 @@ class Emitter(Values):
         return f"(({loops}), ({starts}))"
 
     def site(self, buffer: Buffer | None, indices: Iterable[Expr]) -> str:
-        site = runtime.Site(buffer, tuple(indices), tuple(self.serial), tuple(lane.var for lane in self.lanes), self.span)
+        site = runtime.Site(
+            buffer, tuple(indices), tuple(self.serial), tuple(lane.var for lane in self.lanes), self.span
+        )
         return self.known(site, "s")
 
     def load(self, node: Load, index: list[Value]) -> Value:
@@ -342,5 +344,3 @@ class Emitter(Values):
         values = "".join(f"{self.aligned(self.bound[v])}, " for v in bound)
         arrays = "".join(f"({self.arrays[b]}, {self.records.get(b, 'None')}), " for b in buffers)
         self.text.add(f"{self.known(region, 'run')}({self.at()}, ({sizes}), ({values}), ({arrays}))")
-
-

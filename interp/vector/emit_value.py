@@ -192,7 +192,9 @@ class Values:
             name = self.vectors[key] = self.text.name("v")
             shape = "(1, " + "1, " * place + "-1, " + "1, " * (len(self.lanes) - place - 1) + ")"
             start = f" + {lane.start}" if offset and lane.start != "0" else ""
-            line = f"{name} = (np.arange({lane.size}){start}).astype({self.dtype_name(lane.var.dtype)}).reshape({shape})"
+            line = (
+                f"{name} = (np.arange({lane.size}){start}).astype({self.dtype_name(lane.var.dtype)}).reshape({shape})"
+            )
             (lane.spot if not lane.fixed or start else self.prologue).add(line)
         return self.vectors[key]
 

@@ -126,7 +126,9 @@ def run_lanes(block: Block, lanes: Lanes, storages: dict[Buffer, Storage]) -> No
                 size = item.buffer.nbytes // item.buffer.dtype.itemsize
                 part = max(1, MOST_LANES // max(1, size))
                 for start in range(0, lanes.count, part):
-                    some = lanes if lanes.count <= part else lanes.keep(np.arange(start, min(lanes.count, start + part)))
+                    some = (
+                        lanes if lanes.count <= part else lanes.keep(np.arange(start, min(lanes.count, start + part)))
+                    )
                     _with_buffer(item.buffer, block[k + 1 :], some, storages)
                 return
 

@@ -209,7 +209,9 @@ class _Planner:
             case Write():
                 self.access(item, serial, lanes)
             case Loop():
-                really = item not in plan.lane or plan.lane[item] != item.most  # lanes in parts need a loop over the parts
+                really = (
+                    item not in plan.lane or plan.lane[item] != item.most
+                )  # lanes in parts need a loop over the parts
                 self.enter_python_loop(really)
                 plan.within[item] = []
                 self.loops.append(item)

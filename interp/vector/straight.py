@@ -105,7 +105,9 @@ class _Emitter(StraightValues):
             if self.stays_array(b):
                 self.text.add(f"{name} = inputs[{k}].reshape(-1)")
             else:
-                self.text.add(f"{name} = {self.shared(elements, 'elements')}(inputs[{k}], {self.element_type(b.dtype)})")
+                self.text.add(
+                    f"{name} = {self.shared(elements, 'elements')}(inputs[{k}], {self.element_type(b.dtype)})"
+                )
         for b in self.blocks.outputs:
             self.begin(b)
         self.block(self.blocks.body)

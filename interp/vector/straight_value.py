@@ -71,7 +71,9 @@ class StraightValues:
         """What is added within may trap, and does not say where."""
         with self.text.inside("try:"):
             yield
-        self.text.add(f"except {self.shared(Trap, 'Trap')} as t: raise {self.shared(located, 'located')}(t{self.failure()}) from None")
+        self.text.add(
+            f"except {self.shared(Trap, 'Trap')} as t: raise {self.shared(located, 'located')}(t{self.failure()}) from None"
+        )
 
     # --- names ---------------------------------------------------------------------------------------------------
 

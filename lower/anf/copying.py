@@ -38,13 +38,14 @@ def fresh_copy(root: Expr, outside: Mapping[Var, Expr]) -> Expr:
             case Var():
                 copied = new.get(node, node)
             case Let():
-                copied = replace(
-                    node, var=own[node.var], value=parts[0], body=parts[1], dataflow=marks[node.dataflow]
-                )
+                copied = replace(node, var=own[node.var], value=parts[0], body=parts[1], dataflow=marks[node.dataflow])
             case Function():
                 copied = replace(node, params=tuple(own[p] for p in node.params), body=parts[0])
             case Match():
-                clauses = [Clause(with_variables(c.pattern, own.__getitem__), b) for c, b in zip(node.clauses, parts[1:], strict=True)]
+                clauses = [
+                    Clause(with_variables(c.pattern, own.__getitem__), b)
+                    for c, b in zip(node.clauses, parts[1:], strict=True)
+                ]
                 copied = replace(node, value=parts[0], clauses=tuple(clauses))
             case _:
                 copied = replace(node.with_children(parts))

@@ -183,7 +183,11 @@ class _Emitter:
         program = self.program
         places = constants.blob
         pieces: list[tuple[str, int, Array]] = [(n, at, self.module.constants[n]) for n, at in places.items()]
-        alignments = [program.alignment, *(program.slots[n].alignment for n in places), *(p.alignment for p, _ in constants.in_blob)]
+        alignments = [
+            program.alignment,
+            *(program.slots[n].alignment for n in places),
+            *(p.alignment for p, _ in constants.in_blob),
+        ]
         weights = blob(pieces, max(alignments)) if places else None
         macros, external = Names(), Names()
         return Layout(

@@ -103,7 +103,9 @@ def place(module: Module, limit: int, top: Callable[[str, str], str], inner: Col
             outside.append((pool, inside))
         elif inside:
             pools.append(_pool(program, pool, inside, top("pool", pool.name)))
-    as_bits = frozenset(s.name for s in program.placed("constant") if has_payload(module.constants[s.name], s.type.dtype))
+    as_bits = frozenset(
+        s.name for s in program.placed("constant") if has_payload(module.constants[s.name], s.type.dtype)
+    )
     return Constants(tuple(tables), tuple(pools), *_in_blob(outside), as_bits)
 
 
@@ -121,10 +123,14 @@ def _pool(program: Program, pool: Pool, inside: Sequence[Slot], c: str) -> PoolT
     members = Names()
     slots = tuple(sorted(inside, key=lambda s: (s.offset or 0, s.nbytes)))
     scope = next((x for s in slots if (x := special(pool.device.scope or s.device.scope))), "")
-    return PoolText(pool, c, program.sizes.get(pool.name, 0), slots, {s.name: members.fresh(s.name) for s in slots}, scope)
+    return PoolText(
+        pool, c, program.sizes.get(pool.name, 0), slots, {s.name: members.fresh(s.name) for s in slots}, scope
+    )
 
 
-def _in_blob(outside: Sequence[tuple[Pool | None, Sequence[Slot]]]) -> tuple[dict[str, int], tuple[tuple[Pool, int], ...]]:
+def _in_blob(
+    outside: Sequence[tuple[Pool | None, Sequence[Slot]]],
+) -> tuple[dict[str, int], tuple[tuple[Pool, int], ...]]:
     """Where each constant lies in the blob: the table first, then one pool after another."""
     found: dict[str, int] = {}
     starts: list[tuple[Pool, int]] = []
@@ -197,7 +203,9 @@ def pool_text(text: PoolText, constants: Mapping[str, Array], prefix: str, macro
     for i, s in enumerate(text.slots):
         array, at = constants[s.name], s.offset or 0
         if at < end:
-            raise Invalid(f"constant {s.name!r} begins at byte {at} of the pool {text.pool.name!r}, inside another", label="c.C2")
+            raise Invalid(
+                f"constant {s.name!r} begins at byte {at} of the pool {text.pool.name!r}, inside another", label="c.C2"
+            )
         if at > end:
             yield f"    unsigned char gap_{i}_[{at - end}];\n"
             fill.append(iter(["    {0},\n"]))

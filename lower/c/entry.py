@@ -57,7 +57,9 @@ def _meet(program: Program, a: Slot, b: Slot) -> bool:
         return True
     if not a.is_pooled or not b.is_pooled or a.offset is None or b.offset is None:
         return False
-    return program.pool_of(a) is program.pool_of(b) and a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes
+    return (
+        program.pool_of(a) is program.pool_of(b) and a.offset < b.offset + b.nbytes and b.offset < a.offset + a.nbytes
+    )
 
 
 def entry(layout: Layout, kernels: Mapping[str, CKernel], library: Library) -> Iterator[str]:
@@ -176,12 +178,15 @@ def _constants(layout: Layout) -> tuple[str, str]:
         return "", ""
     where = f"    static const void *const constants[{len(found)}] = {{{', '.join(c for c, _ in found)}}};\n"
     where += f"    static const size_t constant_align[{len(found)}] = {{{', '.join(size(a) for _, a in found)}}};\n"
-    return where, f"""    for (i = 0; i < {size(len(found))}; ++i) {{
+    return (
+        where,
+        f"""    for (i = 0; i < {size(len(found))}; ++i) {{
         if ((uintptr_t)constants[i] % constant_align[i] != 0u) {{
             return {layout.macro}_MISALIGNED;
         }}
     }}
-"""
+""",
+    )
 
 
 def _check_weights(layout: Layout, library: Library) -> Iterator[str]:
@@ -291,13 +296,20 @@ def _steps(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, 
                 head = f"    if ({ok} && *{pointers.typed(slot, 'uint8_t', True)} != 0) {{ /* step {i} */\n"
                 first = parts.inside(head, then, "    }")
                 second = parts.inside(" else {\n", otherwise, "    }\n") if otherwise else Piece("\n", 0)
-                blocks[-1].append(Piece(first.text + second.text, first.steps + second.steps, max(first.depth, second.depth)))
+                blocks[-1].append(
+                    Piece(first.text + second.text, first.steps + second.steps, max(first.depth, second.depth))
+                )
     (pieces,) = blocks
     return parts.joined(pieces).text
 
 
 def _stretch(
-    layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, parts: Parts, device: Device | None, steps: range
+    layout: Layout,
+    kernels: Mapping[str, CKernel],
+    pointers: _Pointers,
+    parts: Parts,
+    device: Device | None,
+    steps: range,
 ) -> Iterator[Piece]:
     """Steps next to one another on one device, between its hooks."""
     ok = f"status == {layout.macro}_OK"
@@ -307,7 +319,9 @@ def _stretch(
         return
     opened = f"    if ({ok}) {{\n        status = {layout.hook(device, 'open')}(handle, {device.id});\n"
     close = f"{layout.hook(device, 'close')}(handle, {device.id})"
-    inner = parts.inside(f"    if ({ok}) {{\n", calls, f"        status = {layout.name}_first(status, {close});\n    }}\n")
+    inner = parts.inside(
+        f"    if ({ok}) {{\n", calls, f"        status = {layout.name}_first(status, {close});\n    }}\n"
+    )
     yield Piece(f"{opened}{indented(inner.text)}    }}\n", inner.steps + 1, inner.depth + 1)
 
 

@@ -97,7 +97,11 @@ class ExprWriter:
                 return node
             try:
                 with np.errstate(all="ignore"):
-                    value = operation(node.op).meaning(*args) if isinstance(node, Apply) else cast_value(args[0], node.dtype)
+                    value = (
+                        operation(node.op).meaning(*args)
+                        if isinstance(node, Apply)
+                        else cast_value(args[0], node.dtype)
+                    )
             except Trap:
                 return node
             return Const(node.dtype, np.asarray(value).astype(node.dtype.numpy)[()])
@@ -262,7 +266,9 @@ class ExprWriter:
                 return convert(self._load(node, known, codes), type_)
             case Cast():
                 arg = codes[id(node.arg)]
-                return self.ops.cast(node, self.local(arg) if node.dtype is BOOL and _has_bits(node.arg) else arg, type_)
+                return self.ops.cast(
+                    node, self.local(arg) if node.dtype is BOOL and _has_bits(node.arg) else arg, type_
+                )
             case Apply():
                 same = _same_as(node, known)
                 if same is not None:
@@ -378,6 +384,4 @@ def _kind(node: Expr) -> str:
 
 def _is_literal(node: Expr, known: dict[int, Known]) -> bool:
     """Whether the node's text is a constant."""
-    return (
-        isinstance(node, Const) or (id(node) in known and known[id(node)].is_single) or always_traps(node, known)
-    )
+    return isinstance(node, Const) or (id(node) in known and known[id(node)].is_single) or always_traps(node, known)

@@ -473,4 +473,3 @@ def write_kernel(
         return _Writer(kernel, name, macro, library, style).run()
     except Invalid as wrong:
         raise wrong.at(kernel.name) from None
-

@@ -129,7 +129,9 @@ class Ops:
             # gcc takes a signed number made wider and unsigned apart again, and warns of what it finds
             width = max(to.bits, 32)
             same = convert(arg, f"int{width}_t")
-            return convert(Code(f"{self.library.use(f'u{width}_of_i{width}')}({same.text})", f"uint{width}_t", depth=1), type_)
+            return convert(
+                Code(f"{self.library.use(f'u{width}_of_i{width}')}({same.text})", f"uint{width}_t", depth=1), type_
+            )
         if to.name not in SHORT:
             return convert(arg, type_)
         if arg.type == "double":

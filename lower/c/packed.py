@@ -60,7 +60,9 @@ def wrappers(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
 def _kernel_specs(kernel: PrimFunc) -> Iterator[Spec]:
     for buffer in all_buffers(kernel):
         of = TensorType(buffer.static_shape, buffer.dtype)
-        yield Spec(f"{kernel.name}: {buffer.name}: {type_text(of)}", buffer.static_shape, buffer.dtype, buffer.dtype.itemsize)
+        yield Spec(
+            f"{kernel.name}: {buffer.name}: {type_text(of)}", buffer.static_shape, buffer.dtype, buffer.dtype.itemsize
+        )
 
 
 def _wrapper(layout: Layout, name: str, kernel: CKernel) -> Iterator[str]:

@@ -348,4 +348,3 @@ def exact(node: Apply, known: Mapping[int, Known]) -> bool:
     args = [known[id(a)] for a in node.args]
     low, high = _reach(node, args)
     return _within(low, high, node.dtype)
-

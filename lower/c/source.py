@@ -94,12 +94,26 @@ class CSource:
         except FileNotFoundError as missing:
             raise Invalid("there is no such file", where=str(missing.filename), label="c.C13") from None
         except OSError as wrong:
-            raise Invalid(f"cannot be read: {wrong.strerror or wrong}", where=str(wrong.filename or path), label="c.C13") from None
+            raise Invalid(
+                f"cannot be read: {wrong.strerror or wrong}", where=str(wrong.filename or path), label="c.C13"
+            ) from None
         except ValueError as wrong:
             raise Invalid(f"not a header that was generated: {wrong}", where=str(path), label="c.C13") from None
         macro = prefix.upper()
         return cls(
-            prefix, header, source, blob, digest, workspaces, macro, inputs, outputs, interface, default, devices, externs,
+            prefix,
+            header,
+            source,
+            blob,
+            digest,
+            workspaces,
+            macro,
+            inputs,
+            outputs,
+            interface,
+            default,
+            devices,
+            externs,
             loader,
         )
 
@@ -156,7 +170,10 @@ class _Header:
         names = workspace_names([unquote(quoted) for _, quoted, _, _ in found])
         for (name, quoted, nbytes, alignment), (c, macro) in zip(found, names, strict=True):
             made = Workspace(unquote(quoted), name, macro, int(nbytes), int(alignment))
-            if name != c or (self.number(f"{macro}_BYTES"), self.number(f"{macro}_ALIGN")) != (made.nbytes, made.alignment):
+            if name != c or (self.number(f"{macro}_BYTES"), self.number(f"{macro}_ALIGN")) != (
+                made.nbytes,
+                made.alignment,
+            ):
                 raise ValueError(f"the workspace {name} is not what its macros say")
             yield made
 

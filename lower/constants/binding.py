@@ -33,7 +33,10 @@ def bind_constants(module: Module, arrays: Mapping[str, Array]) -> Module:
         names = [n for n in constants if n == name or n.startswith(f"{name}@")]
         if name not in constants:
             known = ", ".join(constants) or "none"
-            raise Invalid(f"the table has no constant {name}; it may have been folded into others; it has {known}", label="bind.C1")
+            raise Invalid(
+                f"the table has no constant {name}; it may have been folded into others; it has {known}",
+                label="bind.C1",
+            )
         for n in names:
             want, got = _type(constants[n]), _type(given)
             if str(want) != str(got):
@@ -182,7 +185,10 @@ def _from_program(module: Module) -> tuple[Module, dict[str, Array]]:
             if missing is not None or (step.phases > 1 and phases(new).count != step.phases):
                 what = "has no slot" if missing else "runs in other phases without it"
                 name = missing.buffer.name if missing else held[0].buffer.name
-                raise Unsupported(f"{step.kernel} holds the constant {name}, which {what}: take it out before liveness", label="bind.C3")
+                raise Unsupported(
+                    f"{step.kernel} holds the constant {name}, which {what}: take it out before liveness",
+                    label="bind.C3",
+                )
             definitions[step.kernel] = new
             step = replace(step, reads=(*step.reads, *held_names))
         steps.append(step)

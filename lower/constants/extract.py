@@ -41,7 +41,9 @@ def extract_constants(module: Module) -> Module:
                 definitions[name] = extraction.tensor(d)
             case _:
                 definitions[name] = d
-    return trimmed(replace(module, definitions=definitions, constants=extraction.table.arrays, infos=extraction.table.infos))
+    return trimmed(
+        replace(module, definitions=definitions, constants=extraction.table.arrays, infos=extraction.table.infos)
+    )
 
 
 def refuse_programs(module: Module) -> None:
@@ -91,10 +93,14 @@ class _Extraction:
         homes: list[tuple[str, VirtualDevice]] = [(name, info.device)]
         for device in sorted(devices, key=lambda d: (d.place == ANYWHERE, str(d))):
             open_ = device.place == ANYWHERE
-            fits = (k for k, (_, d) in enumerate(homes) if d.agrees(device) and (not open_ or d.place == info.device.place))
+            fits = (
+                k for k, (_, d) in enumerate(homes) if d.agrees(device) and (not open_ or d.place == info.device.place)
+            )
             home = next(fits, None)
             if home is None:
-                copy = self.table.add_named(f"{name}@{device}", self.module.constants[name], replace(info, device=device))
+                copy = self.table.add_named(
+                    f"{name}@{device}", self.module.constants[name], replace(info, device=device)
+                )
                 homes.append((copy, device))
             else:
                 homes[home] = homes[home][0], both_or(homes[home][1], device)

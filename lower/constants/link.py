@@ -47,7 +47,9 @@ def link_params(module: Module, only: Container[str] | None = None) -> Module:
         definitions[name] = _without_unused(_changed(d, made.calls), d)
     definitions |= made.functions
     still = {c.function for d in definitions.values() if isinstance(d, PrimFunc) for c in called(d)}
-    still |= {n.func for d in definitions.values() if isinstance(d, Function) for n in post_order(d) if isinstance(n, CallTIR)}
+    still |= {
+        n.func for d in definitions.values() if isinstance(d, Function) for n in post_order(d) if isinstance(n, CallTIR)
+    }
     gone = {n for n in made.replaced if n not in still and n not in made.functions}
     return replace(module, definitions={n: d for n, d in definitions.items() if n not in gone})
 
@@ -71,7 +73,11 @@ def _sites(function: Function, module: Module, only: Container[str] | None) -> l
                 leaves[n.var] = value
     found = []
     for n in nodes:
-        if not isinstance(n, CallTIR) or (only is not None and n.func not in only) or claims_copy(module.kernel(n.func)):
+        if (
+            not isinstance(n, CallTIR)
+            or (only is not None and n.func not in only)
+            or claims_copy(module.kernel(n.func))
+        ):
             continue  # a copy to another device takes its operand from there
         constants: dict[int, Constant | GlobalVar] = {}
         for i, a in enumerate(n.args):
@@ -189,7 +195,9 @@ def linked_function(func: PrimFunc, name: str, constants: Mapping[int, tuple[str
     body = func.body
     for i, (index, leaf) in reversed(list(constants.items())):
         b = func.inputs[i]
-        body = AllocateConst(replace(b, shape=leaf.data.shape) if b.shape != leaf.data.shape else b, frozen(leaf.data), body, index)
+        body = AllocateConst(
+            replace(b, shape=leaf.data.shape) if b.shape != leaf.data.shape else b, frozen(leaf.data), body, index
+        )
     params = tuple(b for i, b in enumerate(func.params) if i not in constants)
     before = linked(func)
     places = tuple(constants)
@@ -197,7 +205,9 @@ def linked_function(func: PrimFunc, name: str, constants: Mapping[int, tuple[str
         left = [i for i in range(len(func.inputs) + len(before.places)) if i not in before.places]
         places = (*(left[i] for i in places), *before.places)
     of = func.name if before is None else before.function
-    return replace(func, name=name, params=params, body=body, attrs={**func.attrs, LINKED: {"function": of, "places": places}})
+    return replace(
+        func, name=name, params=params, body=body, attrs={**func.attrs, LINKED: {"function": of, "places": places}}
+    )
 
 
 def _sized(func: PrimFunc, sizes: Mapping[Symbol, Scalar]) -> PrimFunc:

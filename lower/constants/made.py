@@ -131,7 +131,9 @@ class _Making(Folding):
 
     def leaves(self, found: Sequence[Expr]) -> tuple[tuple[str, ...], tuple[Array, ...]]:
         names = tuple(n.name if isinstance(n, GlobalVar) else "" for n in found)
-        arrays = [n.data if isinstance(n, Constant) else self.module.constants[m] for n, m in zip(found, names, strict=True)]
+        arrays = [
+            n.data if isinstance(n, Constant) else self.module.constants[m] for n, m in zip(found, names, strict=True)
+        ]
         return names, tuple(arrays)
 
 
@@ -172,9 +174,13 @@ def pack(module: Module, choose: Choose) -> tuple[Module, dict[str, Packed]]:
     a new one, and by name it is said what it was. An original that is called elsewhere stays.
     """
     packing = _Packing(module, choose)
-    changed = {n: packing.function(d) for n, d in module.definitions.items() if isinstance(d, Function) and not is_whole(d)}
+    changed = {
+        n: packing.function(d) for n, d in module.definitions.items() if isinstance(d, Function) and not is_whole(d)
+    }
     definitions = {**module.definitions, **changed, **packing.kernels}
-    called = {n.func for d in definitions.values() if isinstance(d, Function) for n in post_order(d) if isinstance(n, CallTIR)}
+    called = {
+        n.func for d in definitions.values() if isinstance(d, Function) for n in post_order(d) if isinstance(n, CallTIR)
+    }
     gone = {p.kernel for p in packing.packed.values()} - called
     return replace(module, definitions={n: d for n, d in definitions.items() if n not in gone}), packing.packed
 

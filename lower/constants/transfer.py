@@ -73,7 +73,9 @@ def _constants(d: Definition, constants: Mapping[str, Array]) -> Iterator[str]:
             pass
 
 
-def _names(moved: Mapping[str, Definition], constants: Mapping[str, str], target: Module, table: Table) -> dict[str, str]:
+def _names(
+    moved: Mapping[str, Definition], constants: Mapping[str, str], target: Module, table: Table
+) -> dict[str, str]:
     """What definitions are called in the other module: their own names, where these are free or mean the same there."""
     called = {n: n for n in moved}
     same = {n for n in moved if n in target.definitions}

@@ -413,7 +413,12 @@ class Constraints:
             self._say(result, node.body.device, node)
             if self.part is Part.PLACE:
                 for p in params:
-                    self._tie(self.domains.home(p), self.domains.home(result), "what a primitive function takes and gives", node)
+                    self._tie(
+                        self.domains.home(p),
+                        self.domains.home(result),
+                        "what a primitive function takes and gives",
+                        node,
+                    )
         elif id(_given(node)) in self._here.fixed:
             self._same(node, 0, result, "a function's result and its body")
         else:

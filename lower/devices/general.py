@@ -78,7 +78,9 @@ class _Fresh(Constraints):
         self.busy += (_part(self, callee, k, len(node.args)) for k in inside.busy)
         for k in inside.looked:
             value = self._value("looked at", id(node), k)
-            self.uses.append(Use(value, self.tensors(types[k]) or 0, _part(self, callee, k, len(node.args)), self.looks))
+            self.uses.append(
+                Use(value, self.tensors(types[k]) or 0, _part(self, callee, k, len(node.args)), self.looks)
+            )
 
 
 def _part(of: Constraints, function: int, number: int, params: int) -> int:
@@ -133,7 +135,9 @@ def links_of(
     return found
 
 
-def signatures(module: Module, config: CompilationConfig, calls: Mapping[int, str], links: Links) -> dict[int, Signature]:
+def signatures(
+    module: Module, config: CompilationConfig, calls: Mapping[int, str], links: Links
+) -> dict[int, Signature]:
     """Where those of the calls, by identity, of general functions that stand in the module want their operands and their
     result."""
     place = _Fresh(module, config, Part.PLACE, fresh=calls, links=links)

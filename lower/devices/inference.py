@@ -140,8 +140,12 @@ class Inference:
         told = [(scope, s) for scope, s in told if scope]
         for scope, s in told[1:]:
             if scope != told[0][0]:
-                what = f"{root.name} of {name} {told[0][1].by}, which is in {told[0][0]}, and {s.by}, which is in {scope}"
-                raise Invalid(f"{what}: one of them must go, or be a copy", where=s.span or told[0][1].span, label="scopes.C1")
+                what = (
+                    f"{root.name} of {name} {told[0][1].by}, which is in {told[0][0]}, and {s.by}, which is in {scope}"
+                )
+                raise Invalid(
+                    f"{what}: one of them must go, or be a copy", where=s.span or told[0][1].span, label="scopes.C1"
+                )
 
 
 def _views(stmt: Stmt) -> tuple[View, ...]:

@@ -252,7 +252,11 @@ def _words(of: Signature) -> str:
 
 
 def _word(device: VirtualDevice) -> str:
-    words = [device.type or "any", str(device.id) if device.id > 0 else "", device.scope if device.scope != GLOBAL else ""]
+    words = [
+        device.type or "any",
+        str(device.id) if device.id > 0 else "",
+        device.scope if device.scope != GLOBAL else "",
+    ]
     return "_".join(re.sub(r"\W", "_", w) for w in words if w)
 
 

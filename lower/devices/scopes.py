@@ -41,7 +41,9 @@ INSTANCE = "instance_of"
 __all__ = ["INSTANCE", "Signature", "infer_scopes", "instance", "open_parameters", "specialise", "with_scopes"]
 
 
-def with_scopes(func: PrimFunc, name: str, scopes: Mapping[int, str], functions: Mapping[str, PrimFunc] | None = None) -> PrimFunc:
+def with_scopes(
+    func: PrimFunc, name: str, scopes: Mapping[int, str], functions: Mapping[str, PrimFunc] | None = None
+) -> PrimFunc:
     """`func` as `name`, its parameters of those numbers in those scopes, and all that names the same memory.
 
     `functions` are those that it calls. Invalid as `instance`, which makes instances of those too; and scopes.C5 where
@@ -93,7 +95,9 @@ def specialise(module: Module) -> Module:
     def change(node: Expr) -> Expr:
         if not isinstance(node, CallTIR):
             return node
-        scopes = [a.device.scope for a in node.args for _ in flatten(a.type)] + [node.device.scope] * len(flatten(node.type))
+        scopes = [a.device.scope for a in node.args for _ in flatten(a.type)] + [node.device.scope] * len(
+            flatten(node.type)
+        )
         func = module.kernel(node.func)
         wanted = [s if not p.scope else "" for p, s in zip(func.params, scopes, strict=True)]
         name = clones.request(func, wanted, node.span)
@@ -142,7 +146,11 @@ class _Clones:
 
     def name(self, func: PrimFunc, signature: Signature) -> str:
         """Readable, and the same whatever else there is: that of an instance which is there, else a free one."""
-        changed = [s for p, s in zip(func.params, signature, strict=True) if not p.scope or s != p.scope] or signature or (GLOBAL,)
+        changed = (
+            [s for p, s in zip(func.params, signature, strict=True) if not p.scope or s != p.scope]
+            or signature
+            or (GLOBAL,)
+        )
         words = changed[:1] if len({*changed}) == 1 else changed
         base = "_".join([func.name, *(re.sub(r"\W", "_", s or "open") for s in words)])
         for name in chain([base], (f"{base}_{i}" for i in count(1))):
@@ -169,7 +177,9 @@ class _Clones:
         scopes: dict[Buffer, str] = dict(zip(func.params, signature, strict=True))
         moved = {p for p, s in zip(func.params, signature, strict=True) if p.scope not in ("", s)}
         for p in moved & reading.crossing:
-            what = f"{p.name} of {func.name} cannot move to {scopes[p]}: a view of it says another scope than its memory"
+            what = (
+                f"{p.name} of {func.name} cannot move to {scopes[p]}: a view of it says another scope than its memory"
+            )
             raise Invalid(what, label="scopes.C2")
         for b, root in reading.root.items():
             if b in reading.views:
@@ -180,7 +190,9 @@ class _Clones:
         new = _Scoped({}, {b: replace(b, scope=s) for b, s in scopes.items() if s != b.scope}, calls)
         attrs = {k: name if k == "global_symbol" and v == func.name else new.noted(v) for k, v in func.attrs.items()}
         attrs[INSTANCE] = _original(func)
-        return replace(func, name=name, params=tuple(map(new.buffer, func.params)), body=new.run(func.body), attrs=attrs)
+        return replace(
+            func, name=name, params=tuple(map(new.buffer, func.params)), body=new.run(func.body), attrs=attrs
+        )
 
     def called(
         self, call: Call, func: PrimFunc, scopes: Mapping[Buffer, str], moved: set[Buffer], reading: Reading

@@ -84,7 +84,11 @@ class _Solver:
                 steps.append(step)
         if len(steps) > 4:
             steps = [*steps[:2], f"{len(steps) - 4} more", *steps[-2:]]
-        tied = f"They are one, because nothing can be copied between {'; between '.join(steps)}" if steps else "They are one value"
+        tied = (
+            f"They are one, because nothing can be copied between {'; between '.join(steps)}"
+            if steps
+            else "They are one value"
+        )
         if first.why or last.why:  # a rule of the language says one of them
             rule, written = (first, last) if first.why else (last, first)
             return Invalid(
@@ -142,7 +146,9 @@ class _Solver:
         for tensors, at, those in values.values():
             for i in sorted({component.get(d, -1) for d in (at, *those)} - {-1}):
                 copied[i].append(Wanted(tensors, at, tuple(those)))
-        ends = [sorted({d for v in of for d in (v.at, *v.wanted) if component.get(d) != i}) for i, of in enumerate(copied)]
+        ends = [
+            sorted({d for v in of for d in (v.at, *v.wanted) if component.get(d) != i}) for i, of in enumerate(copied)
+        ]
         seen: list[dict[int, VirtualDevice] | None] = [None] * len(torn)
         waiting = True
         while waiting:  # each change saves a copy
@@ -169,7 +175,10 @@ class _Solver:
             labels.insert(0, default)  # else nothing is gained by it, and of two labels the cut is exact
         number = {d: n for n, d in enumerate(labels)}
         allowed = {m: range(len(labels)) for m in members if m not in said}
-        chosen = {m: [number[d], *(n for n, e in enumerate(labels) if e != d and e.covers(self.said[m]))] for m, d in said.items()}
+        chosen = {
+            m: [number[d], *(n for n, e in enumerate(labels) if e != d and e.covers(self.said[m]))]
+            for m, d in said.items()
+        }
         known = {m: number.setdefault(d, len(number)) for m, d in outside.items()}
         problem = Problem({**allowed, **chosen}, wanted, known)
         found = problem.solve(len(labels))
@@ -187,5 +196,3 @@ def _named(node: Expr) -> str:
     if isinstance(node, OnDevice):
         return f"what is annotated{f' at {node.span}' if node.span else ''}, {show_head(node.value)},"
     return f"{show_head(node)}, at {node.span}" if node.span else show_head(node)
-
-

@@ -1,6 +1,6 @@
 """Calls of tensor functions that follow one another become one (row R23; specs/lower.md, "fuse").
 
-    fuse(module) = fuse_kernels(fuse_calls(module))
+fuse(module) = fuse_kernels(fuse_calls(module))
 """
 
 from __future__ import annotations

@@ -43,8 +43,10 @@ def fuse_calls(module: Module, limits: Limits | None = None) -> Module:
     for name, d in module.definitions.items():
         if isinstance(d, Function) and not is_whole(d):
             made.definitions[name] = _fused(d, made)
-    return module if all(made.definitions[n] is d for n, d in module.definitions.items()) else replace(
-        module, definitions=made.definitions
+    return (
+        module
+        if all(made.definitions[n] is d for n, d in module.definitions.items())
+        else replace(module, definitions=made.definitions)
     )
 
 
@@ -152,7 +154,9 @@ def _fused(root: Function, made: _Made) -> Function:
             if group is not None:
                 last = pairs[members[-1]][1]
                 instead.update(dict.fromkeys(members, None))
-                instead[members[-1]] = Call(last.type, group[0], tuple(group[1]), {}, span=last.span, device=last.device)
+                instead[members[-1]] = Call(
+                    last.type, group[0], tuple(group[1]), {}, span=last.span, device=last.device
+                )
         values = ((n, instead.get(i, n.value)) for i, n in enumerate(chain.lets))
         return [(n, value) for n, value in values if value is not None]
 

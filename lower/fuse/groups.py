@@ -149,7 +149,12 @@ class _Chain:
         """Fuse a binding and what is between with its post-dominator, where the classes allow it."""
         node = self.nodes[i]
         last = node.parent
-        if last is None or node.patterns is None or self.nodes[last].patterns is None or self.find(i) == self.find(last):
+        if (
+            last is None
+            or node.patterns is None
+            or self.nodes[last].patterns is None
+            or self.find(i) == self.find(last)
+        ):
             return
         kind = self.nodes[self.find(i)].group
         if late != (kind is OpPattern.INJECTIVE):
@@ -196,7 +201,6 @@ class _Chain:
             self.leader[leader] = last
             del self.members[leader]
         self.members[last] = members
-
 
     def one_scope(self, values: Sequence[_Node]) -> bool:
         """Whether the calls agree on the storage scope of each value that they make or take."""

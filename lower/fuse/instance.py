@@ -46,7 +46,9 @@ def instance(func: PrimFunc, buffers: Sequence[Buffer], sizes: Mapping[Var, Dim]
     made.buffers.update(zip(plain.params, buffers, strict=True))
     for stmt in program_order(plain.body):
         match stmt:
-            case LetStmt() if stmt.value.dtype.is_integer and not any(isinstance(n, Load) for n in post_order(stmt.value)):
+            case LetStmt() if stmt.value.dtype.is_integer and not any(
+                isinstance(n, Load) for n in post_order(stmt.value)
+            ):
                 made.vars[stmt.var] = made.expr(stmt.value)
                 made.inlined.add(stmt.var)
             case For() | LetStmt():

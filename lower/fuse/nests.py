@@ -145,7 +145,12 @@ def _computed(stmt: Stmt, buffer: Buffer) -> tuple[tuple[Var, ...], Expr] | None
     for i, d in zip(stmt.indices, buffer.shape, strict=True):
         if isinstance(i, Const) and isinstance(d, int) and d == 1:
             names.append(Var("one"))  # an axis of one element
-        elif isinstance(i, Var) and i not in names and i in ranges and same(ranges[i], d if isinstance(d, Expr) else const(d)):
+        elif (
+            isinstance(i, Var)
+            and i not in names
+            and i in ranges
+            and same(ranges[i], d if isinstance(d, Expr) else const(d))
+        ):
             names.append(i)
         else:
             return None

@@ -55,9 +55,7 @@ def numbers(dims: Sequence[Dim], what: str) -> tuple[int, ...]:
     known = tuple(d for d in dims if isinstance(d, int))
     if len(known) < len(dims):
         sizes = ", ".join(map(show, dims))
-        raise Unsupported(
-            f"{what} needs the sizes ({sizes}) as numbers to be lowered", label="legalize.C1"
-        )
+        raise Unsupported(f"{what} needs the sizes ({sizes}) as numbers to be lowered", label="legalize.C1")
     return known
 
 

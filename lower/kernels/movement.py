@@ -39,7 +39,9 @@ def _sliced(attrs: Attrs, x: Buffer, out: Buffer, i: tuple[Expr, ...]) -> Sequen
     strides = attrs["strides"] if attrs["strides"] is not None else (1,) * len(attrs["axes"])
     for axis, begin, end, stride in zip(attrs["axes"], attrs["begin"], attrs["end"], strides, strict=True):
         axis %= len(x.shape)
-        start, stop, step = slice(_number(begin), _number(end), stride).indices(numbers([x.shape[axis]], "strided_slice")[0])
+        start, stop, step = slice(_number(begin), _number(end), stride).indices(
+            numbers([x.shape[axis]], "strided_slice")[0]
+        )
         if len(range(start, stop, step)) != out.shape[axis]:
             raise Crash(f"strided_slice: axis {axis} of {x} does not give {out}")
         where[axis] = i[axis] * step + start
@@ -84,7 +86,9 @@ def _move(
     x: Buffer, out: Buffer, source: Sequence[Dim], target: Sequence[Dim], shape: Sequence[Dim] | None = None
 ) -> Stmt:
     """out[target + i] = x[source + i] over a box, by default all of x."""
-    return nest("i", x.shape if shape is None else shape, lambda *i: store(out, shifted(i, target), x[shifted(i, source)]))
+    return nest(
+        "i", x.shape if shape is None else shape, lambda *i: store(out, shifted(i, target), x[shifted(i, source)])
+    )
 
 
 def _take(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
@@ -120,7 +124,10 @@ def _pad(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type
             # A negative width crops: the copy starts as far inside x instead of inside out.
             cropped = [b if b < 0 or a < 0 else None for b, a in zip(before, after, strict=True)]
             sizes = [n if c is None else numbers([n], name)[0] for n, c in zip(x.shape, cropped, strict=True)]
-            box = [n + min(b, 0) + min(a, 0) if isinstance(n, int) else n for n, b, a in zip(sizes, before, after, strict=True)]
+            box = [
+                n + min(b, 0) + min(a, 0) if isinstance(n, int) else n
+                for n, b, a in zip(sizes, before, after, strict=True)
+            ]
             source, target = [max(-b, 0) for b in before], [max(b, 0) for b in before]
             copy = _move(x, out, source, target, [max(n, 0) if isinstance(n, int) else n for n in box])
             fill = nest("i", out.shape, lambda *i: store(out, i, const(attrs["pad_value"], out.dtype)))

@@ -124,9 +124,7 @@ def _lrn(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type
     def normalise(squares: Buffer) -> Stmt:
         def channel(n: Expr, c: Expr) -> Stmt:
             def add(k: Expr) -> Stmt:
-                return nest(
-                    "i", sizes, lambda *i: store(out, (n, c, *i), out[(n, c, *i)] + squares[(n, c + k, *i)])
-                )
+                return nest("i", sizes, lambda *i: store(out, (n, c, *i), out[(n, c, *i)] + squares[(n, c + k, *i)]))
 
             def finish(*i: Expr) -> Stmt:
                 at = (n, c, *i)

@@ -27,7 +27,9 @@ def _checked(name: str, x: Buffer, indices: Buffer) -> Stmt:
         for k, size in enumerate(x.shape[:depth]):
             index = cast(indices[(*j, k)], "int64")
             inside = apply("and", index >= -size, index < size)
-            steps.append(Assert(inside, f"{name}: an index into axis {k} is outside of [-{size}, {size})", "out of bounds"))
+            steps.append(
+                Assert(inside, f"{name}: an index into axis {k} is outside of [-{size}, {size})", "out of bounds")
+            )
         return seq(*steps)
 
     return nest("j", indices.shape[:-1], check)
@@ -63,7 +65,9 @@ def _scatter(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: 
     def element(*i: Expr) -> Stmt:
         at = (*_place(x, indices, i[:last]), *i[last:])
         new = updates[i]
-        return store(out, at, apply(_COMBINE[attrs["reduction"]], out[at], new) if attrs["reduction"] != "none" else new)
+        return store(
+            out, at, apply(_COMBINE[attrs["reduction"]], out[at], new) if attrs["reduction"] != "none" else new
+        )
 
     copy = nest("c", x.shape, lambda *c: store(out, c, x[c]))
     body = seq(_checked(name, x, indices), copy, nest("i", updates.shape, element, "serial"))
@@ -108,7 +112,12 @@ def _unique(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: T
             same = seq(compare(i, first[j]), when(apply("eq", flag[0], 0), store(found, 0, j)))
             return when(apply("and", j < count[0], found[0] < 0), same)
 
-        fresh = seq(store(first, count[0], i), store(counts, count[0], 1), store(inverse, i, count[0]), store(count, 0, count[0] + 1))
+        fresh = seq(
+            store(first, count[0], i),
+            store(counts, count[0], 1),
+            store(inverse, i, count[0]),
+            store(count, 0, count[0] + 1),
+        )
         again = seq(store(counts, found[0], counts[found[0]] + 1), store(inverse, i, found[0]))
         return seq(store(found, 0, -1), nest("j", (rows,), known, "serial"), when(found[0] < 0, fresh, again))
 

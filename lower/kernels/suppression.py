@@ -22,11 +22,15 @@ def _suppress(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result:
 
         def compare(n: Expr) -> Stmt:
             none = best[0] < 0
-            better = seq(when(none, store(best, 0, n), when(scores[b, c, best[0]] < scores[b, c, n], store(best, 0, n))))
+            better = seq(
+                when(none, store(best, 0, n), when(scores[b, c, best[0]] < scores[b, c, n], store(best, 0, n)))
+            )
             return when(left[n], better)
 
         def strike(n: Expr) -> Stmt:
-            return when(apply("or", overlaps[b, n, best[0]], apply("eq", n, best[0])), store(left, n, const(False, BOOL)))
+            return when(
+                apply("or", overlaps[b, n, best[0]], apply("eq", n, best[0])), store(left, n, const(False, BOOL))
+            )
 
         def choose(_: Expr) -> Stmt:
             row = [store(out, (count[0], k), v) for k, v in enumerate((b, c, best[0]))]

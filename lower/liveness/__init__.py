@@ -34,7 +34,9 @@ BY_ELEMENT = 0
 """The alignment that stands for what the elements of each slot need."""
 
 
-def find_lives(module: Module, *, whole: bool = False, host: VirtualDevice = ANYWHERE, alignment: int = ALIGNMENT) -> Module:
+def find_lives(
+    module: Module, *, whole: bool = False, host: VirtualDevice = ANYWHERE, alignment: int = ALIGNMENT
+) -> Module:
     """The module with `main` as a program whose slots have lives but no offsets yet.
 
     With `whole` every step takes one position: for kernels whose operands must not share bytes at any time, such as those
@@ -64,7 +66,9 @@ def find_lives(module: Module, *, whole: bool = False, host: VirtualDevice = ANY
         for name, row in homes.rows.items()
     }
     inputs = tuple(p.name for p in module.main.params)
-    program = Program(slots, tuple(homes.steps), inputs, tuple(homes.outputs), limits=declared_limits(module.main), host=host)
+    program = Program(
+        slots, tuple(homes.steps), inputs, tuple(homes.outputs), limits=declared_limits(module.main), host=host
+    )
     return module.with_(**homes.copies, main=program)
 
 
@@ -84,7 +88,9 @@ def _shown(steps: Sequence[Step | Branch], kernels: Mapping[str, PrimFunc]) -> s
             if step.kernel not in told:
                 func = kernels[step.kernel]
                 calls = any(isinstance(s, TensorCall) for s in program_order(func.body))
-                told[step.kernel] = calls or any(declared_number(b, "align") is not None for b in (*func.params, *bound_buffers(func.body)))
+                told[step.kernel] = calls or any(
+                    declared_number(b, "align") is not None for b in (*func.params, *bound_buffers(func.body))
+                )
             if told[step.kernel]:
                 found.update((*step.reads, *step.writes, *step.scratch))
     return found

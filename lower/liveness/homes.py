@@ -60,7 +60,9 @@ class Homes:
         main = self.module.main
         for p in main.params:
             assert isinstance(p.type, TensorType)
-            self.home[Origin(p.name, 0, p.type, "parameter")] = self.add(p.name, p.type, "input", "the caller", p.device)
+            self.home[Origin(p.name, 0, p.type, "parameter")] = self.add(
+                p.name, p.type, "input", "the caller", p.device
+            )
         for name, array in self.module.constants.items():
             of = TensorType(array.shape, dtype(array.dtype))
             self.rows[name] = Row(of, "constant", "the constant table", self.module.info(name).device)
@@ -123,7 +125,9 @@ class Homes:
             if result.kind != "choice" or then == otherwise or result not in used:
                 continue
             producer = f"a choice at {item.span}" if item.span else f"a choice by {item.condition.name}"
-            name = self.made(result, result.name if len(item.results) == 1 else f"{result.name}.{result.index}", producer)
+            name = self.made(
+                result, result.name if len(item.results) == 1 else f"{result.name}.{result.index}", producer
+            )
             self.settle(then, name, item, 0)
             self.settle(otherwise, name, item, 1)
 
@@ -156,7 +160,9 @@ class Homes:
         kernel = self.module.kernel(item.kernel)
         producer = f"{item.kernel} at {item.span}" if item.span else item.kernel
         name = item.makes[0].name
-        writes = tuple(self.made(o, name if len(item.makes) == 1 else f"{name}.{o.index}", producer) for o in item.makes)
+        writes = tuple(
+            self.made(o, name if len(item.makes) == 1 else f"{name}.{o.index}", producer) for o in item.makes
+        )
         reads = tuple(map(self.slot, item.reads))
         if kernel not in self.inside:
             self.inside[kernel] = kernel.allocations

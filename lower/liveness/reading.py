@@ -243,7 +243,8 @@ class _Reader:
     def add(self, item: Item) -> None:
         if len(self.text.items) >= MOST:
             raise Unsupported(
-                f"main has more than {MOST} calls with those of the functions that it calls written out", label="liveness.C5"
+                f"main has more than {MOST} calls with those of the functions that it calls written out",
+                label="liveness.C5",
             )
         self.text.items.append(item)
 

@@ -108,7 +108,12 @@ def cache_write(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> 
         raise Unsupported(f"{what}: the first store reads other elements than its own", label="loops.C10")
     local = Buffer(f"{buffer}_tile", tile.lengths, target.dtype, scope)
     for s in program_order(old.body):
-        if is_private(local) and isinstance(s, For) and s.kind == "parallel" and any(a.write and a.stmt in program_order(s) for a in uses):
+        if (
+            is_private(local)
+            and isinstance(s, For)
+            and s.kind == "parallel"
+            and any(a.write and a.stmt in program_order(s) for a in uses)
+        ):
             raise Invalid(
                 f"{what}: the parallel loop over {s.var.name} inside stores to it, and scope {scope} is that of one thread",
                 label="loops.C9",
@@ -298,9 +303,7 @@ def _dense(old: For, access: Access, tile: Tile, known: Ranges) -> bool:
             return False
     # Other guards are of loops that the indices do not name: it is enough that they hold in the first iterations.
     first = {v: const(0, v.dtype) for v in counts}
-    return all(
-        not used & set(variables(c)) and decide(substitute(c, first), known) is True for c in others
-    )
+    return all(not used & set(variables(c)) and decide(substitute(c, first), known) is True for c in others)
 
 
 def _is_bound(condition: Expr, access: Access) -> bool:
@@ -324,7 +327,9 @@ def _path(body: Stmt, access: Access) -> list[Stmt] | None:
         if node is access.stmt:
             return path
         path.append(node)
-        work.extend((c, depth + 1) for c in reversed(node.children) if not (isinstance(node, If) and c is node.otherwise))
+        work.extend(
+            (c, depth + 1) for c in reversed(node.children) if not (isinstance(node, If) and c is node.otherwise)
+        )
     return None
 
 

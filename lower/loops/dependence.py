@@ -101,7 +101,13 @@ class Nest:
                 work.extend((c, within) for c in stmt.children)
 
     def _note(
-        self, buffer: Buffer, indices: Sequence[Expr], write: bool, within: Mapping[Var, Interval], part: int, stmt: Stmt
+        self,
+        buffer: Buffer,
+        indices: Sequence[Expr],
+        write: bool,
+        within: Mapping[Var, Interval],
+        part: int,
+        stmt: Stmt,
     ) -> None:
         forms = [affine(i, within) for i in indices]
         flat: Affine | None = Affine({})
@@ -173,7 +179,9 @@ def narrowed(condition: Expr, within: Mapping[Var, Interval]) -> Mapping[Var, In
     found: dict[Var, Interval] = {}
     for part in conjuncts(condition):
         match part:
-            case Apply(op="eq" | "lt" | "le" as op, args=(Var() as v, Const() as n)) if v in within and n.dtype.is_integer:
+            case Apply(op="eq" | "lt" | "le" as op, args=(Var() as v, Const() as n)) if (
+                v in within and n.dtype.is_integer
+            ):
                 low, high = found.get(v, within[v])
                 limit = int(n.value) - (op == "lt")
                 low, high = (max(low, limit) if op == "eq" else low, min(high, limit))

@@ -33,7 +33,11 @@ class Layout:
 
     def __post_init__(self) -> None:
         cut = [a for a, _ in self.blocks]
-        if sorted(self.order) != list(range(len(self.order))) or len(set(cut)) < len(cut) or not set(cut) <= set(self.order):
+        if (
+            sorted(self.order) != list(range(len(self.order)))
+            or len(set(cut)) < len(cut)
+            or not set(cut) <= set(self.order)
+        ):
             raise Invalid(f"{self} does not name every axis once", label="layout.C1")
         if any(n < 1 for _, n in self.blocks):
             raise Invalid(f"{self}: a block has at least 1 element", label="layout.C1")
@@ -41,7 +45,9 @@ class Layout:
     def counts(self, shape: Sequence[int]) -> tuple[int, ...]:
         """How many blocks there are along each axis, or elements where it is not cut."""
         if len(shape) != len(self.order):
-            raise Invalid(f"{self} is for {len(self.order)} axes, the tensor has the shape {tuple(shape)}", label="layout.C1")
+            raise Invalid(
+                f"{self} is for {len(self.order)} axes, the tensor has the shape {tuple(shape)}", label="layout.C1"
+            )
         sizes = dict(self.blocks)
         return tuple(-(-n // sizes.get(a, 1)) for a, n in enumerate(shape))
 
@@ -104,7 +110,9 @@ def relayout(func: PrimFunc, buffer: str, layout: Layout) -> PrimFunc:
     new = replace(old, shape=layout.shape(shape))
 
     def load(node: Expr) -> Expr:
-        return Load(node.dtype, new, layout.index(node.indices)) if isinstance(node, Load) and node.buffer is old else node
+        return (
+            Load(node.dtype, new, layout.index(node.indices)) if isinstance(node, Load) and node.buffer is old else node
+        )
 
     def statement(stmt: Stmt) -> Stmt:
         made = changed(stmt, stmt.children, lambda e: rewrite(e, load))

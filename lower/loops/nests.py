@@ -82,7 +82,9 @@ def unroll(func: PrimFunc, name: str) -> PrimFunc:
     old = loop(func, name)
     count = constant(old)
     if count is None or count > MOST_COPIES:
-        raise Invalid(f"unroll of {name}: {old.extent} iterations; at most {MOST_COPIES}, known, are right", label="loops.C5")
+        raise Invalid(
+            f"unroll of {name}: {old.extent} iterations; at most {MOST_COPIES}, known, are right", label="loops.C5"
+        )
     copies = [renewed(old.body, {old.var: const(k, old.var.dtype)}) for k in range(count)]
     return put(func, old, seq(*copies) if copies else Seq(()))
 
@@ -135,7 +137,9 @@ def reorder(func: PrimFunc, *names: str) -> PrimFunc:
     own = {s.var for s in chain}
     for s in chain:
         if own & set(variables(s.extent)):
-            raise Unsupported(f"reorder: the extent of {s.var.name} depends on another loop of the nest", label="loops.C4")
+            raise Unsupported(
+                f"reorder: the extent of {s.var.name} depends on another loop of the nest", label="loops.C4"
+            )
     nest = Nest(func, top)
     for a, b in reversed_pairs(nest, [s.var for s in chain], [s.var for s in after]):
         raise Invalid(f"reorder: {a} and {b} may touch one element, and would change their order", label="loops.C6")
@@ -199,7 +203,9 @@ def merge(func: PrimFunc, first: str, second: str, depth: int = 1) -> PrimFunc:
     one, two = loop(func, first), loop(func, second)
     for k in range(depth):
         if k and one is two:
-            raise Invalid(f"merge of {first} and {second}: no loop stands right inside each at depth {k + 1}", label="loops.C4")
+            raise Invalid(
+                f"merge of {first} and {second}: no loop stands right inside each at depth {k + 1}", label="loops.C4"
+            )
         func, one, two = _merged(func, one, two)
     return func
 

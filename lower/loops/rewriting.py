@@ -87,9 +87,7 @@ def changed(stmt: Stmt, parts: Sequence[Stmt], change: Callable[[Expr], Expr]) -
         case Seq() | Allocate() | AllocateConst():
             return stmt.with_children(parts)
         case _:
-            raise Unsupported(
-                f"loop transformations know no {type(stmt).__name__}", where=stmt.span, label="loops.C1"
-            )
+            raise Unsupported(f"loop transformations know no {type(stmt).__name__}", where=stmt.span, label="loops.C1")
 
 
 def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buffer] = ()) -> Stmt:

@@ -75,7 +75,9 @@ class Table:
                         where=f"{self.source}:{line}",
                         label="csv.C3",
                     )
-        placed = (replace(b, pools=(given[0].name,)) if b.offset is not None and not b.pools else b for b in self.buffers)
+        placed = (
+            replace(b, pools=(given[0].name,)) if b.offset is not None and not b.pools else b for b in self.buffers
+        )
         return Problem(tuple(placed), given)
 
     def written(self, plan: Plan, several: bool = False) -> str:
@@ -200,7 +202,9 @@ def _buffer(row: dict[str, str], where: str, symbols: Mapping[str, Var]) -> tupl
     )
     if buffer.offset is not None and isinstance(buffer.nbytes, int) and buffer.offset + buffer.nbytes > MOST:
         end = buffer.offset + buffer.nbytes
-        raise Invalid(f"buffer {short(buffer.name)} ends at byte {end}, which must be in int64", where=where, label="csv.C4")
+        raise Invalid(
+            f"buffer {short(buffer.name)} ends at byte {end}, which must be in int64", where=where, label="csv.C4"
+        )
     try:
         check_buffer(buffer)
     except AssayError as wrong:
@@ -252,7 +256,9 @@ def _gaps(text: str, last: int, where: str) -> list[Interval]:
             )
         parts = GAP.fullmatch(gap)
         if parts is None:
-            raise Invalid(f"the gap {short(gap)!r} must be two numbers with a dash, such as 7-9", where=where, label="csv.C2")
+            raise Invalid(
+                f"the gap {short(gap)!r} must be two numbers with a dash, such as 7-9", where=where, label="csv.C2"
+            )
         found.append((_number(parts[1], "a gap", where), _number(parts[2], "a gap", where) + last))
     return found
 

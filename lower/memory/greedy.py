@@ -34,15 +34,27 @@ def greedy_conflicts(problem: Problem, options: Options) -> Plan:
 
 def by_size(layout: Layout, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> Placement:
     """What `greedy-size` places, without the limits of the pools in `open`."""
-    return _above(layout, lambda i: (layout.nbytes[i], len(layout.conflicts.of(i, deadline)), layout.buffers[i].name), open, deadline)
+    return _above(
+        layout,
+        lambda i: (layout.nbytes[i], len(layout.conflicts.of(i, deadline)), layout.buffers[i].name),
+        open,
+        deadline,
+    )
 
 
 def by_conflicts(layout: Layout, open: frozenset[int] = frozenset(), deadline: Deadline = NEVER) -> Placement:
     """What `greedy-conflicts` places, without the limits of the pools in `open`."""
-    return _above(layout, lambda i: (len(layout.conflicts.of(i, deadline)), layout.nbytes[i], layout.buffers[i].name), open, deadline)
+    return _above(
+        layout,
+        lambda i: (len(layout.conflicts.of(i, deadline)), layout.nbytes[i], layout.buffers[i].name),
+        open,
+        deadline,
+    )
 
 
-def _above(layout: Layout, key: Callable[[int], tuple[int, int, str]], open: frozenset[int], deadline: Deadline) -> Placement:
+def _above(
+    layout: Layout, key: Callable[[int], tuple[int, int, str]], open: frozenset[int], deadline: Deadline
+) -> Placement:
     placement = Placement(layout, "above", open, deadline)
     placement.put_all(sorted(range(len(layout.buffers)), key=key, reverse=True))
     return placement
@@ -79,7 +91,8 @@ class _Measures:
         self.last = [b.live[-1][1] if b.live else 0 for b in layout.buffers]
         self.length = [sum(stop - start for start, stop in b.live) for b in layout.buffers]
         self.load = [
-            max((int(load[rank[start] : rank[stop]].max()) for start, stop in b.live), default=0) for b in layout.buffers
+            max((int(load[rank[start] : rank[stop]].max()) for start, stop in b.live), default=0)
+            for b in layout.buffers
         ]
 
 

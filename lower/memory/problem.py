@@ -193,7 +193,9 @@ def check_buffer(buffer: BufferInfo) -> None:
     if isinstance(buffer.nbytes, int) and buffer.nbytes < 0:
         raise Invalid(f"buffer {buffer.name} has {buffer.nbytes} bytes; it must be 0 or more", label="memory.C3")
     if buffer.alignment < 1:
-        raise Invalid(f"buffer {buffer.name} has the alignment {buffer.alignment}; it must be 1 or more", label="memory.C4")
+        raise Invalid(
+            f"buffer {buffer.name} has the alignment {buffer.alignment}; it must be 1 or more", label="memory.C4"
+        )
     before: int | None = None
     for start, stop in buffer.live:
         if start >= stop:

@@ -91,7 +91,9 @@ class Sums:
             case Apply(op="min") if node.dtype.is_integer:
                 (low, high), (least, most) = self.range(args[0]), self.range(args[1])
                 ends = [e for e in (high, most) if e is not None]
-                return self._part(node, (None if low is None or least is None else min(low, least), min(ends, default=None)))
+                return self._part(
+                    node, (None if low is None or least is None else min(low, least), min(ends, default=None))
+                )
             case _:
                 return self._part(node, (None, None))
 

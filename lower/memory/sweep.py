@@ -43,7 +43,9 @@ def _span(layout: Layout, index: int, sign: int) -> tuple[int, int]:
     return (first, last) if sign > 0 else (-last, -first)
 
 
-def _allocate(layout: Layout, order: list[int], spans: dict[int, tuple[int, int]], deadline: Deadline) -> dict[int, int]:
+def _allocate(
+    layout: Layout, order: list[int], spans: dict[int, tuple[int, int]], deadline: Deadline
+) -> dict[int, int]:
     """The offset of each buffer."""
     ends = sorted((spans[i][1], i) for i in order)
     free: list[tuple[int, int]] = []  # what is free beneath the top, in order, no two of them adjacent
@@ -90,7 +92,12 @@ def _give_back(free: list[tuple[int, int]], top: int, low: int, high: int) -> in
 
 def is_line(layout: Layout) -> bool:
     """Whether `in_order` can be used: one pool, no hands, no gaps, and numbers that int64 holds."""
-    return len(layout.pools) == 1 and not layout.fixed and layout.dtype is np.int64 and all(len(b.live) < 2 for b in layout.buffers)
+    return (
+        len(layout.pools) == 1
+        and not layout.fixed
+        and layout.dtype is np.int64
+        and all(len(b.live) < 2 for b in layout.buffers)
+    )
 
 
 def in_order(layout: Layout, order: Sequence[int], deadline: Deadline = NEVER) -> Placement:

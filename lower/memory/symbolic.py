@@ -86,7 +86,9 @@ class Stack:
     a buffer that may reach it lies above it.
     """
 
-    def __init__(self, problem: Problem, found: Plan, sums: Sums, size: Mapping[str, Sum], deadline: Deadline = NEVER) -> None:
+    def __init__(
+        self, problem: Problem, found: Plan, sums: Sums, size: Mapping[str, Sum], deadline: Deadline = NEVER
+    ) -> None:
         self.sums = sums
         self.size = size
         self.offset: dict[str, Sum] = {}
@@ -187,5 +189,3 @@ def largest(size: Dim, problem: Problem, sums: Sums) -> int | None:
     if 0 < prod(map(len, box)) <= TRIED:
         return max(evaluate_dim(size, dict(zip(corner, point, strict=True))) for point in product(*box))
     return found
-
-

@@ -59,7 +59,13 @@ def topk(use: Use) -> Results:
     wide = x.dtype if accepts("TopK", 0, x.dtype) or x.dtype.is_float else INT32
     k = use.dims((use.attrs["k"],))
     values, places = use.ops(
-        "TopK", use.cast(x, wide), k, of=[wide, INT64], axis=use.axis(), largest=int(use.attrs["largest"]), sorted=int(use.attrs["sorted"])
+        "TopK",
+        use.cast(x, wide),
+        k,
+        of=[wide, INT64],
+        axis=use.axis(),
+        largest=int(use.attrs["largest"]),
+        sorted=int(use.attrs["sorted"]),
     )
     return use.cast(values, x.dtype), places
 

@@ -217,7 +217,9 @@ class Containers:
         of = any_dtype(item.type)
         assert of is not None
         if shapes is None or len(shapes) != 1:
-            known = "none is known" if not shapes else f"it may be {', '.join(str(n) for n in sorted(map(len, shapes)))}"
+            known = (
+                "none is known" if not shapes else f"it may be {', '.join(str(n) for n in sorted(map(len, shapes)))}"
+            )
             raise Unsupported(f"{what}: the rank of the element must be known at import; {known}", label="onnx.C14")
         (shape,) = shapes
         made = self._rank(of, len(shape))

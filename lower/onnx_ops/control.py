@@ -61,7 +61,9 @@ def _opened(node: Node, a: Expr, b: Expr) -> tuple[Expr, Expr]:
     if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
         return a, b
     if a.type.ndim != b.type.ndim or a.type.dtype is not b.type.dtype:
-        raise Unsupported(f"the branches give {a.type} and {b.type}; one rank and element type is wanted", label="onnx.C14")
+        raise Unsupported(
+            f"the branches give {a.type} and {b.type}; one rank and element type is wanted", label="onnx.C14"
+        )
     pairs = zip(a.type.shape, b.type.shape, strict=True)
     sizes = [Symbol("size") if provably_different(p, q) else p for p, q in pairs]
     if all(p is q for p, q in zip(sizes, a.type.shape, strict=True)):

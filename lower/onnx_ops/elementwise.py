@@ -94,7 +94,11 @@ def _stretches(part: Dim, to: Dim) -> bool:
 def divide(node: Node) -> Expr:
     """Floats by IEEE; integers rounded to zero, which the documentation says since version 14."""
     of = tensor(node[0]).dtype
-    return node.call("divide", node[0], second(node)) if of.is_float else node.quotient("truncate_divide", node[0], second(node))
+    return (
+        node.call("divide", node[0], second(node))
+        if of.is_float
+        else node.quotient("truncate_divide", node[0], second(node))
+    )
 
 
 def modulo(node: Node) -> Expr:

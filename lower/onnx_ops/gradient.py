@@ -44,7 +44,9 @@ class _Back:
         """The gradient of a reduction, with the axes that it lost as axes of size 1."""
         rank = tensor(self.args[0]).ndim
         axes = range(rank) if self.attrs["axis"] is None else sorted(a % rank for a in self.attrs["axis"])
-        return self.given if self.attrs["keepdims"] or not axes else self.call("expand_dims", self.given, axis=tuple(axes))
+        return (
+            self.given if self.attrs["keepdims"] or not axes else self.call("expand_dims", self.given, axis=tuple(axes))
+        )
 
 
 def _unary(f: Callable[[_Back], Expr]) -> Back:

@@ -101,7 +101,11 @@ def declared_inputs(graph: GraphProto) -> tuple[dict[str, TensorType], dict[Var,
     Raises what `input_type` does."""
     symbols, stored = Symbols(graph, {}), {t.name for t in graph.initializer}
     tensors = [i for i in graph.input if i.name not in stored and i.type.HasField("tensor_type")]
-    types = {i.name: input_type(i.name, i.type, symbols) for i in tensors if i.type.tensor_type.elem_type != TensorProto.STRING}
+    types = {
+        i.name: input_type(i.name, i.type, symbols)
+        for i in tensors
+        if i.type.tensor_type.elem_type != TensorProto.STRING
+    }
     return types, symbols.names()
 
 

@@ -137,7 +137,9 @@ class _Trees:
                 sets[-1].append(float(v))
         asking = np.flatnonzero(self.modes == _MEMBER)
         if len(asking) != len(sets) - 1:
-            raise self.node.wrong(f"{len(asking)} nodes ask for members, but membership_values has {len(sets) - 1} sets")
+            raise self.node.wrong(
+                f"{len(asking)} nodes ask for members, but membership_values has {len(sets) - 1} sets"
+            )
         table = np.full((len(self.modes), max(map(len, sets))), np.nan, of)
         for n, found in zip(asking, sets[:-1], strict=True):
             table[n, : len(found)] = found

@@ -73,9 +73,7 @@ def _pools(node: Node, pool: Sequence[int]) -> list[np.ndarray[tuple[int, int], 
     return found
 
 
-def _counted(
-    node: Node, rows: Expr, pool: np.ndarray[tuple[int, int], np.dtype[np.int64]], distances: int
-) -> Expr:
+def _counted(node: Node, rows: Expr, pool: np.ndarray[tuple[int, int], np.dtype[np.int64]], distances: int) -> Expr:
     """How often each n-gram occurs in each row, its elements at each of the distances."""
     batch, size = tensor(rows).shape
     assert isinstance(size, int)

@@ -240,7 +240,9 @@ class _Layer:
         length = tensor(given).shape[0]
         sizes = node.named(node.call("shape_of", given))
         steps = node.named(node.shaped(node.call("take", sizes, node.constant([0], INT64), axis=0), ()))
-        none = node.call("full", shape=(length, *tensor(start[0]).shape), fill_value=0.0, dtype=tensor(given).dtype.name)
+        none = node.call(
+            "full", shape=(length, *tensor(start[0]).shape), fill_value=0.0, dtype=tensor(given).dtype.name
+        )
         mark = runs.mark
         t = graph.var("t", node.constant(0, INT64).type)
         states = [graph.var(f"state{k}", s.type) for k, s in enumerate(start)]

@@ -23,7 +23,9 @@ def _transformed(node: Node, x: Expr, axis: int, length: int | None, inverse: bo
         raise node.wrong(f"the input is {of}; 1 or 2 as the size of the last axis is wanted")
     assert isinstance(parts, int)
     if onesided and parts != (2 if inverse else 1):
-        raise node.wrong(f"onesided 1 with inverse {int(inverse)} of {of}: {'complex' if inverse else 'real'} is wanted")
+        raise node.wrong(
+            f"onesided 1 with inverse {int(inverse)} of {of}: {'complex' if inverse else 'real'} is wanted"
+        )
     if length is None:
         if not isinstance(size, int):
             raise node.unsupported(f"a transform of {size} elements; give the size a number")
@@ -115,4 +117,9 @@ def mel_weight_matrix(node: Node) -> Expr:
     return node.constant(matrix[:bins], dtype_of(node.attrs["output_datatype"], f"{node}: output_datatype"))
 
 
-TABLE: dict[str, Rule] = {"Det": lambda node: node.call("det", node[0]), "DFT": dft, "MelWeightMatrix": mel_weight_matrix, "STFT": stft}
+TABLE: dict[str, Rule] = {
+    "Det": lambda node: node.call("det", node[0]),
+    "DFT": dft,
+    "MelWeightMatrix": mel_weight_matrix,
+    "STFT": stft,
+}

@@ -80,7 +80,9 @@ def pad(node: Node) -> Expr:
         return _wrapped(node, before, after)
     if mode not in ("constant", "reflect", "edge"):
         raise node.wrong(f"mode is {mode!r}; constant, reflect or edge is wanted, or wrap since operator set 19")
-    if mode == "constant" and value is None:  # it is only known when the model runs: it stands where there is no element
+    if (
+        mode == "constant" and value is None
+    ):  # it is only known when the model runs: it stands where there is no element
         inside = node.call("full", shape=x.shape, fill_value=True, dtype="bool")
         inside = node.call("nn.pad", inside, pad_width=(*before, *after), mode=mode, pad_value=False)
         zeros = node.call("nn.pad", node[0], pad_width=(*before, *after), mode=mode, pad_value=0)

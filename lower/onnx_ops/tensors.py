@@ -68,7 +68,11 @@ def dtype_of(number: int, what: str) -> DType:
         return DTYPES[_BY_NUMBER[number][2]]
     if number in TensorProto.DataType.values() and number != TensorProto.UNDEFINED:
         name = TensorProto.DataType.Name(number).lower()
-        else_ = "strings are for assay run alone" if number == TensorProto.STRING else f"supported are {', '.join(ONNX_NAMES)}"
+        else_ = (
+            "strings are for assay run alone"
+            if number == TensorProto.STRING
+            else f"supported are {', '.join(ONNX_NAMES)}"
+        )
         raise Unsupported(f"{what} has elements of type {name}; {else_}", label="onnx.C8")
     raise Invalid(f"{what} has the element type number {number}, which ONNX does not define", label="onnx.C8")
 

@@ -62,7 +62,9 @@ def find(chain: Chain, escaping: Callable[[Var], bool], table: Sequence[Composit
             found = match(composite.pattern, value, lets)
             if found is None or not composite.accepts(found, value):
                 continue
-            members = {place[e] for p, e in found.items() if not is_leaf(p) and isinstance(e, Var) and e in place} | {root}
+            members = {place[e] for p, e in found.items() if not is_leaf(p) and isinstance(e, Var) and e in place} | {
+                root
+            }
             inner = members - {root}
             if any(m in taken or not _movable(chain.lets[m].value, module) for m in members):
                 continue

@@ -89,7 +89,11 @@ def find_order(work: Work, effort: int = EFFORT) -> Found:
     for rest, i in zip(range(len(hard), 0, -1), order_of_work, strict=True):
         puzzle, groups = reduced[i].puzzle(starts[i], starts[i + 1] if i + 1 < len(starts) else 0)
         cap = min(peaks[i], before)
-        found = solve(puzzle, bound, cap, left // min(rest, 2)) if len(groups) <= MOST_SEARCHED else Outcome(None, cap, bound, 0)
+        found = (
+            solve(puzzle, bound, cap, left // min(rest, 2))
+            if len(groups) <= MOST_SEARCHED
+            else Outcome(None, cap, bound, 0)
+        )
         left -= found.spent
         bound = max(bound, found.bound)
         if found.order is not None:

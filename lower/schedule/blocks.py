@@ -217,7 +217,11 @@ class Blocks:
             self.readers[t].add(keep)
         alone = {t for p in parts for t in p.reads if len(self.readers[t]) == 1}
         self.parts[keep] = joined(
-            Part(p.hill, p.net - self.bytes(t for t in p.reads if t in alone), tuple(t for t in p.reads if t not in alone))
+            Part(
+                p.hill,
+                p.net - self.bytes(t for t in p.reads if t in alone),
+                tuple(t for t in p.reads if t not in alone),
+            )
             for p in parts
         )
         del self.parts[gone], self.calls[gone]

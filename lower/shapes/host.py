@@ -1,5 +1,4 @@
-"""Host functions: tensor functions that read sizes, write a segment of the shape heap, and check (specs/lower.md, "shapes").
-"""
+"""Host functions: tensor functions that read sizes, write a segment of the shape heap, and check (specs/lower.md, "shapes")."""
 
 from __future__ import annotations
 

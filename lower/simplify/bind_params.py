@@ -129,7 +129,9 @@ def _with_symbols(node: Expr, symbols: Bound, var: Callable[[Var], Var]) -> Expr
         case Function():
             return replace(node, type=of, params=tuple(map(var, node.params)))
         case Match():
-            return replace(node, type=of, clauses=tuple(Clause(with_variables(c.pattern, var), c.body) for c in node.clauses))
+            return replace(
+                node, type=of, clauses=tuple(Clause(with_variables(c.pattern, var), c.body) for c in node.clauses)
+            )
         case ShapeExpr():
             return replace(node, type=of, dims=_numbers(node.dims, symbols))
         case CallTIR():
@@ -145,4 +147,3 @@ def _numbers(value: Any, symbols: Bound) -> Any:
     if isinstance(value, tuple):
         return tuple(_numbers(v, symbols) for v in value)
     return instantiate_dim(value, symbols) if isinstance(value, Scalar) else value
-

@@ -63,7 +63,9 @@ class Sharing:
 
     def run(self) -> Module:
         changed = {
-            n: self.function(d) for n, d in self.module.definitions.items() if isinstance(d, Function) and not is_whole(d)
+            n: self.function(d)
+            for n, d in self.module.definitions.items()
+            if isinstance(d, Function) and not is_whole(d)
         }
         return replace(self.module, definitions={**self.module.definitions, **changed})
 
@@ -233,4 +235,3 @@ def _attr(value: Any) -> Any:
     if isinstance(value, Scalar):
         return ("dim", id(value))
     return (type(value).__name__, value.hex() if isinstance(value, float) else str(value))
-

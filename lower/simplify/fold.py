@@ -73,7 +73,9 @@ class Folding:
 
     def run(self) -> Module:
         changed = {
-            n: self.function(d) for n, d in self.module.definitions.items() if isinstance(d, Function) and not is_whole(d)
+            n: self.function(d)
+            for n, d in self.module.definitions.items()
+            if isinstance(d, Function) and not is_whole(d)
         }
         return replace(self.module, definitions={**self.module.definitions, **changed})
 
@@ -222,7 +224,9 @@ class _Walk:
                 fields = [self.of(f) for f in node.fields]
                 if all(f is not None for f in fields):  # projections of it are folded; it stays itself
                     values = tuple(f.value for f in fields if f is not None)
-                    self.known[id(node)] = _Known(values, self.rules.device(node, [f.said for f in fields if f is not None]))
+                    self.known[id(node)] = _Known(
+                        values, self.rules.device(node, [f.said for f in fields if f is not None])
+                    )
                 self.stay(node)
             case _:
                 self.fold(node)
@@ -268,7 +272,9 @@ class _Walk:
             return None, []
         literals = {id(c): _literal(k.value, c) for k, c in zip(operands, wanted, strict=True)}
         try:
-            value = self.rules.evaluate(node.with_children([literals.get(id(c), c) for c in node.children]), self.rules.module)
+            value = self.rules.evaluate(
+                node.with_children([literals.get(id(c), c) for c in node.children]), self.rules.module
+            )
         except (Trap, Unpredictable):
             return None, []
         return (value if isinstance(value, tuple) else np.asarray(value)), operands
@@ -291,5 +297,3 @@ def _literal(value: Value, of: Expr) -> Expr:
     if not isinstance(value, tuple):
         return constant(value)
     return Tuple(of.type, tuple(map(constant, value)))
-
-

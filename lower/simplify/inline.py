@@ -120,7 +120,11 @@ class Inlining:
         """The function in the sizes of a call. None where it checks a size that the types do not show, or a value is
         elsewhere than the call has it."""
         of = function.func_type
-        if of.type_params or any(isinstance(n, OnDevice) for n in post_order(function)) or not self.placed(call, function):
+        if (
+            of.type_params
+            or any(isinstance(n, OnDevice) for n in post_order(function))
+            or not self.placed(call, function)
+        ):
             return None
         sizes: Bound = {}
         try:

@@ -48,7 +48,9 @@ def with_dims_of_main(module: Module, dims: Mapping[Symbol, int], evaluate: Eval
             check(made)
         except Invalid:
             at = " ".join(f"{s.name}={n}" for s, n in dims.items())
-            raise Invalid(f"at {at} the program breaks a rule: {wrong.message}", where=wrong.where, label=wrong.label) from None
+            raise Invalid(
+                f"at {at} the program breaks a rule: {wrong.message}", where=wrong.where, label=wrong.label
+            ) from None
     return made
 
 

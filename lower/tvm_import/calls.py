@@ -202,7 +202,11 @@ class Calls:
         return Group(tuple(parts))
 
     def changes_constant(self, name: str) -> Invalid:
-        return Invalid(f"{name} changes a constant in place: the next run reads other numbers", where=self.reader.place(), label="tvm.P8")
+        return Invalid(
+            f"{name} changes a constant in place: the next run reads other numbers",
+            where=self.reader.place(),
+            label="tvm.P8",
+        )
 
     def kernel_call(
         self,

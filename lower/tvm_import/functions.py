@@ -174,7 +174,9 @@ class Reader:
         self.at = str(o.var.name)
         if type_key(o) == "relax.expr.MatchCast":
             found = yield self.value(o.value)
-            cast = graph.match_cast(self.use(found, view=True), self.types.read(o.ty), self.span())  # only its sizes are read
+            cast = graph.match_cast(
+                self.use(found, view=True), self.types.read(o.ty), self.span()
+            )  # only its sizes are read
             self.env[handle(o.var)] = held(self.bind(str(o.var.name), cast), [found])
             return
         if type_key(o.value) == "relax.expr.Function":

@@ -177,7 +177,12 @@ class Scalars:
             if handle(o) in self.done:
                 continue
             if not ready:
-                if type_key(o) == "ir.Call" and function_name(o) in EXTERNAL and self.external is not None and self.lanes == 1:
+                if (
+                    type_key(o) == "ir.Call"
+                    and function_name(o) in EXTERNAL
+                    and self.external is not None
+                    and self.lanes == 1
+                ):
                     self.done[handle(o)] = self.external(o)
                     continue
                 if type_key(o) == "ir.TensorLoad" and (buffer := self.buffers(o.source)) in self.packed:

@@ -128,7 +128,9 @@ class Statements:
         own, other = made.dtype.itemsize, source.dtype.itemsize
         if own != other and not provably_zero(base):
             if other % own:
-                raise self.unsupported(f"{o.name}, which is wider than the elements of {source.name}, a part of a buffer,")
+                raise self.unsupported(
+                    f"{o.name}, which is wider than the elements of {source.name}, a part of a buffer,"
+                )
             base = base * (other // own)
         steps = [expr_of(s) * lanes for s in strides] + ([const(1)] if lanes > 1 else [])
         return View(made, source, base + offset * lanes, tuple(steps))

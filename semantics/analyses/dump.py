@@ -157,4 +157,3 @@ def _text(node: Any) -> str:
 def _device(device: VirtualDevice) -> str:
     parts = [device.type, str(device.id) if device.id >= 0 else "", device.target, device.scope]
     return ":".join(p for p in parts if p)
-

@@ -42,9 +42,7 @@ _PARTS = ("definitions", "constants", "offsets", "infos")
 """What a module has by name."""
 
 
-def structural_equal(
-    a: Node, b: Node, *, sharing: bool = True, map_free: bool = False, data: bool = True
-) -> bool:
+def structural_equal(a: Node, b: Node, *, sharing: bool = True, map_free: bool = False, data: bool = True) -> bool:
     """Whether two nodes, definitions or modules are equal. Without `data`, the contents of constants do not count."""
     return first_difference(a, b, sharing=sharing, map_free=map_free, data=data) is None
 

@@ -127,7 +127,9 @@ def export_methods(layer: Layer, methods: Mapping[str, Mapping[str, Described]],
             free = {name: p.type for name, p in found if not (bound and p.data is not None)}
             clash = sorted(free.keys() & inputs.keys())
             if clash:
-                raise Invalid(f"{', '.join(clash)} of {method} is called as a parameter is: rename the input", label="layers.C5")
+                raise Invalid(
+                    f"{', '.join(clash)} of {method} is called as a parameter is: rename the input", label="layers.C5"
+                )
             with b.function("main" if method == "forward" else method, params={**inputs, **free}) as f:
                 for name, p in found:
                     p.var = f[name] if name in free else b.constant(p.data, name=name.replace(".", "_"))

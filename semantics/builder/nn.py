@@ -184,9 +184,16 @@ class _Conv(Layer):
         bias: bool = True, of: str = "float32",
     ) -> None:  # fmt: skip
         if groups < 1 or inputs % groups or outputs % groups:
-            raise Invalid(f"{inputs} channels and {outputs} features are not {groups} groups of one size", label="layers.C4")
+            raise Invalid(
+                f"{inputs} channels and {outputs} features are not {groups} groups of one size", label="layers.C4"
+            )
         n = self.axes
-        self.strides, self.padding, self.dilation, self.groups = (strides,) * n, (padding,) * 2 * n, (dilation,) * n, groups
+        self.strides, self.padding, self.dilation, self.groups = (
+            (strides,) * n,
+            (padding,) * 2 * n,
+            (dilation,) * n,
+            groups,
+        )
         self.weight = Parameter(*self.weights(inputs, outputs), *(size,) * n, of=of)
         self.bias = Parameter(outputs, of=of) if bias else None
         self.size = size
@@ -221,7 +228,9 @@ class _ConvTranspose(_Conv):
         super().__init__(inputs, outputs, size, strides, padding, dilation, groups, bias, of)
         self.inputs, self.outputs, self.more = inputs, outputs, output_padding
         if padding > dilation * (size - 1) or not 0 <= output_padding < max(strides, dilation):
-            raise Invalid(f"a padding of {padding} or {output_padding} is too large for a kernel of {size}", label="layers.C4")
+            raise Invalid(
+                f"a padding of {padding} or {output_padding} is too large for a kernel of {size}", label="layers.C4"
+            )
 
     def weights(self, inputs: int, outputs: int) -> tuple[int, int]:
         return inputs, outputs // self.groups
@@ -232,7 +241,9 @@ class _ConvTranspose(_Conv):
             x = _spread(b, x, k + 2, stride, shape[k + 2])
         n, g = self.axes, self.groups
         spatial = tuple(range(2, 2 + n))
-        flipped = b.strided_slice(self.weight.value, axes=spatial, begin=(-1,) * n, end=(-(2**31),) * n, strides=(-1,) * n)
+        flipped = b.strided_slice(
+            self.weight.value, axes=spatial, begin=(-1,) * n, end=(-(2**31),) * n, strides=(-1,) * n
+        )
         sizes = (self.size,) * n
         flipped = b.reshape(flipped, shape=(g, self.inputs // g, self.outputs // g, *sizes))
         flipped = b.permute_dims(flipped, axes=(0, 2, 1, *(a + 1 for a in spatial)))
@@ -272,7 +283,11 @@ class _Pool2d(Layer):
     operator = ""
 
     def __init__(self, size: int, strides: int | None = None, padding: int = 0) -> None:
-        self.attrs: dict[str, Any] = {"pool_size": (size,) * 2, "strides": (strides or size,) * 2, "padding": (padding,) * 4}
+        self.attrs: dict[str, Any] = {
+            "pool_size": (size,) * 2,
+            "strides": (strides or size,) * 2,
+            "padding": (padding,) * 4,
+        }
 
     def forward(self, b: Builder, x: Expr) -> Expr:
         return b.call(self.operator, x, **self.attrs)
@@ -308,7 +323,9 @@ class MultiHeadAttention(Layer):
 
     def forward(self, b: Builder, x: Expr, memory: Expr | None = None, mask: Expr | None = None) -> Expr:
         memory = x if memory is None else memory
-        q, k, v = (self.split(b, p.forward(b, y)) for p, y in ((self.q_proj, x), (self.k_proj, memory), (self.v_proj, memory)))
+        q, k, v = (
+            self.split(b, p.forward(b, y)) for p, y in ((self.q_proj, x), (self.k_proj, memory), (self.v_proj, memory))
+        )
         y = b.permute_dims(attention(b, q, k, v, mask), axes=(0, 2, 1, 3))
         return self.out_proj.forward(b, b.reshape(y, shape=_type(x).shape))
 
@@ -316,5 +333,3 @@ class MultiHeadAttention(Layer):
         batch, positions, size = _type(x).shape
         assert isinstance(size, int)
         return b.permute_dims(b.reshape(x, shape=(batch, positions, self.heads, size // self.heads)), axes=(0, 2, 1, 3))
-
-

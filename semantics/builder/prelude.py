@@ -198,11 +198,7 @@ def _made_from_folds(b: Builder) -> None:
             rest = g(g["f"], tail)
             return b.choose(b.call(g["f"], head), lambda: b.call(cons, head, rest), lambda: rest)
 
-        b.result(
-            b.cases(
-                g["xs"], (nil, lambda: b.make(LIST, "nil", type_args=(a,))), ((cons, "head", "tail"), kept)
-            )
-        )
+        b.result(b.cases(g["xs"], (nil, lambda: b.make(LIST, "nil", type_args=(a,))), ((cons, "head", "tail"), kept)))
     with b.function("sum", xs=list_of(INT), result=INT) as h:
         with b.closure("plus", x=INT, y=INT) as plus:
             b.result(b.add(plus["x"], plus["y"]))

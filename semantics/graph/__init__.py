@@ -184,9 +184,7 @@ def _applied(func: Type, args: Sequence[Type], type_args: Sequence[Type]) -> Typ
     if len(func.params) != len(args):
         raise Invalid(f"function takes {len(func.params)} arguments, {len(args)} given", label="call.C6")
     if type_args and len(type_args) != len(func.type_params):
-        raise Invalid(
-            f"function takes {len(func.type_params)} type arguments, {len(type_args)} given", label="call.C9"
-        )
+        raise Invalid(f"function takes {len(func.type_params)} type arguments, {len(type_args)} given", label="call.C9")
     bound: dict[Symbol | TypeVar, Dim | Type] = dict(zip(func.type_params, type_args, strict=False))
     match_types(func.params, args, bound, func.type_params)
     for t in func.type_params:
@@ -266,9 +264,7 @@ def function(
     if pure and not inert:
         raise Invalid("a function that is declared pure acts", where=span, label="func.C2")
     types = tuple(p.type for p in params)
-    type_ = FuncType(
-        types, result or body.type, type_params=tuple(type_params), pure=inert if pure is None else pure
-    )
+    type_ = FuncType(types, result or body.type, type_params=tuple(type_params), pure=inert if pure is None else pure)
     return Function(type_, tuple(params), body, attrs, span=span)
 
 
@@ -306,7 +302,12 @@ def match_cast(value: Expr, type: Type, span: Span | None = None) -> MatchCast:
 
     A vector of int64 can be taken as a shape of as many sizes."""
     given = value.type
-    if isinstance(type, ShapeType) and isinstance(given, TensorType) and given.dtype is INT64 and given.shape == (len(type.dims),):
+    if (
+        isinstance(type, ShapeType)
+        and isinstance(given, TensorType)
+        and given.dtype is INT64
+        and given.shape == (len(type.dims),)
+    ):
         return MatchCast(type, value, span=span)
     if not compatible(type, value.type):
         raise Invalid(f"{value.type} cannot be {type}", where=span, label="match_cast.C1")
@@ -369,7 +370,9 @@ def _check_pattern(pattern: Pattern, of: Type, span: Span | None) -> None:
             case Bind():
                 types = (pattern.var.type,)
                 if not same_type(pattern.var.type, of):
-                    raise Invalid(f"{pattern.var.name} is {pattern.var.type}, matched with {of}", where=span, label="match.C3")
+                    raise Invalid(
+                        f"{pattern.var.name} is {pattern.var.type}, matched with {of}", where=span, label="match.C3"
+                    )
                 continue
             case Fields():
                 if not isinstance(of, TupleType):
@@ -381,9 +384,7 @@ def _check_pattern(pattern: Pattern, of: Type, span: Span | None) -> None:
                     raise Invalid(f"{made.name} of {made.data} is matched with {of}", where=span, label="match.C3")
                 types = field_types(made, of)
         if len(types) != len(pattern.fields):
-            raise Invalid(
-                f"a pattern has {len(pattern.fields)} fields for {len(types)}", where=span, label="match.C4"
-            )
+            raise Invalid(f"a pattern has {len(pattern.fields)} fields for {len(types)}", where=span, label="match.C4")
         work += zip(pattern.fields, types, strict=True)
 
 
@@ -391,7 +392,9 @@ def field_types(made: Constructor, of: DataType) -> tuple[Type, ...]:
     """The fields of a constructor at the type arguments of `of`."""
     assert isinstance(made.type, FuncType)
     if len(made.type.type_params) != len(of.args):
-        raise Invalid(f"{of.name} takes {len(made.type.type_params)} type arguments, {len(of.args)} given", label="data.C2")
+        raise Invalid(
+            f"{of.name} takes {len(made.type.type_params)} type arguments, {len(of.args)} given", label="data.C2"
+        )
     bound: dict[Symbol | TypeVar, Dim | Type] = dict(zip(made.type.type_params, of.args, strict=True))
     return tuple(instantiate(t, bound) for t in made.type.params)
 

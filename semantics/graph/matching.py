@@ -173,9 +173,7 @@ def _can_be_called(given: FuncType, want: FuncType, served: _Served) -> Task[boo
     return bool((yield _compatible(want.result, result, want.params, want.type_params, served)))
 
 
-def compatible(
-    want: Type, got: Type, scope: Sequence[Type] = (), type_params: Sequence[TypeVar] = ()
-) -> bool:
+def compatible(want: Type, got: Type, scope: Sequence[Type] = (), type_params: Sequence[TypeVar] = ()) -> bool:
     """Whether a value of type `got` may be one of type `want`: no dim is provably different.
 
     Symbols of `scope` have values already; other plain symbols of `want` take what they meet.

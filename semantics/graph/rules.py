@@ -98,7 +98,9 @@ def _types(order: list[Expr], module: Module) -> Iterator[Invalid]:
                 raise Invalid(f"{show_head(node)}: its parts make {wanted}", label="graph.C3")
             if isinstance(node, Match) and not node.partial:
                 if not covers([c.pattern for c in node.clauses], module):
-                    raise Invalid("the clauses do not cover every value: add one, or make the match partial", label="match.C5")
+                    raise Invalid(
+                        "the clauses do not cover every value: add one, or make the match partial", label="match.C5"
+                    )
         except Invalid as wrong:
             yield Invalid(wrong.message, where=node.span, label=wrong.label)
 
@@ -262,21 +264,29 @@ def _actions(order: list[Expr]) -> Iterator[Invalid]:
     for node in order:
         if id(node) in active and edges[id(node)] > 1:
             yield Invalid(
-                f"{show_head(node)} acts and is used {edges[id(node)]} times: name it by a let", where=node.span, label="graph.C7"
+                f"{show_head(node)} acts and is used {edges[id(node)]} times: name it by a let",
+                where=node.span,
+                label="graph.C7",
             )
         if isinstance(node, Let) and node.dataflow is not None and id(node.value) in active:
             yield Invalid(
-                f"{node.var.name} acts inside a dataflow block: {show_head(node.value)}", where=node.span, label="graph.C9"
+                f"{node.var.name} acts inside a dataflow block: {show_head(node.value)}",
+                where=node.span,
+                label="graph.C9",
             )
     yield from _blocks(order)
 
 
 def _blocks(order: list[Expr]) -> Iterator[Invalid]:
     """The lets of a dataflow block follow one another."""
-    after: dict[int, Dataflow] = {id(n.body): n.dataflow for n in order if isinstance(n, Let) and n.dataflow is not None}
+    after: dict[int, Dataflow] = {
+        id(n.body): n.dataflow for n in order if isinstance(n, Let) and n.dataflow is not None
+    }
     first: dict[Dataflow, Let] = {}
     for node in reversed(order):
         if isinstance(node, Let) and node.dataflow is not None and after.get(id(node)) is not node.dataflow:
             if node.dataflow in first:
-                yield Invalid(f"{node.var.name} is not next to the rest of its dataflow block", where=node.span, label="graph.C10")
+                yield Invalid(
+                    f"{node.var.name} is not next to the rest of its dataflow block", where=node.span, label="graph.C10"
+                )
             first[node.dataflow] = node

@@ -86,7 +86,10 @@ class Opening:
         low, high = x.interval()
         value, radius = x.value, x.radius
         if self.low is None or self.high is None or self.nan:
-            return self._beside(x, Bounded(np.where(self.where, np.nan_to_num(value), value), np.where(self.where, np.inf, radius), x.of))
+            return self._beside(
+                x,
+                Bounded(np.where(self.where, np.nan_to_num(value), value), np.where(self.where, np.inf, radius), x.of),
+            )
         with np.errstate(all="ignore"):
             least = np.fmin(low, self.low.astype(np.float64))
             most = np.fmax(high, self.high.astype(np.float64))
@@ -128,7 +131,9 @@ class Entry:
     def source_of(self, text: str) -> str:
         """The same, of an operator that some text calls."""
         named = [s for s in self.sources if f"{s.document.removeprefix('ONNX ')}(" in text.replace("<", "(")]
-        quoted = [s for s in self.sources if s.words and text]  # rather than the silence of an operator that is not there
+        quoted = [
+            s for s in self.sources if s.words and text
+        ]  # rather than the silence of an operator that is not there
         first = (*named, *quoted, *self.sources)[0]
         return f"{first.document}: {first.words!r}" if first.words else f"{first.document} is silent"
 

@@ -23,7 +23,9 @@ def small_results(u: Use) -> Iterator[Opening]:
     off = of.smallest_normal * NEAR_ZERO
     too_small = np.asarray(wide != 0)
     if u.operator not in ("log", "acos", "acosh"):  # which are 0 at 1
-        too_small = too_small | np.logical_and.reduce(np.broadcast_arrays(*(np.isfinite(a) & (a != 0) for a in u.operands)))
+        too_small = too_small | np.logical_and.reduce(
+            np.broadcast_arrays(*(np.isfinite(a) & (a != 0) for a in u.operands))
+        )
     low, high = wide - off, wide + off
     below = np.signbit(wide)
     low, high = np.where(below, low, np.maximum(low, 0.0)), np.where(below, np.minimum(high, 0.0), high)

@@ -210,7 +210,9 @@ def topk_nan(u: Use) -> Iterator[Opening]:
             apart = np.diff(np.sort(at, axis=axis), axis=axis) != 0
             right &= inside & apart.all(axis=axis, keepdims=True)
             if given is not None:
-                right &= _same(np.take_along_axis(x, np.where(inside, at, 0), axis), given).all(axis=axis, keepdims=True)
+                right &= _same(np.take_along_axis(x, np.where(inside, at, 0), axis), given).all(
+                    axis=axis, keepdims=True
+                )
         elif given is not None:
             right &= np.isnan(given) | np.isin(given, x)
         return right
@@ -225,7 +227,13 @@ def _same(a: Array, b: Array) -> Flags:
 
 
 def _both(
-    values: Array, places: Array, size: int, where: Flags, only: Callable[[Array, Fields], Flags], axis: int, nan: bool = False
+    values: Array,
+    places: Array,
+    size: int,
+    where: Flags,
+    only: Callable[[Array, Fields], Flags],
+    axis: int,
+    nan: bool = False,
 ) -> Iterator[Opening]:
     """The values and the places of topk, each judged beside the other."""
     if not values.size:
@@ -235,7 +243,11 @@ def _both(
     yield Opening(where, low, high, only=lambda got, others: only(got, {**others, 0: got}))
     last = np.full(places.shape, size - 1, places.dtype)
     yield Opening(
-        where, np.zeros(places.shape, places.dtype), last, only=lambda got, others: only(got, {**others, 1: got}), index=1
+        where,
+        np.zeros(places.shape, places.dtype),
+        last,
+        only=lambda got, others: only(got, {**others, 1: got}),
+        index=1,
     )
 
 

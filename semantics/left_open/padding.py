@@ -29,7 +29,9 @@ def products_of_zeros(u: Use) -> Iterator[Opening]:
     if u.operator == "ConvTranspose":
         yield from _without_zeros(u, lambda x, w: _put_back(u, x, w), prod(w.shape) // w.shape[1])
     elif any(u.attrs["padding"]):
-        yield from _without_zeros(u, lambda x, w: np.asarray(operator(u.operator).value(u.attrs, x, w)), prod(w.shape[1:]))
+        yield from _without_zeros(
+            u, lambda x, w: np.asarray(operator(u.operator).value(u.attrs, x, w)), prod(w.shape[1:])
+        )
 
 
 def _without_zeros(u: Use, sums: Sums, terms: int) -> Iterator[Opening]:
@@ -46,8 +48,16 @@ def _without_zeros(u: Use, sums: Sums, terms: int) -> Iterator[Opening]:
 
     up, down = ((w > 0) & np.isfinite(w), (w < 0) & np.isfinite(w))
     plus = some((x > 0, w == np.inf), (x < 0, w == -np.inf), (x == np.inf, up), (x == -np.inf, down)) | (bias == np.inf)
-    minus = some((x > 0, w == -np.inf), (x < 0, w == np.inf), (x == np.inf, down), (x == -np.inf, up)) | (bias == -np.inf)
-    no_number = some((np.isnan(x), w == w), (np.isnan(x), w != w), (x == x, np.isnan(w)), (x == 0, np.isinf(w)), (np.isinf(x), w == 0)) | np.isnan(bias)
+    minus = some((x > 0, w == -np.inf), (x < 0, w == np.inf), (x == np.inf, down), (x == -np.inf, up)) | (
+        bias == -np.inf
+    )
+    no_number = some(
+        (np.isnan(x), w == w),
+        (np.isnan(x), w != w),
+        (x == x, np.isnan(w)),
+        (x == 0, np.isinf(w)),
+        (np.isinf(x), w == 0),
+    ) | np.isnan(bias)
     finite = [np.where(np.isfinite(a), a, 0.0) for a in (x, w, bias)]
     total = sums(*finite[:2]) + finite[2]
     size = sums(*map(np.abs, finite[:2])) + np.abs(finite[2])
@@ -62,13 +72,19 @@ def _put_back(u: Use, x: Array, w: Array) -> Array:
     strides, dilations = ([int(s) for s in u.attrs.get(name) or (1,) * rank] for name in ("strides", "dilations"))
     before = _cut_off(u, strides, dilations)
     lead = [max(0, -b) for b in before]
-    full = [lead[k] + max(strides[k] * spatial[k] + w.shape[2 + k] * dilations[k], before[k] + out[2 + k]) for k in range(rank)]
+    full = [
+        lead[k] + max(strides[k] * spatial[k] + w.shape[2 + k] * dilations[k], before[k] + out[2 + k])
+        for k in range(rank)
+    ]
     x = x.reshape((x.shape[0], group, -1, *spatial))
     w = w.reshape((group, -1, *w.shape[1:]))
     made = np.zeros((x.shape[0], group, w.shape[2], *full))
     for tap in np.ndindex(*w.shape[3:]):
         first = [lead[k] + tap[k] * dilations[k] for k in range(rank)]
-        at: tuple[Any, ...] = (..., *(slice(f, f + s * (n - 1) + 1, s) for f, s, n in zip(first, strides, spatial, strict=True)))
+        at: tuple[Any, ...] = (
+            ...,
+            *(slice(f, f + s * (n - 1) + 1, s) for f, s, n in zip(first, strides, spatial, strict=True)),
+        )
         made[at] += np.einsum("ngc...,gcm->ngm...", x, w[(slice(None),) * 3 + tap])
     cut: tuple[Any, ...] = (..., *(slice(a + b, a + b + n) for a, b, n in zip(lead, before, out[2:], strict=True)))
     return np.asarray(made[cut].reshape(out))

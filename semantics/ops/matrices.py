@@ -108,7 +108,9 @@ def _dft_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
     DFT.require(isinstance(parts, int) and parts in (1, 2), "C3", f"x is {x}; its last axis has 1 or 2 elements")
     before, after = bins(attrs)
     DFT.require(
-        provably_equal(x.shape[-2], before), "C4", f"x is {x}; {before} as its last size but one, not {show(x.shape[-2])}"
+        provably_equal(x.shape[-2], before),
+        "C4",
+        f"x is {x}; {before} as its last size but one, not {show(x.shape[-2])}",
     )
     wanted = 2 if attrs["inverse"] else 1
     DFT.require(

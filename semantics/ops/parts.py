@@ -120,11 +120,19 @@ def _take_type(attrs: Attrs, types: tuple[TensorType, ...]) -> TensorType:
     x, indices = types
     axis = attrs["axis"]
     TAKE.require(is_int(axis), "C1", f"axis is {axis!r}, not an integer")
-    TAKE.require(_near_rule(attrs["near"]), "C2", f"near is {attrs['near']!r}; a number of at least 0, below 1, is wanted")
+    TAKE.require(
+        _near_rule(attrs["near"]), "C2", f"near is {attrs['near']!r}; a number of at least 0, below 1, is wanted"
+    )
     require_kind("take with indices", indices.dtype, ("int", "uint"))
     pairs = attrs["either"]
-    right = isinstance(pairs, tuple) and all(isinstance(p, tuple) and len(p) == 2 and all(is_int(n, 0) for n in p) for p in pairs)
-    TAKE.require(right and (not pairs or indices.ndim == 1), "C3", f"either is {pairs!r}; pairs of places, for a vector of indices, are wanted")
+    right = isinstance(pairs, tuple) and all(
+        isinstance(p, tuple) and len(p) == 2 and all(is_int(n, 0) for n in p) for p in pairs
+    )
+    TAKE.require(
+        right and (not pairs or indices.ndim == 1),
+        "C3",
+        f"either is {pairs!r}; pairs of places, for a vector of indices, are wanted",
+    )
     axis = normalize_axis("take", axis, x.ndim)
     return TensorType((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
 
@@ -177,14 +185,17 @@ TAKE = record(
         "axis": Attr("the axis of x that the indices are into, counted from the end if negative", 0),
         "near": Attr(
             "of a sum that is taken between places: how far off an implementation may be that computes the places, as a part of"
-            " the axis; each number may be off by as much of the way to its neighbours (M9.10)", 0.0,
+            " the axis; each number may be off by as much of the way to its neighbours (M9.10)",
+            0.0,
         ),
         "either": Attr(
-            "of places that are rounded, pairs of a place in the indices and another element that is as right there (M9.10)", ()
+            "of places that are rounded, pairs of a place in the indices and another element that is as right there (M9.10)",
+            (),
         ),
     },
     constraints={
-        "C1": "axis is an integer", "C2": "near is a number of at least 0, below 1",
+        "C1": "axis is an integer",
+        "C2": "near is a number of at least 0, below 1",
         "C3": "either is a tuple of pairs of places, and of a vector of indices only",
     },
     can_trap=True,

@@ -83,7 +83,9 @@ def _places(name: str, x: Any, indices: Any) -> Any:
     if np.any(outside := (taken < -sizes) | (taken >= sizes)):
         first = tuple(np.argwhere(outside)[0])
         raise Trap(
-            "out of bounds", f"{name}: index {taken[first]} into axis {first[-1]} of size {sizes[first[-1]]}", label=f"{name}.T1"
+            "out of bounds",
+            f"{name}: index {taken[first]} into axis {first[-1]} of size {sizes[first[-1]]}",
+            label=f"{name}.T1",
         )
     taken = np.where(taken < 0, taken + sizes, taken)
     steps = np.array([int(np.prod(x.shape[a + 1 :], dtype=np.int64)) for a in range(depth)], np.int64)
@@ -178,7 +180,9 @@ def _in_any_order(attrs: Attrs, out: Any, x: Any, indices: Any, updates: Any) ->
     partial result may be rounded by, and say nothing where one may overflow of what is not infinite."""
     if not isinstance(out, Bounded) or not out.of.is_float:
         return out
-    sizes = [np.abs(v.value) + v.radius if isinstance(v, Bounded) else np.abs(v.astype(np.float64)) for v in (x, updates)]
+    sizes = [
+        np.abs(v.value) + v.radius if isinstance(v, Bounded) else np.abs(v.astype(np.float64)) for v in (x, updates)
+    ]
     infinite = [~np.isfinite(v) for v in sizes]
 
     def met(how: str, one: Any, other: Any) -> Any:
@@ -246,7 +250,12 @@ NONZERO = record(
     _nonzero_type,
     _nonzero,
     "ONNX NonZero, docs/Operators.md; TVM relax.op.nonzero",
-    (Example((((2, 3), "float32"),)), Example((((4,), "bool"),)), Example((((), "int32"),)), Example((((0, 2), "int8"),))),
+    (
+        Example((((2, 3), "float32"),)),
+        Example((((4,), "bool"),)),
+        Example((((), "int32"),)),
+        Example((((0, 2), "int8"),)),
+    ),
     family="selection",
 )
 
@@ -264,7 +273,9 @@ def _unique(attrs: Attrs, x: Any) -> tuple[Any, ...]:
     n = x.shape[0]
     # a column that says whether there is a number, then the number: NaN is last, and equals itself
     isnan = x != x
-    columns = [c for k in range(x.shape[1]) for c in (isnan[:, k], np.where(isnan[:, k], np.zeros((), x.dtype), x[:, k]))]
+    columns = [
+        c for k in range(x.shape[1]) for c in (isnan[:, k], np.where(isnan[:, k], np.zeros((), x.dtype), x[:, k]))
+    ]
     ranks = np.zeros((n,), np.int64)
     for c in columns:
         pairs = ranks, np.unique(c, return_inverse=True)[1].reshape(-1)

@@ -68,7 +68,9 @@ SUPPRESS = record(
     _suppress,
     "ONNX NonMaxSuppression, docs/Operators.md, where overlaps and allowed scores are said by thresholds",
     (
-        Example((((2, 3, 5), "float32"), ((2, 3, 5), "bool"), ((2, 5, 5), "bool"), ((1,), "int64")), ranges={3: (0, 5)}),
+        Example(
+            (((2, 3, 5), "float32"), ((2, 3, 5), "bool"), ((2, 5, 5), "bool"), ((1,), "int64")), ranges={3: (0, 5)}
+        ),
         Example((((1, 2, 4), "int8"), ((1, 2, 4), "bool"), ((1, 4, 4), "bool"), ((1,), "int64")), ranges={3: (2, 3)}),
     ),
     constraints={

@@ -181,7 +181,9 @@ def _is_float(a: Any) -> bool:
     return np.asarray(a).dtype in _FLOATS
 
 
-FLOAT_OF: dict[str, DType] = {"float_of" if d.name == "float64" else f"{d}_of": d for d in DTYPES.values() if d.is_float and d.bits >= 8}
+FLOAT_OF: dict[str, DType] = {
+    "float_of" if d.name == "float64" else f"{d}_of": d for d in DTYPES.values() if d.is_float and d.bits >= 8
+}
 """The operations that give the float with given bits; floats of 4 bits have none."""
 
 OPERATIONS: dict[str, Operation] = {

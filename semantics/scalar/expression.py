@@ -351,7 +351,9 @@ def choice(condition: Number, then: Number, otherwise: Number, *, as_select: boo
     if condition.dtype is not BOOL:
         raise Invalid(f"if_then_else: the condition is {condition.dtype}, not bool", label="scalar.C4")
     if then.dtype is not otherwise.dtype:
-        raise Invalid(f"if_then_else: operands of one dtype expected, got {then.dtype}, {otherwise.dtype}", label="scalar.C5")
+        raise Invalid(
+            f"if_then_else: operands of one dtype expected, got {then.dtype}, {otherwise.dtype}", label="scalar.C5"
+        )
     return Choice(then.dtype, condition, then, otherwise, as_select)
 
 

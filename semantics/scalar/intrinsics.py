@@ -124,7 +124,11 @@ def _hypot(x: Expr, y: Expr) -> Expr:
     a, b = apply("abs", cast(x, FLOAT64)), apply("abs", cast(y, FLOAT64))
     infinite = apply("or", apply("eq", a, np.inf), apply("eq", b, np.inf))
     most = apply("max", a, b)
-    scale = select(apply("gt", most, 2.0**500), const(2.0**-600, FLOAT64), select(apply("lt", most, 2.0**-400), const(2.0**600, FLOAT64), 1.0))
+    scale = select(
+        apply("gt", most, 2.0**500),
+        const(2.0**-600, FLOAT64),
+        select(apply("lt", most, 2.0**-400), const(2.0**600, FLOAT64), 1.0),
+    )
     p, q = a * scale, b * scale
     return cast(select(infinite, const(np.inf, FLOAT64), apply("sqrt", p * p + q * q) / scale), x.dtype)
 
@@ -217,7 +221,9 @@ def _q_multiply_shift(x: Expr, y: Expr, q: Expr, s: Expr) -> Expr:
     return cast(apply("shr", product + (1 << (right - 1)), const(right)), INT32)
 
 
-def _q_multiply_shift_per_axis(x: Expr, y: Expr, left: Expr, right: Expr, q: Expr, with_left: Expr, with_right: Expr) -> Expr:
+def _q_multiply_shift_per_axis(
+    x: Expr, y: Expr, left: Expr, right: Expr, q: Expr, with_left: Expr, with_right: Expr
+) -> Expr:
     if any(e.dtype is not INT32 for e in (x, y, left, right)):
         raise Invalid("q_multiply_shift_per_axis takes four int32 numbers", label="scalar.C6")
     if not (isinstance(q, Const) and isinstance(with_left, Const) and isinstance(with_right, Const)):
@@ -255,7 +261,9 @@ ROWS: tuple[Intrinsic, ...] = (
     Intrinsic(("acosh",), 1, FLOAT, _wide(_acosh), WIDE),
     Intrinsic(("atanh",), 1, FLOAT, _wide(_atanh), WIDE),
     Intrinsic(("hypot",), 2, FLOAT, _hypot, WIDE),
-    Intrinsic(("fma",), 3, FLOAT, _op("fma"), "rounded once; 16 bits by way of float64. A backend may round the product too"),
+    Intrinsic(
+        ("fma",), 3, FLOAT, _op("fma"), "rounded once; 16 bits by way of float64. A backend may round the product too"
+    ),
     Intrinsic(("fmod",), 2, FLOAT, _op("fmod"), "exact; the dividend's sign; NaN by 0"),
     Intrinsic(("ldexp",), 2, FLOAT, _ldexp, ONCE),
     Intrinsic(("nextafter",), 2, FLOAT, _nextafter, EXACT),
@@ -269,22 +277,54 @@ ROWS: tuple[Intrinsic, ...] = (
     Intrinsic(("floor",), 1, NUMBER, _for_floats("floor"), "exact, down"),
     Intrinsic(("ceil",), 1, NUMBER, _for_floats("ceil"), "exact, up"),
     Intrinsic(("trunc",), 1, NUMBER, _for_floats("trunc"), "exact, to zero"),
-    Intrinsic(("round",), 1, NUMBER, _for_floats("round"), "exact, to nearest, ties to even, as apache-tvm 0.27 compiles it"),
+    Intrinsic(
+        ("round",), 1, NUMBER, _for_floats("round"), "exact, to nearest, ties to even, as apache-tvm 0.27 compiles it"
+    ),
     Intrinsic(("nearbyint",), 1, NUMBER, _for_floats("rint"), "exact, to nearest, ties to even"),
     Intrinsic(("copysign",), 2, FLOAT, _copysign, EXACT, "the sign of a NaN is not observed and counts as +"),
     Intrinsic(("isnan",), 1, NUMBER, _kinds_of_number("isnan", False), EXACT),
     Intrinsic(("isinf",), 1, NUMBER, _kinds_of_number("isinf", False), EXACT),
     Intrinsic(("isfinite",), 1, NUMBER, _kinds_of_number("isfinite", True), EXACT),
-    Intrinsic(("FloorDiv", "floordiv"), 2, NUMBER, _division("floordiv"), "exact, down; floats: floor(a / b)", "whole divisor 0 traps; least / -1 wraps"),
-    Intrinsic(("FloorMod", "floormod"), 2, NUMBER, _division("floormod"), "exact; the divisor's sign; floats: a - floor(a / b) * b", "whole divisor 0 traps"),
+    Intrinsic(
+        ("FloorDiv", "floordiv"),
+        2,
+        NUMBER,
+        _division("floordiv"),
+        "exact, down; floats: floor(a / b)",
+        "whole divisor 0 traps; least / -1 wraps",
+    ),
+    Intrinsic(
+        ("FloorMod", "floormod"),
+        2,
+        NUMBER,
+        _division("floormod"),
+        "exact; the divisor's sign; floats: a - floor(a / b) * b",
+        "whole divisor 0 traps",
+    ),
     Intrinsic(("Div", "truncdiv"), 2, WHOLE, _op("truncdiv"), "exact, to zero", "divisor 0 traps; least / -1 wraps"),
-    Intrinsic(("Mod", "truncmod"), 2, NUMBER, _division("truncmod"), "exact; the dividend's sign; floats: fmod", "whole divisor 0 traps"),
-    Intrinsic(("LShift", "shift_left"), 2, WHOLE, _op("shl"), "exact, wraps", "by less than 0, or the width or more: traps"),
+    Intrinsic(
+        ("Mod", "truncmod"),
+        2,
+        NUMBER,
+        _division("truncmod"),
+        "exact; the dividend's sign; floats: fmod",
+        "whole divisor 0 traps",
+    ),
+    Intrinsic(
+        ("LShift", "shift_left"), 2, WHOLE, _op("shl"), "exact, wraps", "by less than 0, or the width or more: traps"
+    ),
     Intrinsic(("RShift", "shift_right"), 2, WHOLE, _op("shr"), "down; arithmetic if signed", "as shift_left"),
     Intrinsic(("popcount",), 1, WHOLE, _popcount, EXACT),
     Intrinsic(("clz",), 1, WHOLE, _clz, "exact; int32", "of 0 the width; what TVM compiles gives 31 for an int32 0"),
     Intrinsic(("q_multiply_shift",), 4, ("int",), _q_multiply_shift, "x * y * 2^(s - q), half up; steps in int64 wrap"),
-    Intrinsic(("q_multiply_shift_per_axis",), 7, ("int",), _q_multiply_shift_per_axis, "x * 2^l * y * 2^-(q + r), half up; steps in int64 wrap", "as shift_left"),
+    Intrinsic(
+        ("q_multiply_shift_per_axis",),
+        7,
+        ("int",),
+        _q_multiply_shift_per_axis,
+        "x * 2^l * y * 2^-(q + r), half up; steps in int64 wrap",
+        "as shift_left",
+    ),
 )
 
 INTRINSICS: dict[str, Intrinsic] = {name: row for row in ROWS for name in row.names}

@@ -100,7 +100,11 @@ def _reduced(b: Program, x: Expr) -> tuple[Var, Var, Var]:
     m = b.let("m", apply("bitor", _mask(bits, MANTISSA), 1 << 52))
     low = b.let("m_low", apply("shl", _mask(m, LOWEST), s))
     high = b.let("m_high", apply("shr", low, BASE) + apply("shl", apply("shr", m, BASE), s))
-    parts = [b.let("m_0", _mask(low, LOWEST)), b.let("m_1", _mask(high, LOWEST)), b.let("m_2", apply("shr", high, BASE))]
+    parts = [
+        b.let("m_0", _mask(low, LOWEST)),
+        b.let("m_1", _mask(high, LOWEST)),
+        b.let("m_2", apply("shr", high, BASE)),
+    ]
     digits = _window(b, i, KEPT + len(parts))
     columns: list[list[Expr]] = [[] for _ in range(KEPT + 1)]  # the whole turns, then the digits of the fraction
     for q in range(KEPT + 1):

@@ -105,9 +105,7 @@ def seq(*body: Stmt) -> Stmt:
     return body[0] if len(body) == 1 else Seq(body)
 
 
-def loops(
-    names: str, extents: Sequence[Dim], body: Callable[..., Stmt], kind: LoopKind = "serial"
-) -> Stmt:
+def loops(names: str, extents: Sequence[Dim], body: Callable[..., Stmt], kind: LoopKind = "serial") -> Stmt:
     """A nest of loops, outermost first. `names` has one word for each extent; `body` gets the loop variables.
 
     loops("i j", (n, m), lambda i, j: store(out, (i, j), a[i, j] + b[j]))

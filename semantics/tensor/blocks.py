@@ -139,7 +139,9 @@ class _Plain:
                 if len(parts) == 1:
                     return self.guarded(stmt.condition, parts[0])
                 otherwise = parts[1]
-                return self.with_values([stmt.condition], lambda e: replace(stmt, condition=e[0], then=parts[0], otherwise=otherwise))
+                return self.with_values(
+                    [stmt.condition], lambda e: replace(stmt, condition=e[0], then=parts[0], otherwise=otherwise)
+                )
             case LetStmt():
                 return self.with_values([stmt.value], lambda e: replace(stmt, value=e[0], body=parts[0]))
             case Store():
@@ -147,7 +149,11 @@ class _Plain:
             case Call(extern=True) if self.pointers:
                 return self.outside(stmt)
             case Call():
-                what = f"the extern {stmt.function}" if stmt.extern else f"{stmt.function}: the stage legalize writes calls out"
+                what = (
+                    f"the extern {stmt.function}"
+                    if stmt.extern
+                    else f"{stmt.function}: the stage legalize writes calls out"
+                )
                 raise Unsupported(f"{self.func.name} calls {what}", where=stmt.span, label="tensor.C17")
             case Assert():
                 # what the message would show is the definition's to say
@@ -225,7 +231,9 @@ class _Plain:
         view = self.views[view.buffer]
         checks: list[Assert] = []
         if crosses(view, self.views):
-            checks.append(Assert(const(False, BOOL), f"{view.buffer.name} is in another scope than its memory", "wrong scope"))
+            checks.append(
+                Assert(const(False, BOOL), f"{view.buffer.name} is in another scope than its memory", "wrong scope")
+            )
         for claim in matching(view):
             if not claim.is_evident(self.within):
                 checks.append(Assert(apply("le", claim.low, claim.high), claim.message, claim.kind))
@@ -337,7 +345,9 @@ class _Plain:
     def total_step(self, node: Expr) -> bool:
         if not self.within.total(node):
             return False
-        return not (isinstance(node, Load) and self.claims.any and self.claims.checks([(node.buffer, node.indices)], False))
+        return not (
+            isinstance(node, Load) and self.claims.any and self.claims.checks([(node.buffer, node.indices)], False)
+        )
 
     def with_values(self, exprs: Sequence[Expr], make: Make, leaf: bool = False) -> Stmt:
         """What `make` gives for the values of `exprs`, computed in plain nodes before. A leaf may be made twice."""

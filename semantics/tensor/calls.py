@@ -60,7 +60,9 @@ def activation(call: Call, func: PrimFunc) -> Stmt:
     lets: list[tuple[Var, Expr]] = []
     for v, e in zip(func.scalars, scalars, strict=True):
         if e.dtype is not v.dtype:
-            raise Invalid(f"{func.name} takes {v.name} as {v.dtype}, {e.dtype} is given", where=call.span, label="tensor.C16")
+            raise Invalid(
+                f"{func.name} takes {v.name} as {v.dtype}, {e.dtype} is given", where=call.span, label="tensor.C16"
+            )
         lets.append((fresh.var(v), e))
     known = set(func.scalars)
     origin: list[str] = []
@@ -77,7 +79,9 @@ def activation(call: Call, func: PrimFunc) -> Stmt:
     for k, (p, b) in enumerate(zip(func.params, buffers, strict=True)):
         unbound = [v.name for d in p.shape for v in variables(d) if v not in known]
         if unbound:
-            raise Invalid(f"{func.name}: the call does not say what {unbound[0]} is", where=call.span, label="tensor.C16")
+            raise Invalid(
+                f"{func.name}: the call does not say what {unbound[0]} is", where=call.span, label="tensor.C16"
+            )
         own = fresh.buffer(p)
         checks += fits(func, p, own, b, call, origin)
         views.append(View(own, b, const(0), tuple(map(as_expr, strides_of(own.shape))), constant=k < len(func.inputs)))
@@ -100,7 +104,9 @@ def _open(body: Stmt) -> Stmt:
             work += stmt.children
         elif not is_checked(stmt, outermost=True):
             roots[id(stmt)] = stmt
-    return rewrite(body, lambda s: replace(s, reads=None, writes=None) if isinstance(s, Block) and id(s) in roots else s)
+    return rewrite(
+        body, lambda s: replace(s, reads=None, writes=None) if isinstance(s, Block) and id(s) in roots else s
+    )
 
 
 def fits(func: PrimFunc, param: Buffer, own: Buffer, given: Buffer, call: Call, origin: Sequence[str]) -> list[Stmt]:
@@ -116,7 +122,9 @@ def fits(func: PrimFunc, param: Buffer, own: Buffer, given: Buffer, call: Call, 
         pairs = [(size_of(own.shape), size_of(given.shape))]
     found: list[Stmt] = []
     for k, (d, n) in enumerate(pairs):
-        if (isinstance(d, int) and isinstance(n, int) and (d == n if whole else d <= n)) or same(as_expr(d), as_expr(n)):
+        if (isinstance(d, int) and isinstance(n, int) and (d == n if whole else d <= n)) or same(
+            as_expr(d), as_expr(n)
+        ):
             continue
         what = f"{show(n)} in dimension {k}" if whole else f"{show(n)} elements, which must be at least {show(d)}"
         because = f"; {', '.join(origin)}" if origin else ""

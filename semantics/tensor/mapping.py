@@ -107,7 +107,10 @@ class Mapper:
             case Evaluate():
                 return replace(s, value=self.expr(s.value))
             case Call():
-                args = (self.buffer(a) if isinstance(a, Buffer) else self.expr(a) if isinstance(a, Expr) else a for a in s.args)
+                args = (
+                    self.buffer(a) if isinstance(a, Buffer) else self.expr(a) if isinstance(a, Expr) else a
+                    for a in s.args
+                )
                 result = None if s.result is None else self.expr(s.result)
                 assert result is None or isinstance(result, Load)
                 return replace(s, args=tuple(args), result=result)

@@ -176,7 +176,9 @@ class _Units:
         copy: Stmt
         if is_input:
             bits = _bits(p[index], p.dtype)
-            copy = Seq(tuple(Store(whole, (*index, const(k)), _unit(bits, k, memory.unit)) for k in range(memory.units(p))))
+            copy = Seq(
+                tuple(Store(whole, (*index, const(k)), _unit(bits, k, memory.unit)) for k in range(memory.units(p)))
+            )
         else:
             copy = Store(p, index, self.value(memory, p, index))
         for var, d in zip(reversed(index), reversed(p.shape), strict=True):
@@ -212,7 +214,9 @@ class _Units:
                 # with pointers, the memory itself may be handed over under its own name
                 if any(not self.pointers or b is not self.memories[b].root for b in seen):
                     what = f"{changed.function} is handed {seen[0]!r}, which is seen as other numbers too"
-                    raise Unsupported(f"{self.func.name}: {what}: hand over a copy", where=stmt.span, label="tensor.C18")
+                    raise Unsupported(
+                        f"{self.func.name}: {what}: hand over a copy", where=stmt.span, label="tensor.C18"
+                    )
                 return changed
             case _:
                 return changed

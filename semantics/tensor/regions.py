@@ -192,7 +192,9 @@ def _form(root: Expr, number: Interner, atoms: dict[int, Expr], within: Within) 
 
 
 def _is_sum(node: Expr) -> bool:
-    return (isinstance(node, Apply) and node.op in ("add", "sub", "mul")) or (isinstance(node, Cast) and node.arg.dtype.is_integer)
+    return (isinstance(node, Apply) and node.op in ("add", "sub", "mul")) or (
+        isinstance(node, Cast) and node.arg.dtype.is_integer
+    )
 
 
 def _combined(op: str, x: Form, y: Form) -> Form | None:

@@ -150,7 +150,9 @@ class _TensorScope:
         if buffer in self.constants:
             whole = self.constants[buffer]
             through = "" if whole is buffer else f" through {buffer.name}"
-            what = f"{whole.name} is a constant, and is written{through}: copy it to a buffer of its own, and write that"
+            what = (
+                f"{whole.name} is a constant, and is written{through}: copy it to a buffer of its own, and write that"
+            )
             raise Invalid(what, where=at.span, label="tensor.C26")
 
     def enter(self, of: Buffer | Var, at: Stmt) -> None:

@@ -77,7 +77,9 @@ def show_stmt(body: Stmt, depth: int = 0) -> str:
             case Assert():
                 lines.append(f"{pad}assert {show(node.condition)}, {node.message!r}")
             case Call():
-                args = ", ".join(a.name if isinstance(a, Buffer) else repr(a) if isinstance(a, str) else show(a) for a in node.args)
+                args = ", ".join(
+                    a.name if isinstance(a, Buffer) else repr(a) if isinstance(a, str) else show(a) for a in node.args
+                )
                 to = "" if node.result is None else f"{show(node.result)} = "
                 lines.append(f"{pad}{to}{'T.call_packed' if node.extern else 'cls'} {node.function}({args})")
             case Evaluate():

@@ -128,7 +128,6 @@ class For(Around):
     start: Expr | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
-
     @property
     def expressions(self) -> Sequence[Expr]:
         return (self.extent,) if self.start is None else (self.start, self.extent)
@@ -140,7 +139,6 @@ class While(Around):
 
     condition: Expr
     body: Stmt
-
 
     @property
     def expressions(self) -> Sequence[Expr]:
@@ -192,7 +190,6 @@ class LetStmt(Around):
     value: Expr
     body: Stmt
 
-
     @property
     def expressions(self) -> Sequence[Expr]:
         return (self.value,)
@@ -208,7 +205,6 @@ class Allocate(Around):
     buffer: Buffer
     body: Stmt
     movable: bool = False
-
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -236,7 +232,6 @@ class AllocateConst(Around):
                 label="tensor.C22",
             )
         return self.data
-
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -328,7 +323,6 @@ class Alias(Around):
     view: View
     body: Stmt
 
-
     @property
     def expressions(self) -> Sequence[Expr]:
         return self.view.expressions
@@ -341,7 +335,6 @@ class Pragma(Around):
     key: str
     value: Any
     body: Stmt
-
 
 
 @dataclass(frozen=True, eq=False)

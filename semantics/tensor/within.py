@@ -68,7 +68,9 @@ class Within:
         for node in post_order(root):
             args = [known[id(c)] for c in node.children]
             found = self._node(node, [a for a in args if a is not None]) if None not in args else None
-            if found is not None and not (node.dtype.is_integer and node.dtype.min <= found[0] and found[1] <= node.dtype.max):
+            if found is not None and not (
+                node.dtype.is_integer and node.dtype.min <= found[0] and found[1] <= node.dtype.max
+            ):
                 found = None
             known[id(node)] = found
         return known[id(root)]

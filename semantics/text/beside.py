@@ -61,7 +61,9 @@ class TensorReader:
         if Path(name).name != name or name in ("", ".", ".."):
             raise Invalid(f"{name!r} is no name of a file beside the text", label="text.C33")
         if folder is None:
-            raise Invalid(f"large constants are in {name}: in which folder? parse(..., folder=...) says it", label="text.C33")
+            raise Invalid(
+                f"large constants are in {name}: in which folder? parse(..., folder=...) says it", label="text.C33"
+            )
         path = folder / name
         try:
             found = path.stat().st_size
@@ -84,7 +86,9 @@ def stored(reader: TensorReader | None, of: Any, shape: Any, offset: Any, digest
         what = f"a constant {of}{list(shape)} was left out when this text was printed, for there was no file for it;"
         raise Invalid(f"{what} write_module writes both", label="text.C34")
     if reader is None:
-        raise Invalid("a constant is stored beside the text, but A.beside, which names the file, is missing", label="text.C34")
+        raise Invalid(
+            "a constant is stored beside the text, but A.beside, which names the file, is missing", label="text.C34"
+        )
     found = reader.arrays.get((of, tuple(shape), offset, digest))
     if dtype(of) is BOOL and found.size and found.view(np.uint8).max() > 1:
         raise Invalid("a constant of bool has bytes other than 0 and 1", label="text.C6")

@@ -168,7 +168,9 @@ def section(arrays: Sequence[Array]) -> str:
     constants: list[int] = []
     for data in arrays:
         dims = array([add("ir.IntImm", span=1, ty=int64, value=number(d)) for d in data.shape])
-        shape = add("relax.expr.ShapeExpr", span=1, ty=add("relax.ShapeType", span=1, values=dims, ndim=data.ndim), values=dims)
+        shape = add(
+            "relax.expr.ShapeExpr", span=1, ty=add("relax.ShapeType", span=1, values=dims, ndim=data.ndim), values=dims
+        )
         of = add("ir.PrimType", span=1, dtype=dtype(data.dtype).name)
         type_ = add("relax.TensorType", span=1, shape=shape, dtype=of, vdevice=1, ndim=data.ndim)
         nodes.append(json.dumps({"type": "ffi.Tensor", "data": base64.b64encode(_dlpack(data)).decode()}))

@@ -31,7 +31,10 @@ def show(module: Module, tensors: TensorWriter | None = None) -> str:
     """
     for name, d in module.definitions.items():
         if isinstance(d, Program):
-            raise Unsupported(f"{name} is a planned program, which has no text form; print the module before liveness", label="text.C18")
+            raise Unsupported(
+                f"{name} is a planned program, which has no text form; print the module before liveness",
+                label="text.C18",
+            )
     pool = Pool((*keyword.kwlist, "cls", "Module"))
     types_pool = Pool(TAKEN)  # these stand alone, the others after a dot
     names = {n: types_pool.fresh(n, "T") for n, d in module.definitions.items() if isinstance(d, DataDef)}
@@ -54,10 +57,15 @@ def show(module: Module, tensors: TensorWriter | None = None) -> str:
     if module.offsets:
         lines.append(f"{INDENT}A.offsets({value_text(dict(module.offsets), str)})")
     if module.infos:
-        infos = {n: [i.alignment, i.section, [i.device.type, i.device.id, i.device.target, i.device.scope]] for n, i in module.infos.items()}
+        infos = {
+            n: [i.alignment, i.section, [i.device.type, i.device.id, i.device.target, i.device.scope]]
+            for n, i in module.infos.items()
+        }
         lines.append(f"{INDENT}A.infos({value_text(infos, str)})")
     for n, array in module.constants.items():
-        lines.append(f"{INDENT}{names[n]} = {texts.stored(array) if array.nbytes > LARGEST else constants_text.house(array)}")
+        lines.append(
+            f"{INDENT}{names[n]} = {texts.stored(array) if array.nbytes > LARGEST else constants_text.house(array)}"
+        )
     for n, d in module.definitions.items():
         match d:
             case Function():
@@ -97,7 +105,12 @@ def _head(texts: ModuleTexts, signatures: Mapping[str, Mapping[Symbol, str]]) ->
     """Imports as TVM prints them, constants, symbols and type parameters."""
     sizes = sorted({text for s in signatures.values() for text in s.values()})
     head = ["# from typing import TypeVar"] if sizes else []
-    head += ["# from tvm.script import ir as I", "# from tvm.script import tirx as T", "# from tvm.script import relax as R", ""]
+    head += [
+        "# from tvm.script import ir as I",
+        "# from tvm.script import tirx as T",
+        "# from tvm.script import relax as R",
+        "",
+    ]
     if texts.constants:
         head.append(constants_text.section(texts.constants))
     head += [f'{n} = TypeVar("{n}")' for n in sizes]
@@ -129,7 +142,11 @@ def _data(definition: DataDef, name: str, texts: ModuleTexts) -> list[str]:
         if not made.isidentifier() or made in TAKEN or not made.isascii():
             raise Unsupported(f"{name}.{made}: Python cannot say the name of this constructor", label="text.C18")
         fields = [writer.types.text(t) for t in types]
-        lines.append(f"{INDENT * 2}{made} = ({fields[0]},)" if len(fields) == 1 else f"{INDENT * 2}{made} = ({', '.join(fields)})")
+        lines.append(
+            f"{INDENT * 2}{made} = ({fields[0]},)"
+            if len(fields) == 1
+            else f"{INDENT * 2}{made} = ({', '.join(fields)})"
+        )
     if not definition.constructors:
         lines.append(f"{INDENT * 2}pass")
     return lines

@@ -94,7 +94,9 @@ class _ModuleParser:
         self._functions(functions, kinds)
         # in the order of the text
         order = [self.names.exact.get(n.name, n.name) for n in body if isinstance(n, (ast.ClassDef, ast.FunctionDef))]
-        definitions: dict[str, Definition] = {n: self._filled(self.definitions[n]) for n in order if n in self.definitions}
+        definitions: dict[str, Definition] = {
+            n: self._filled(self.definitions[n]) for n in order if n in self.definitions
+        }
         return Module(definitions, self.constants, self.offsets, self.infos)
 
     def _filled(self, d: Definition) -> Definition:
@@ -127,14 +129,24 @@ class _ModuleParser:
         path = self.names.path(call.func, Scope())
         func = call.func.id if isinstance(call.func, ast.Name) else ""
         first = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else name
-        if func == "TypeVar" or path in (Path(("T", "int64")), Path(("T", "Var")), Path(("T", "var")), Path(("T", "SizeVar"))):
+        if func == "TypeVar" or path in (
+            Path(("T", "int64")),
+            Path(("T", "Var")),
+            Path(("T", "var")),
+            Path(("T", "SizeVar")),
+        ):
             own = str(first) if func == "TypeVar" or (path and path.parts[1] in ("Var", "SizeVar")) else name
             self.symbols[name] = Symbol(own, INT64)
         elif path == Path(("A", "typevar")):
             self.symbols[name] = TypeVar(str(first))
         elif name == "metadata":
             text = call.args[0] if call.args else None
-            if path is None or path.parts[-1] != "load_json" or not isinstance(text, ast.Constant) or not isinstance(text.value, str):
+            if (
+                path is None
+                or path.parts[-1] != "load_json"
+                or not isinstance(text, ast.Constant)
+                or not isinstance(text.value, str)
+            ):
                 raise self.source.error(call, 'metadata = tvm.ir.load_json("""...""") expected', "text.C15")
             with self.source.at(call):
                 self.names.metadata = constants_text.from_section(text.value)
@@ -148,15 +160,21 @@ class _ModuleParser:
                 raise Invalid(f"there is no module {self.wanted}", where=self.source.file, label="text.C16")
         if len(classes) > 1:
             names = ", ".join(c.name for c in classes)
-            raise self.source.error(classes[1], f"the text has several modules, {names}: say which one is meant", "text.C16")
+            raise self.source.error(
+                classes[1], f"the text has several modules, {names}: say which one is meant", "text.C16"
+            )
         if classes:
             self.names.module_names.add(classes[0].name)
             return classes[0].body
         alone: list[ast.stmt] = [
-            n for n in tree.body if isinstance(n, ast.FunctionDef) and (self._has(n, "R", "function") or self._has(n, "T", "prim_func"))
+            n
+            for n in tree.body
+            if isinstance(n, ast.FunctionDef) and (self._has(n, "R", "function") or self._has(n, "T", "prim_func"))
         ]
         if not alone:
-            message = "no module: a class with @I.ir_module, or a function with @R.function or @T.prim_func, is expected"
+            message = (
+                "no module: a class with @I.ir_module, or a function with @R.function or @T.prim_func, is expected"
+            )
             raise Invalid(message, where=self.source.file, label="text.C16")
         return alone
 
@@ -211,10 +229,14 @@ class _ModuleParser:
                 message = 'A.devices names devices by their parts: {"cuda:0": ("cuda", 0, "cuda", "global")}'
                 raise self.source.error(call, message, "text.C6")
             if ":" not in name:
-                raise self.source.error(call, f"{name!r} is a type; the name of a device has a colon, as in \"{name}:0\"", "text.C6")
+                raise self.source.error(
+                    call, f'{name!r} is a type; the name of a device has a colon, as in "{name}:0"', "text.C6"
+                )
             device = self._reader().device_of([*parts, *[None] * (4 - len(parts))], call)
             if self.names.named_devices.setdefault(name, device) != device:
-                raise self.source.error(call, f"{name!r} is the name of {self.names.named_devices[name]} already", "text.C6")
+                raise self.source.error(
+                    call, f"{name!r} is the name of {self.names.named_devices[name]} already", "text.C6"
+                )
 
     def _info(self, call: ast.Call, info: Any) -> ConstantInfo:
         match info:
@@ -237,8 +259,14 @@ class _ModuleParser:
                 self.names.devices.append(VirtualDevice(of, int(number), str(kind), str(scope)))
 
     def _constant(self, name: str, call: ast.Call) -> None:
-        if self.names.path(call.func, Scope()) not in (Path(("A", "tensor")), Path(("A", "stored")), Path(("R", "const"))):
-            raise self.source.error(call, "a constant of the module is an A.tensor, an A.stored or an R.const", "text.C13")
+        if self.names.path(call.func, Scope()) not in (
+            Path(("A", "tensor")),
+            Path(("A", "stored")),
+            Path(("R", "const")),
+        ):
+            raise self.source.error(
+                call, "a constant of the module is an A.tensor, an A.stored or an R.const", "text.C13"
+            )
         value = self._reader().expr(call)
         exact_name = self.names.exact.get(name, name)
         assert hasattr(value, "data")
@@ -295,7 +323,9 @@ class _ModuleParser:
             return "graph"
         if self._has(node, "T", "prim_func"):
             return "tensor"
-        message = f"{node.name} is neither a graph function nor a tensor function: @R.function or @T.prim_func is missing"
+        message = (
+            f"{node.name} is neither a graph function nor a tensor function: @R.function or @T.prim_func is missing"
+        )
         raise self.source.error(node, message, "text.C12")
 
     def _functions(self, nodes: Sequence[ast.FunctionDef], kinds: dict[int, str]) -> None:
@@ -329,7 +359,9 @@ class _ModuleParser:
             ready = [n for n in order if needs[n] <= done]
             if not ready:
                 node = self.graphs[order[0]][0]
-                raise self.source.error(node, "functions that call one another need result types: def f(...) -> type", "text.C17")
+                raise self.source.error(
+                    node, "functions that call one another need result types: def f(...) -> type", "text.C17"
+                )
             for name in ready:
                 node, signature = self.graphs[name]
                 function = self._reader().function(node, signature)
@@ -340,7 +372,9 @@ class _ModuleParser:
 
     def _called(self, node: ast.FunctionDef) -> set[str]:
         parts = list(ast.walk(node))
-        names = {n.attr for n in parts if isinstance(n, ast.Attribute)} | {n.id for n in parts if isinstance(n, ast.Name)}
+        names = {n.attr for n in parts if isinstance(n, ast.Attribute)} | {
+            n.id for n in parts if isinstance(n, ast.Name)
+        }
         return {self.names.exact.get(n, n) for n in names}
 
 

@@ -75,8 +75,6 @@ def noted(buffer: Buffer) -> list[Var]:
     return [v for v in places if isinstance(v, Var)]
 
 
-
-
 def cells_of(body: Stmt) -> dict[Buffer, Store]:
     """Buffers that TVM writes as scalars, `x: T.int64 = value`, and the store that gives the first value.
 

@@ -62,7 +62,9 @@ class Source:
             line, column = wrong.lineno or 1, max(wrong.offset or 1, 1)
             raise self.failure(Invalid, line, column, column, f"syntax: {wrong.msg}", "text.C2") from None
         except (RecursionError, MemoryError):
-            raise Invalid("nested too deeply for Python's parser", where=Span(self.file, "", 1, 1), label="text.C2") from None
+            raise Invalid(
+                "nested too deeply for Python's parser", where=Span(self.file, "", 1, 1), label="text.C2"
+            ) from None
         except ValueError as wrong:  # a NUL byte, a lone surrogate
             raise Invalid(f"syntax: {wrong}", where=Span(self.file, "", 1, 1), label="text.C2") from None
         self.require_numbers(tree)
@@ -124,7 +126,9 @@ class Source:
 
     def failure(self, kind: type[Invalid], line: int, column: int, end: int, message: str, label: str) -> Invalid:
         """A failure at columns `column` to `end` of a line, with the line and a caret below."""
-        return kind(f"{message}\n{self.excerpt(line, column, end)}", where=Span(self.file, "", line, column), label=label)
+        return kind(
+            f"{message}\n{self.excerpt(line, column, end)}", where=Span(self.file, "", line, column), label=label
+        )
 
     def excerpt(self, line: int, column: int, end: int) -> str:
         """The line, and below it a caret under `column` and tildes up to `end`."""

@@ -58,7 +58,9 @@ class Written:
     def is_open(self) -> bool:
         """Whether more than sizes is left open somewhere in it."""
         return any(
-            w.parts is None or (w.kind == "tensor" and (w.dims is None or w.dtype is None)) or (w.kind == "shape" and w.dims is None)
+            w.parts is None
+            or (w.kind == "tensor" and (w.dims is None or w.dtype is None))
+            or (w.kind == "shape" and w.dims is None)
             for w in post_order(self)
         )
 
@@ -125,7 +127,7 @@ def _filled(w: Written, t: Type, whole: Type) -> Task[Type]:
             if w.dims is not None and len(w.dims) != len(t.dims):
                 raise _wrong(whole)
             return ShapeType(_merged(w.dims, t.dims))
-        case (("tuple", TupleType()) | ("ref", RefType()) | ("data", DataType()) | ("func", FuncType())):
+        case ("tuple", TupleType()) | ("ref", RefType()) | ("data", DataType()) | ("func", FuncType()):
             if w.parts is None or (isinstance(t, FuncType) and (t.type_params or w.type_params)):
                 return t if w.parts is None else exact(w)
             if len(w.parts) != len(t.children) or (isinstance(t, DataType) and t.name != w.name):

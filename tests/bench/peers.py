@@ -17,7 +17,13 @@ from assay.semantics.tensor import Allocate, Buffer, For, PrimFunc, Seq, Stmt, S
 from assay.semantics.walk import post_order
 
 Array = np.ndarray[Any, Any]
-FLOAT_OPS = {"add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf", "max": "arith.maximumf"}
+FLOAT_OPS = {
+    "add": "arith.addf",
+    "sub": "arith.subf",
+    "mul": "arith.mulf",
+    "div": "arith.divf",
+    "max": "arith.maximumf",
+}
 INDEX_OPS = {"add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli"}
 
 

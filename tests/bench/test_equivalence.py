@@ -42,7 +42,16 @@ def partial(n: int) -> Pair:
 
 
 def conv(c: int, h: int, o: int) -> Pair:
-    func = kernel("nn.conv2d", (1, c, h, h), (o, c, 3, 3), out=(1, o, h, h), strides=(1, 1), padding=(1, 1, 1, 1), dilation=(1, 1), groups=1)
+    func = kernel(
+        "nn.conv2d",
+        (1, c, h, h),
+        (o, c, 3, 3),
+        out=(1, o, h, h),
+        strides=(1, 1),
+        padding=(1, 1, 1, 1),
+        dilation=(1, 1),
+        groups=1,
+    )
     return func, schedule(func).split("o", 4).split("i0#1", 8).reorder("c", "k0", "i0_o", "k1").func
 
 
@@ -111,6 +120,8 @@ def test_tens_of_times_faster_than_z3() -> None:
         assert verdict.notion is notion, f"{name}: {verdict}"
         table.add_row(name, notion.name.lower().replace("_", "-"), how, f"{seconds:.2f}", f"{work / seconds:,.0f}")
     for name, seconds in (("matmul 16", ours), ("matmul 16, z3", theirs)):
-        table.add_row(name, "bit-exact", "z3" if "z3" in name else "terms", f"{seconds:.3f}", f"{4 * 16**3 / seconds:,.0f}")
+        table.add_row(
+            name, "bit-exact", "z3" if "z3" in name else "terms", f"{seconds:.3f}", f"{4 * 16**3 / seconds:,.0f}"
+        )
     Console(width=100).print(table)
     assert theirs >= 20 * ours

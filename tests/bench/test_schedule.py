@@ -46,7 +46,16 @@ def pool(module: Module) -> int:
 @pytest.mark.row("A25")
 def test_peaks_before_and_after() -> None:
     table = Table(
-        "network", "calls", "peak before", "after", "bound", "ratio", "pool before", "after", "s", title="schedule, bytes"
+        "network",
+        "calls",
+        "peak before",
+        "after",
+        "bound",
+        "ratio",
+        "pool before",
+        "after",
+        "s",
+        title="schedule, bytes",
     )
     for column in table.columns[1:]:
         column.justify = "right"

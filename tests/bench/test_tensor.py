@@ -101,15 +101,25 @@ func.func @main(%x: tensor<1x16x32x32xf32>) -> tensor<1x16x16x16xf32> {
 CASES = [
     Case("matmul", "matmul", {}, ((64, 64), (64, 64)), 64**3, MATMUL),
     Case(
-        "conv2d", "nn.conv2d", {"padding": (1, 1, 1, 1)}, ((1, 4, 16, 16), (8, 4, 3, 3)), 8 * 256 * 36,
+        "conv2d",
+        "nn.conv2d",
+        {"padding": (1, 1, 1, 1)},
+        ((1, 4, 16, 16), (8, 4, 3, 3)),
+        8 * 256 * 36,
         convolution("1x4x16x16", "8x4x3x3", "1x8x16x16", 1, 1),
     ),
     Case(
-        "depthwise", "nn.conv2d", {"padding": (1, 1, 1, 1), "groups": 16}, ((1, 16, 16, 16), (16, 1, 3, 3)),
-        16 * 256 * 9, convolution("1x16x16x16", "16x1x3x3", "1x16x16x16", 1, 16),
+        "depthwise",
+        "nn.conv2d",
+        {"padding": (1, 1, 1, 1), "groups": 16},
+        ((1, 16, 16, 16), (16, 1, 3, 3)),
+        16 * 256 * 9,
+        convolution("1x16x16x16", "16x1x3x3", "1x16x16x16", 1, 16),
     ),
     Case("softmax", "nn.softmax", {}, ((32, 128),), 4 * 32 * 128, SOFTMAX, exact=False),
-    Case("max_pool2d", "nn.max_pool2d", {"pool_size": (2, 2), "strides": (2, 2)}, ((1, 16, 32, 32),), 16 * 256 * 4, POOL),
+    Case(
+        "max_pool2d", "nn.max_pool2d", {"pool_size": (2, 2), "strides": (2, 2)}, ((1, 16, 32, 32),), 16 * 256 * 4, POOL
+    ),
 ]
 
 

@@ -199,4 +199,3 @@ def random_blocks(random: Random) -> tuple[PrimFunc, list[Array]]:
     rng = np.random.default_rng(random.randint(0, 2**32 - 1))
     data = [values(rng, b.static_shape, b.dtype) for b in maker.inputs]
     return func, [*data, rng.integers(0, 7, 9)]
-

@@ -427,7 +427,9 @@ class Bytes:
         return self.memory.copy()
 
     def inputs(self) -> Array:
-        return np.random.default_rng(self.rng.randrange(1 << 30)).integers(0, SMALL + 1, self.input.shape, dtype=np.uint8)
+        return np.random.default_rng(self.rng.randrange(1 << 30)).integers(
+            0, SMALL + 1, self.input.shape, dtype=np.uint8
+        )
 
 
 def _unsigned(of: DType) -> DType:

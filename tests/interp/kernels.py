@@ -327,7 +327,9 @@ def table() -> PrimFunc:
     data = np.array([0.5, -1.5, np.inf, 2.0], np.float32)
 
     def element(i: Expr) -> Stmt:
-        clean = select(apply("eq", x[i], x[i]), apply("max", apply("min", x[i], const(3, FLOAT32)), zero(FLOAT32)), zero(FLOAT32))
+        clean = select(
+            apply("eq", x[i], x[i]), apply("max", apply("min", x[i], const(3, FLOAT32)), zero(FLOAT32)), zero(FLOAT32)
+        )
         return when(x[i] > 0.0, store(out, i, lookup[cast(clean, INT64)]), store(out, i, lookup[0]))
 
     return PrimFunc("table", (x, out), 1, AllocateConst(lookup, data, loops("i", (8,), element)))

@@ -154,7 +154,9 @@ class Maker:
 
         def nest(extents: list[int], index: Callable[..., tuple[Expr, ...]]) -> Stmt:
             names = " ".join(f"f{k}" for k in range(len(extents)))
-            return loops(names, extents, lambda *i: store(b, index(*i), one), kind=self.random.choice(["serial", "parallel"]))
+            return loops(
+                names, extents, lambda *i: store(b, index(*i), one), kind=self.random.choice(["serial", "parallel"])
+            )
 
         if not shape or pattern <= 4:
             return nest(list(shape), lambda *i: i)
@@ -169,15 +171,19 @@ class Maker:
             case 5:  # two parts
                 cut = self.number(1, n - 1)
                 first = nest([*low, cut, *high], lambda *i: i)
-                rest = nest([*low, n - cut - short, *high], lambda *i: at(i, i[axis] + cut + short * self.number(0, 1), 1))
+                rest = nest(
+                    [*low, n - cut - short, *high], lambda *i: at(i, i[axis] + cut + short * self.number(0, 1), 1)
+                )
                 return seq(first, rest) if self.number(0, 1) else seq(rest, first)
             case 6:  # backwards
                 return nest([*low, n - short, *high], lambda *i: at(i, const(n - 1) - i[axis], 1))
             case 7:  # tiles
                 size = self.number(2, 3)
                 inner = size - short
-                return nest([*low, n // size, inner, *high], lambda *i: at(i, i[axis] * size + i[axis + 1], 2)) if n % size == 0 else nest(
-                    list(shape), lambda *i: i
+                return (
+                    nest([*low, n // size, inner, *high], lambda *i: at(i, i[axis] * size + i[axis + 1], 2))
+                    if n % size == 0
+                    else nest(list(shape), lambda *i: i)
                 )
             case 8:  # every second, and the others
                 even = nest([*low, (n + 1) // 2, *high], lambda *i: at(i, i[axis] * 2, 1))

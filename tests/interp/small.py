@@ -27,7 +27,9 @@ SCALAR = tensor()
 BOOL = tensor(of="bool")
 
 
-def run(main: Function, *, externs: Mapping[str, Any] | None = None, trace: list[Event] | None = None, **inputs: Any) -> Any:
+def run(
+    main: Function, *, externs: Mapping[str, Any] | None = None, trace: list[Event] | None = None, **inputs: Any
+) -> Any:
     return run_module(Module({"main": main}), externs=externs, trace=trace, **inputs)
 
 

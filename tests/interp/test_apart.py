@@ -44,7 +44,12 @@ def guarded_triangle() -> Stmt:
 
 
 def tail() -> Stmt:
-    return loops("i j", (64, 80), lambda i, j: when(j < apply("min", const(65), SIZE - i * 65), store(OUT, i * 65 + j, X[j])), kind="parallel")
+    return loops(
+        "i j",
+        (64, 80),
+        lambda i, j: when(j < apply("min", const(65), SIZE - i * 65), store(OUT, i * 65 + j, X[j])),
+        kind="parallel",
+    )
 
 
 def let() -> Stmt:
@@ -63,7 +68,9 @@ INDEPENDENT: dict[str, Callable[[], Stmt]] = {
     "tiles with a tail": tail,
     "let": let,
     "square": lambda: one(lambda i: i * i, 64),
-    "every second": lambda: loops("i", (SIZE,), lambda i: when(apply("eq", i % 2, 0), store(OUT, i // 2, X[i])), kind="parallel"),
+    "every second": lambda: loops(
+        "i", (SIZE,), lambda i: when(apply("eq", i % 2, 0), store(OUT, i // 2, X[i])), kind="parallel"
+    ),
     "selected": lambda: one(lambda i: select(i < 2048, i, const(6143) - i)),
     "rotated": lambda: one(lambda i: (i * 5) % SIZE),
     "swizzled": lambda: loops("i j", (64, 64), lambda i, j: store(OUT, (i + j) % 64 * 64 + i, X[j]), kind="parallel"),
@@ -73,7 +80,9 @@ INDEPENDENT: dict[str, Callable[[], Stmt]] = {
 MEETING: dict[str, Callable[[], Stmt]] = {
     "rotated onto itself": lambda: one(lambda i: (i * 6) % SIZE),
     "square of a sum": lambda: one(lambda i: (i - 3) * (i - 3), 60),
-    "half": lambda: loops("i", (SIZE,), lambda i: when(apply("lt", i % 4, 2), store(OUT, i // 2, X[i])), kind="parallel"),
+    "half": lambda: loops(
+        "i", (SIZE,), lambda i: when(apply("lt", i % 4, 2), store(OUT, i // 2, X[i])), kind="parallel"
+    ),
     "scattered": lambda: one(lambda i: P[i]),
     "wrapped": lambda: one(lambda i: cast(cast(i, DTYPES["int8"]) * cast(i, DTYPES["int8"]), INT64) + 128),
     "carried": lambda: loops("i", (SIZE - 1,), lambda i: store(OUT, i + 1, OUT[i] + X[i])),
@@ -124,7 +133,9 @@ def test_memory_is_not_the_same_in_every_iteration(always: None, monkeypatch: py
         return any(i.independent for i in walk(blocks.body) if isinstance(i, Loop) and i.var.name == "i")
 
     assert not shown() and agree(own_memory(), DATA)[0] == "race"
-    monkeypatch.setattr(apart._Side, "load", lambda self, node, indices: self.query.terms.function("same", indices, node.dtype))
+    monkeypatch.setattr(
+        apart._Side, "load", lambda self, node, indices: self.query.terms.function("same", indices, node.dtype)
+    )
     assert shown()
 
 
@@ -197,7 +208,11 @@ def test_a_wrong_question_is_caught(fault: str, always: None, monkeypatch: pytes
         case "iterations":  # any two differ
             monkeypatch.setattr(apart, "_unsatisfiable", lambda facts: True)
         case _:  # guards hold together with their opposite
-            monkeypatch.setattr(apart._Side, "enter", lambda self, step: [enter(self, step), enter(self, asking.Step(step.item, not step.holds))])
+            monkeypatch.setattr(
+                apart._Side,
+                "enter",
+                lambda self, step: [enter(self, step), enter(self, asking.Step(step.item, not step.holds))],
+            )
     assert any(a and b for a, b in (meets(Random(seed)) for seed in range(120)))
 
 

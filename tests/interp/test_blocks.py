@@ -60,7 +60,9 @@ def both_ways(func: PrimFunc, inputs: list[Array], **scalars: Any) -> Any:
     check_prim_func(func)
     plain = without_blocks(func)
     check_prim_func(plain)
-    assert not any(isinstance(s, (Block, Alias, Pragma)) or getattr(s, "start", None) for s in program_order(plain.body))
+    assert not any(
+        isinstance(s, (Block, Alias, Pragma)) or getattr(s, "start", None) for s in program_order(plain.body)
+    )
     expected = outcome(lambda: tensor.run(func, inputs, **scalars))
     assert equal(outcome(lambda: vector.run(func, inputs, **scalars)), expected)
     lowered = outcome(lambda: tensor.run(plain, inputs, **scalars))
@@ -141,7 +143,9 @@ def test_where_the_predicate_fails_nothing_runs_and_no_domain_is_looked_at() -> 
     v = Var("v")
 
     def make(predicate: Expr | None, loop: Var) -> PrimFunc:
-        return one_output(lambda out: For(loop, const(6), Block("b", (axis(v, 4, loop),), store(out, v, 1.0), predicate=predicate)))
+        return one_output(
+            lambda out: For(loop, const(6), Block("b", (axis(v, 4, loop),), store(out, v, 1.0), predicate=predicate))
+        )
 
     i = Var("i")
     (out,) = both_ways(make(i < 4, i), [])
@@ -172,7 +176,11 @@ def test_a_block_has_its_buffers_to_itself_at_every_run() -> None:
     func = one_output(body)
     assert func.allocations == (own,) == without_blocks(func).allocations
     assert both_ways(func, [])[0].tolist() == [2] * 4
-    stale = one_output(lambda out: loops("i", (4,), lambda i: Block("b", (), seq(store(out, i, own[0]), store(own, 0, 1.0)), allocated=(own,))))
+    stale = one_output(
+        lambda out: loops(
+            "i", (4,), lambda i: Block("b", (), seq(store(out, i, own[0]), store(own, 0, 1.0)), allocated=(own,))
+        )
+    )
     assert both_ways(stale, [])[0] == "unwritten read"
 
 
@@ -181,7 +189,9 @@ def test_scratch_memory_is_that_of_the_function_itself() -> None:
     x, y, own = Buffer("x", (4,), F32), Buffer("y", (1,), INT64), Buffer("own", (4,), F32)
     product = choice(x[0] < 1.0, x[y[0]], const(1, F32)) * choice(x[1] < 1.0, x[y[0]], const(2, F32))
     body = seq(store(own, 0, product), store(own, 1, product))
-    func = one_output(lambda out: Block("b", (), seq(body, store(out, 0, own[0] + own[1])), allocated=(own,)), (1,), x, y)
+    func = one_output(
+        lambda out: Block("b", (), seq(body, store(out, 0, own[0] + own[1])), allocated=(own,)), (1,), x, y
+    )
     memory = np.zeros(4, "f4")
     inputs: list[Array] = [np.array([3, 0, 5, 7], "f4"), np.array([3])]
     assert func.allocations == (own,) and len(without_blocks(func).allocations) == 5
@@ -206,7 +216,10 @@ def test_a_view_is_the_same_memory() -> None:
     assert got.tolist() == [[0, 2, 4], [6, 8, 10]]
 
 
-@pytest.mark.parametrize(("size", "offset", "last", "wanted"), [(4, 2, 3, None), (4, 2, 4, "tail["), (4, 3, 3, "is element 6 of out, which has 6")])
+@pytest.mark.parametrize(
+    ("size", "offset", "last", "wanted"),
+    [(4, 2, 3, None), (4, 2, 4, "tail["), (4, 3, 3, "is element 6 of out, which has 6")],
+)
 def test_a_view_has_bounds_and_so_has_its_source(size: int, offset: int, last: int, wanted: str | None) -> None:
     out, tail = Buffer("out", (2, 3), F32), Buffer("tail", (size,), F32)
     fill = loops("i j", (2, 3), lambda i, j: store(out, (i, j), 0.0))
@@ -314,7 +327,11 @@ def test_a_chain_of_choices_may_be_long() -> None:
     for _ in range(30_000):
         deep = choice(i < 2, deep, const(1, F32))
     assert evaluate(deep, {i: np.int64(1)}) == 0
-    assert not any(isinstance(e, Choice) for s in program_order(without_blocks(one_output(lambda out: For(i, const(2), store(out, i, deep)), (2,))).body) for e in s.expressions)
+    assert not any(
+        isinstance(e, Choice)
+        for s in program_order(without_blocks(one_output(lambda out: For(i, const(2), store(out, i, deep)), (2,))).body)
+        for e in s.expressions
+    )
 
 
 def test_nests_of_blocks_may_be_deep() -> None:
@@ -357,11 +374,19 @@ def test_derived_operations(of: str) -> None:
 
 def test_loops_may_start_anywhere() -> None:
     i, j = Var("i"), Var("j")
-    loop = For(i, const(3), Pragma("pragma_x", 1, For(j, i - 1, store(Buffer("none", (), F32), (), 0.0), start=i)), "parallel", const(1))
+    loop = For(
+        i,
+        const(3),
+        Pragma("pragma_x", 1, For(j, i - 1, store(Buffer("none", (), F32), (), 0.0), start=i)),
+        "parallel",
+        const(1),
+    )
     seen: list[tuple[int, int]] = []
     out = Buffer("out", (4, 6), F32)
     inner = For(j, i, store(out, (i, j), 1.0), start=i - 1)
-    body = seq(loops("a b", (4, 6), lambda a, b: store(out, (a, b), 0.0)), replace(loop, body=Pragma("pragma_x", 1, inner)))
+    body = seq(
+        loops("a b", (4, 6), lambda a, b: store(out, (a, b), 0.0)), replace(loop, body=Pragma("pragma_x", 1, inner))
+    )
     (got,) = both_ways(PrimFunc("f", (out,), 1, body), [])
     for a in range(1, 4):
         seen += [(a, b) for b in range(a - 1, a - 1 + a)]
@@ -384,7 +409,10 @@ def test_scalar_parameters_come_by_value() -> None:
     assert "scaled(x: Buffer((n), float32), out: Buffer((n), float32), k: T.int32, s: T.float32)" in repr(func)
 
 
-@pytest.mark.parametrize(("scalars", "label"), [([1], "argument.C9"), ([], "argument.C9"), ([2**40, 0.5], "scalar.C2"), ([1.5, 1.0], "scalar.C2")])
+@pytest.mark.parametrize(
+    ("scalars", "label"),
+    [([1], "argument.C9"), ([], "argument.C9"), ([2**40, 0.5], "scalar.C2"), ([1.5, 1.0], "scalar.C2")],
+)
 def test_scalars_must_fit(scalars: list[Any], label: str) -> None:
     for run in (tensor.run, vector.run):
         with pytest.raises(Invalid) as caught:
@@ -416,7 +444,15 @@ ILL_FORMED: list[tuple[str, Stmt]] = [
     ("tensor.C2", Block("b", (), store(A1, 0, 1.0), writes=(Region(A1, (), ()),))),
     ("tensor.C10", Alias(view(Buffer("c", (2,), INT32), A2, 0, 1), store(A1, 0, 1.0))),
     ("tensor.C14", Alias(view(Buffer("c", (2,), dtype("int4")), A1, 0, 1), store(A1, 0, 1.0))),
-    ("tensor.C14", Block("b", (), store(A1, 0, 1.0), views=(replace(view(Buffer("c", (2,), INT64), A1, 0, 1), region=Region(A1, (const(0),), (const(2),))),))),
+    (
+        "tensor.C14",
+        Block(
+            "b",
+            (),
+            store(A1, 0, 1.0),
+            views=(replace(view(Buffer("c", (2,), INT64), A1, 0, 1), region=Region(A1, (const(0),), (const(2),))),),
+        ),
+    ),
     ("tensor.C14", Block("b", (), store(A1, 0, 1.0), views=(view(Buffer("c", (2,), F32), A1, 0, 1, 1),))),
     ("tensor.C11", For(V, const(4), store(A1, 0, 1.0), start=const(0, INT32))),
     ("tensor.C19", For(V, const(4), For(V, const(4), store(A1, V, 1.0)))),

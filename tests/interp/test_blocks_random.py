@@ -26,7 +26,9 @@ def alike(func: PrimFunc, inputs: list[Array]) -> str:
     lowered = outcome(lambda: tensor.run(without_blocks(func), inputs))
     assert trapped(expected) == trapped(lowered), f"{expected}\n{lowered}\n{func}"
     assert trapped(expected) or equal(expected, lowered), f"{func}\n{without_blocks(func)}"
-    assert equal(outcome(lambda: vector.run(func, inputs)), expected), f"{func}\n{vector.compile_function(func, inputs).source}"
+    assert equal(outcome(lambda: vector.run(func, inputs)), expected), (
+        f"{func}\n{vector.compile_function(func, inputs).source}"
+    )
     for way in vector.WAYS:
         alone(func, inputs, way, expected)
     return expected[0] if trapped(expected) else "value"
@@ -72,7 +74,11 @@ FAULTS: dict[str, tuple[Any, str, Any]] = {
     "matches unchecked": (blocks, "matching", lambda view: []),
     "choices strict": (within.Within, "total", lambda self, node: True),
     "predicates dropped": (blocks._Plain, "guarded", lambda self, condition, body: body),
-    "rounds down": (blocks, "expand", lambda op, args: apply("floor", *args) if op in WRONG else DEFINITIONS[op][0](*args)),
+    "rounds down": (
+        blocks,
+        "expand",
+        lambda op, args: apply("floor", *args) if op in WRONG else DEFINITIONS[op][0](*args),
+    ),
 }
 
 

@@ -36,7 +36,11 @@ def test_a_path_is_shown_with_its_ends() -> None:
         path = (path, str(k))
     assert shown(path) == ".".join(["input 'x'", *map(str, range(MOST))])
     path = ((path, "last"), "end")
-    assert shown(path).startswith("input 'x'.0.1.") and shown(path).endswith(".39.last.end") and ".19.(2 steps).22." in shown(path)
+    assert (
+        shown(path).startswith("input 'x'.0.1.")
+        and shown(path).endswith(".39.last.end")
+        and ".19.(2 steps).22." in shown(path)
+    )
 
 
 def test_what_is_given_becomes_arrays_shapes_and_tuples() -> None:
@@ -48,7 +52,9 @@ def test_what_is_given_becomes_arrays_shapes_and_tuples() -> None:
 
     of = TupleType((f32(N), ShapeType((N, M)), TupleType((TensorType((), INT64),))))
     found: Any = given([[1.0, 2.0], (2, np.int32(3)), [7]], of, "input 'x'", lift)
-    assert isinstance(found, tuple) and found[0].tolist() == [1.0, 2.0] and found[1] == Shape((2, 3)) and found[2][0] == 7
+    assert (
+        isinstance(found, tuple) and found[0].tolist() == [1.0, 2.0] and found[1] == Shape((2, 3)) and found[2][0] == 7
+    )
     assert len(seen) == 2, "each array, and nothing else"
     exact = Bounded.exact(F([1]))
     assert given(exact, f32(1), "x", lift) is exact and given(Shape((4,)), ShapeType((N,)), "x") == Shape((4,))
@@ -78,7 +84,9 @@ def test_sizes_that_meet() -> None:
     assert met((TupleType((f32(N, 6), ShapeType((N,)))), (x, Shape((4,))))) == {N: 4}
     pair = (x, Shape((4,)))
     of = TupleType((f32(N, 6), ShapeType((N,))))
-    assert met((of, pair), (of, pair), (RefType(f32(2)), Cell(x)), (ObjectType(), 3), (DataType("D"), Data("D", "c", ()))) == {N: 4}
+    assert met(
+        (of, pair), (of, pair), (RefType(f32(2)), Cell(x)), (ObjectType(), 3), (DataType("D"), Data("D", "c", ()))
+    ) == {N: 4}
 
 
 WRONG: dict[str, tuple[list[tuple[Any, Any]], str, str]] = {
@@ -154,13 +162,20 @@ def test_observations_of_traps_and_names() -> None:
     assert differ(at(trap=one), at(values={"y": F(1)})).startswith("trap")
     assert differ(at(values={"y": F(1)}), at(values={"z": F(1)})) == "results ['y'] against ['z']"
     assert differ(at(values={"y": F(1), "z": F(2)}), at(values={"y": F(1), "z": F(3)})).startswith("result z is")
-    events = [Event("print", "", (F(1),)), Event("extern", "", (F(1),)), Event("extern", "f", (F(1),)), Event("extern", "f", (F(2),))]
+    events = [
+        Event("print", "", (F(1),)),
+        Event("extern", "", (F(1),)),
+        Event("extern", "f", (F(1),)),
+        Event("extern", "f", (F(2),)),
+    ]
     for i, a in enumerate(events):
         for j, b in enumerate(events):
             assert differ(at(trace=[a]), at(trace=[b])).startswith("effect 0") == (i != j)
     assert differ(at(trace=events[:1], values={}), at(trace=events[:1] * 2, values={})) == "1 effects against 2"
     cell = Cell(F(1))
-    assert "share references" in differ(at(values={"y": cell, "z": cell}), at(values={"y": Cell(F(1)), "z": Cell(F(1))}))
+    assert "share references" in differ(
+        at(values={"y": cell, "z": cell}), at(values={"y": Cell(F(1)), "z": Cell(F(1))})
+    )
 
 
 def test_a_session_counts_and_names_its_inputs_and_outputs() -> None:
@@ -175,7 +190,9 @@ def test_a_session_counts_and_names_its_inputs_and_outputs() -> None:
         session.output()
     session.set_inputs(F([1, 2]), y=F([3, 4]))
     session.invoke()
-    assert session.output().tolist() == session.output("output_0").tolist() == [4, 6] and session.output(1).tolist() == [1, 2]  # type: ignore[union-attr]
+    assert session.output().tolist() == session.output("output_0").tolist() == [4, 6] and session.output(
+        1
+    ).tolist() == [1, 2]  # type: ignore[union-attr]
     for wrong in (2, -1, "z"):
         with pytest.raises(Invalid) as caught:
             session.output(wrong)
@@ -192,7 +209,9 @@ def test_an_engine_gets_constants_of_both_kinds_and_leaves_the_callers_arrays() 
     marked = type(inner)(**{**inner.__dict__, "attrs": {"compiler": "npu"}})
     module = Module({"main": function([x], call(marked, x))}, {"w": F([2, 3]), "other": F([9, 9])})
     (region,) = regions(module)
-    assert sorted(a.tolist() for a in region.constants.values()) == [[2, 3], [10, 20]] and region.symbol == "npu_in_main_1"
+    assert (
+        sorted(a.tolist() for a in region.constants.values()) == [[2, 3], [10, 20]] and region.symbol == "npu_in_main_1"
+    )
     seen: list[Any] = []
 
     def engine(region: Region, args: Any) -> Any:

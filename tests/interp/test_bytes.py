@@ -99,7 +99,9 @@ def test_constants_are_seen_in_bytes() -> None:
 
 
 def test_what_is_not_seen_as_another_dtype_stays() -> None:
-    func = module("v = x.view(2, 4)\nfor i, j in T.grid(2, 4):\n    o[i * 4 + j] = v[i, j]\nfor i in range(32):\n    p[i] = T.uint8(0)").kernel("kernel")
+    func = module(
+        "v = x.view(2, 4)\nfor i, j in T.grid(2, 4):\n    o[i * 4 + j] = v[i, j]\nfor i in range(32):\n    p[i] = T.uint8(0)"
+    ).kernel("kernel")
     assert recast.in_units(func) is func and recast.in_units(func, pointers=True) is func
     assert without_blocks(func) is without_blocks(func, pointers=True)
 

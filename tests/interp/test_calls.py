@@ -192,7 +192,9 @@ def test_externs_are_called_in_order() -> None:
     for run in (tensor.run, vector.run):
         m = module(body)
         trace: list[Event] = []
-        (got,) = run(m.kernels["main"], [X], functions=m.kernels, externs={"first": first, "second": second}, trace=trace)
+        (got,) = run(
+            m.kernels["main"], [X], functions=m.kernels, externs={"first": first, "second": second}, trace=trace
+        )
         assert got.tolist() == [3, 4, 5, 6, 7, 8, -1, 10]
         assert [e.name for e in trace] == ["first", "second"] and trace[1].values[0].tolist() == [9, 10]
         with pytest.raises(Invalid) as missing:
@@ -202,13 +204,17 @@ def test_externs_are_called_in_order() -> None:
 
 
 def test_a_graph_function_calls_what_calls() -> None:
-    text = HEAD.replace("def main(x", "def kernel(x") + f"        {WHOLE}\n" + """
+    text = (
+        HEAD.replace("def main(x", "def kernel(x")
+        + f"        {WHOLE}\n"
+        + """
     @R.function
     def main(x: R.Tensor((8,), "float32")) -> R.Tensor((8,), "float32"):
         cls = Module
         gv = R.call_tir(cls.kernel, (x,), out_sinfo=R.Tensor((8,), "float32"))
         return gv
 """
+    )
     m = parse(text, "calls.py")
     check(m)
     (got,) = run_graph(m, {"x": X}).values()
@@ -282,7 +288,9 @@ def test_an_activation_shares_no_name() -> None:
         assert writes_constant(other) == writes_constant(func)
         old, new = names_in(func), names_in(other)
         assert len(old) == len(new) and not old & new
-        assert repr(outcome(lambda f=func, x=inputs: tensor.run(f, x))) == repr(outcome(lambda f=other, x=inputs: tensor.run(f, x)))  # type: ignore[misc]
+        assert repr(outcome(lambda f=func, x=inputs: tensor.run(f, x))) == repr(
+            outcome(lambda f=other, x=inputs: tensor.run(f, x))
+        )  # type: ignore[misc]
 
 
 def names_in(func: PrimFunc) -> set[Any]:

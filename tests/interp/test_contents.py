@@ -84,7 +84,12 @@ def closure(make: Callable[..., Any], *types: Type) -> Closure:
 
 LISTS = DataType("List", (S,))
 WRONG: dict[str, tuple[Type, Any, str, str]] = {
-    "element": (LISTS, listed(ones(), ones(2)), "input.C3", "input 'x'.Cons.1.Cons.0 is Tensor((2,), float32), expected Tensor((), float32)"),
+    "element": (
+        LISTS,
+        listed(ones(), ones(2)),
+        "input.C3",
+        "input 'x'.Cons.1.Cons.0 is Tensor((2,), float32), expected Tensor((), float32)",
+    ),
     "dtype": (LISTS, listed(np.int32(1)), "input.C3", "input 'x'.Cons.0"),
     "python number": (LISTS, listed(1.0), "input.C3", "input 'x'.Cons.0 is a float"),
     "unknown dtype": (LISTS, listed(np.array("text")), "input.C3", "input 'x'.Cons.0"),
@@ -96,20 +101,60 @@ WRONG: dict[str, tuple[Type, Any, str, str]] = {
     "cell in a cell": (RefType(RefType(S)), Cell(Cell(np.int32(1))), "input.C3", "input 'x'.value.value"),
     "no cell": (RefType(S), ones(), "input.C3", "input 'x'"),
     "tuple in a cell": (RefType(TupleType((S, S))), Cell((ones(),)), "input.C3", "input 'x'.value"),
-    "shape in a cell": (RefType(ShapeType((2, 3))), Cell(Shape((2, 4))), "input.C4", "axis 1 of input 'x'.value is 4, expected 3"),
-    "sizes of elements": (DataType("List", (tensor(m),)), listed(ones(2), ones(3)), "input.C4", "axis 0 of input 'x'.Cons.1.Cons.0 is 3, expected 2, the value of m by axis 0 of input 'x'.Cons.0"),
-    "computed size": (DataType("List", (TupleType((tensor(m), tensor(m + 1))),)), listed((ones(2), ones(2))), "input.C4", "expected 3"),
-    "size that nothing tells": (TupleType((DataType("List", (tensor(m),)), RefType(tensor(m + 1)))), (listed(), Cell(ones(2))), "input.C6", "m has no value"),
+    "shape in a cell": (
+        RefType(ShapeType((2, 3))),
+        Cell(Shape((2, 4))),
+        "input.C4",
+        "axis 1 of input 'x'.value is 4, expected 3",
+    ),
+    "sizes of elements": (
+        DataType("List", (tensor(m),)),
+        listed(ones(2), ones(3)),
+        "input.C4",
+        "axis 0 of input 'x'.Cons.1.Cons.0 is 3, expected 2, the value of m by axis 0 of input 'x'.Cons.0",
+    ),
+    "computed size": (
+        DataType("List", (TupleType((tensor(m), tensor(m + 1))),)),
+        listed((ones(2), ones(2))),
+        "input.C4",
+        "expected 3",
+    ),
+    "size that nothing tells": (
+        TupleType((DataType("List", (tensor(m),)), RefType(tensor(m + 1)))),
+        (listed(), Cell(ones(2))),
+        "input.C6",
+        "m has no value",
+    ),
     "no function": (F, len, "input.C3", "input 'x'"),
-    "function of two": (F, closure(lambda a, b: a, S, S), "input.C9", "input 'x' is a function of type Callable((Tensor((), float32), Tensor((), float32))"),
+    "function of two": (
+        F,
+        closure(lambda a, b: a, S, S),
+        "input.C9",
+        "input 'x' is a function of type Callable((Tensor((), float32), Tensor((), float32))",
+    ),
     "function of others": (F, closure(lambda a: a, tensor(2)), "input.C9", "input 'x'"),
     "function that gives others": (F, closure(lambda a: tuple_of(a), S), "input.C9", "input 'x'"),
     "function that acts": (F, closure(lambda a: g.read(g.ref(a)), S), "input.C9", "impure"),
-    "extern of others": (F, External(g.extern("f", [TensorType((), INT32)], S, pure=True), abs), "input.C9", "input 'x'"),
+    "extern of others": (
+        F,
+        External(g.extern("f", [TensorType((), INT32)], S, pure=True), abs),
+        "input.C9",
+        "input 'x'",
+    ),
     "extern that is none": (F, External(g.extern("f", [S], S, pure=True), None), "input.C3", "input 'x'"),  # type: ignore[arg-type]
     "constructor of others": (F, Maker(CONS), "input.C9", "input 'x'"),
-    "function in a list": (DataType("List", (F,)), listed(closure(lambda a: a, S), closure(lambda a, b: b, S, S)), "input.C9", "input 'x'.Cons.1.Cons.0"),
-    "missing extern": (F, closure(lambda a: call(g.extern("away", [S], S, pure=True), a), S), "input.C10", "the extern function away"),
+    "function in a list": (
+        DataType("List", (F,)),
+        listed(closure(lambda a: a, S), closure(lambda a, b: b, S, S)),
+        "input.C9",
+        "input 'x'.Cons.1.Cons.0",
+    ),
+    "missing extern": (
+        F,
+        closure(lambda a: call(g.extern("away", [S], S, pure=True), a), S),
+        "input.C10",
+        "the extern function away",
+    ),
     "missing function": (F, closure(lambda a: call(g.GlobalVar(F, "away"), a), S), "input.C10", "away: Callable"),
     "missing kernel": (F, closure(lambda a: g.call_tir("away", [a], S), S), "input.C10", "the tensor function away"),
 }
@@ -124,7 +169,10 @@ def test_what_is_wrong_inside_is_said_with_the_path(name: str) -> None:
 
 RIGHT: dict[str, tuple[Type, Any]] = {
     "list": (LISTS, listed(*[ones()] * 3)),
-    "sizes": (DataType("List", (TupleType((tensor(m), tensor(m + 1))),)), listed((ones(2), ones(3)), (ones(2), ones(3)))),
+    "sizes": (
+        DataType("List", (TupleType((tensor(m), tensor(m + 1))),)),
+        listed((ones(2), ones(3)), (ones(2), ones(3))),
+    ),
     "cell": (RefType(RefType(S)), Cell(Cell(ones()))),
     "function": (F, closure(lambda a: call("add", a, a), S)),
     "more general function": (F, closure(lambda a: a, tensor())),

@@ -25,7 +25,12 @@ class Module:
             o[j] = x[j]
 """
 X = np.arange(4, dtype=np.float32)
-EXTERNS: dict[str, Any] = {"ten": lambda v: v * 10, "count": lambda n: n + 2, "wrong": lambda: [1, 2], "real": lambda: 2.5}
+EXTERNS: dict[str, Any] = {
+    "ten": lambda v: v * 10,
+    "count": lambda n: n + 2,
+    "wrong": lambda: [1, 2],
+    "real": lambda: 2.5,
+}
 CASES: dict[str, tuple[str, list[float], list[tuple[str, float]]]] = {
     "the whole value": ('for i in range(2):\n    o[i] = T.call_extern("float32", "ten", x[i + 1])', [10, 20, 2, 3], [("ten", 1), ("ten", 2)]),
     "left to right": ('o[0] = T.call_extern("float32", "ten", x[1]) + T.call_pure_extern("float32", "ten", x[2])', [30, 1, 2, 3], [("ten", 1), ("ten", 2)]),

@@ -88,9 +88,7 @@ def test_a_reference_that_escapes_shows_its_last_contents() -> None:
 @pytest.mark.row("R21")
 def test_prints_are_traced_in_order_with_the_values_of_the_moment() -> None:
     x, r = var("x", tensor(2)), var("r", RefType(tensor(2)))
-    body = sequence(
-        g.print_(x, format="first {}"), g.print_(r), g.write(r, call("add", x, x)), g.print_(g.read(r)), x
-    )
+    body = sequence(g.print_(x, format="first {}"), g.print_(r), g.write(r, call("add", x, x)), g.print_(g.read(r)), x)
     trace: list[Event] = []
     run(function([x], let(r, g.ref(x), body)), trace=trace, x=f32(1, 2))
     assert [(e.kind, e.name) for e in trace] == [("print", "first {}"), ("print", ""), ("print", "")]
@@ -130,7 +128,10 @@ def test_extern_functions_are_called_and_traced() -> None:
     trace: list[Event] = []
     found = run(main, externs={"double": lambda a: a * 2, "half": lambda a: a / 2}, trace=trace, x=f32(1, 2))
     assert np.array_equal(found, f32(2, 4))
-    assert [(e.kind, e.name, float(e.values[0][0])) for e in trace] == [("extern", "double", 1), ("extern", "double", 2)]
+    assert [(e.kind, e.name, float(e.values[0][0])) for e in trace] == [
+        ("extern", "double", 1),
+        ("extern", "double", 2),
+    ]
 
 
 def test_an_extern_that_nobody_gave_is_invalid_before_anything_runs() -> None:

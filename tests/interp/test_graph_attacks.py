@@ -138,7 +138,9 @@ def owners(root: Function) -> dict[int, tuple[int, ...]]:
         inside = (*chains[id(node)], id(node)) if isinstance(node, Function) else chains[id(node)]
         for c in node.children:
             old = chains.get(id(c), inside)
-            same = next((i for i, (a, b) in enumerate(zip(old, inside, strict=False)) if a != b), min(len(old), len(inside)))
+            same = next(
+                (i for i, (a, b) in enumerate(zip(old, inside, strict=False)) if a != b), min(len(old), len(inside))
+            )
             chains[id(c)] = inside[:same]
     return chains
 
@@ -233,7 +235,9 @@ def sharings() -> dict[str, Function]:
         "the body of two lets": function([x], call("add", let(v, x, body), let(w, x, body))),
         "a function and around it": function([x], call("add", call(function([p], uses_p), x), uses_p)),
         "two functions": function([x], call("add", call(function([p], uses_p), x), call(function([q], uses_p), x))),
-        "two clauses": function([x], g.match(cons, (g.Made(CONS, (g.Bind(q), g.Wildcard())), uses_q), (g.Wildcard(), uses_q))),
+        "two clauses": function(
+            [x], g.match(cons, (g.Made(CONS, (g.Bind(q), g.Wildcard())), uses_q), (g.Wildcard(), uses_q))
+        ),
         "a function beside its let": function(
             [c, x], let(loop, if_(c, function([p], call(loop, p)), function([q], q)), call(loop, x))
         ),
@@ -247,7 +251,12 @@ def test_a_variable_does_not_leave_its_scope_by_sharing(where: str) -> None:
 
 def test_what_a_closure_and_its_surroundings_share_is_of_the_activation_that_made_the_closure() -> None:
     """Each activation of `make` has its own cell and its own shared node."""
-    p, q, f1, f2 = var("p", SCALAR), var("q", SCALAR), var("f1", FuncType((SCALAR,), SCALAR)), var("f2", FuncType((SCALAR,), SCALAR))
+    p, q, f1, f2 = (
+        var("p", SCALAR),
+        var("q", SCALAR),
+        var("f1", FuncType((SCALAR,), SCALAR)),
+        var("f2", FuncType((SCALAR,), SCALAR)),
+    )
     shared = call(TICK, number(0), p)
     make = function([p], tuple_of(function([q], call("add", shared, q)), shared))
     mk = var("make", make.type)
@@ -273,7 +282,9 @@ def test_pattern_variables_belong_to_their_activation() -> None:
     loop = var("loop", FuncType((numbers,), closures))
     step = call(CONS, function([p], call("add", p, h)), call(loop, rest), type_args=[unary])
     walk = function(
-        [xs], g.match(xs, (g.Made(CONS, (g.Bind(h), g.Bind(rest))), step), (g.Made(NIL, ()), call(NIL, type_args=[unary]))), closures
+        [xs],
+        g.match(xs, (g.Made(CONS, (g.Bind(h), g.Bind(rest))), step), (g.Made(NIL, ()), call(NIL, type_args=[unary]))),
+        closures,
     )
     given: Expr = call(NIL, type_args=[SCALAR])
     for value in (3, 2, 1):
@@ -423,7 +434,9 @@ def test_a_wrong_input_is_invalid_with_a_label(kind: str, inside: bool) -> None:
     assert caught.value.label
 
 
-@pytest.mark.parametrize("value", [None, (), (1,), (1, 2, 3), (1, (2, 3)), ((1, 2), 3), "ab", {0: 1, 1: 2}, np.zeros((2, 2), np.float32)])
+@pytest.mark.parametrize(
+    "value", [None, (), (1,), (1, 2, 3), (1, (2, 3)), ((1, 2), 3), "ab", {0: 1, 1: 2}, np.zeros((2, 2), np.float32)]
+)
 def test_a_wrong_nesting_is_invalid_with_a_label(value: Any) -> None:
     x = var("x", TupleType((SCALAR, TupleType((SCALAR,)))))
     with pytest.raises(Invalid) as caught:

@@ -43,7 +43,9 @@ def number(value: float) -> Expr:
     return constant(np.float32(value))
 
 
-def bounded(body: Callable[[Var], Expr], of: Type = V, x: Any = X, more: dict[str, Any] | None = None, **options: Any) -> Any:
+def bounded(
+    body: Callable[[Var], Expr], of: Type = V, x: Any = X, more: dict[str, Any] | None = None, **options: Any
+) -> Any:
     p = var("x", of)
     module = Module({"main": function([p], body(p)), "Box": BOX, **(more or {})})
     check(module)
@@ -94,7 +96,9 @@ def test_a_condition_may_come_out_of_data_or_a_cell() -> None:
 
 def test_a_match_is_decided_by_its_constructor() -> None:
     v = var("v", V)
-    assert is_wide(bounded(lambda x: g.match(call(MAKE, call("add", x, number(0))), (g.Made(MAKE, (g.Bind(v),)), total(v)))))
+    assert is_wide(
+        bounded(lambda x: g.match(call(MAKE, call("add", x, number(0))), (g.Made(MAKE, (g.Bind(v),)), total(v))))
+    )
 
 
 def test_indices_that_nobody_can_know_are_unpredictable() -> None:
@@ -139,7 +143,9 @@ def test_an_extern_is_not_given_what_nobody_can_know() -> None:
     assert "tick" in why.message
 
     boxed = g.extern("open", [BOX.type], S, pure=True)
-    unpredictable("bounds.C2", lambda x: call(boxed, call(MAKE, call("exp", x))), externs={"open": lambda b: b.fields[0][0]})
+    unpredictable(
+        "bounds.C2", lambda x: call(boxed, call(MAKE, call("exp", x))), externs={"open": lambda b: b.fields[0][0]}
+    )
 
 
 def test_what_is_printed_is_what_is_known() -> None:
@@ -155,7 +161,9 @@ def test_what_is_printed_is_what_is_known() -> None:
 def test_what_data_cells_and_closures_hold_is_computed_with_bounds() -> None:
     """Were the arrays inside taken as arrays, a sum of them would pass as exact."""
     v = var("v", V)
-    opened = bounded(lambda b: g.match(b, (g.Made(MAKE, (g.Bind(v),)), total(v))), DataType("Box"), Data("Box", "box", (X,)))
+    opened = bounded(
+        lambda b: g.match(b, (g.Made(MAKE, (g.Bind(v),)), total(v))), DataType("Box"), Data("Box", "box", (X,))
+    )
     assert is_wide(opened)
     assert is_wide(bounded(lambda r: total(g.read(r)), RefType(V), Cell(X)))
     captured = var("c", V)
@@ -187,11 +195,15 @@ def test_a_tensor_function_of_what_nobody_can_know_is_unpredictable() -> None:
     assert "k" in why.message
     unpredictable("bounds.C3", lambda x: g.call_tir("k", [x], V), more={"k": kernel("exp")})
     whole = Buffer("a", (4,), INT32)
-    of_whole = PrimFunc("k", (whole, OUT), 1, loops("i", (4,), lambda i: store(OUT, i, apply("exp", cast(whole[i], FLOAT32)))))
+    of_whole = PrimFunc(
+        "k", (whole, OUT), 1, loops("i", (4,), lambda i: store(OUT, i, apply("exp", cast(whole[i], FLOAT32))))
+    )
     numbers = constant(np.arange(4, dtype=np.int32))
     unpredictable("bounds.C3", lambda x: g.call_tir("k", [numbers], V), more={"k": of_whole})
     held = var("r", RefType(V))
-    unpredictable("bounds.C3", lambda r: g.call_tir("k", [g.read(r)], V), of=held.type, x=Cell(X), more={"k": kernel("exp")})
+    unpredictable(
+        "bounds.C3", lambda r: g.call_tir("k", [g.read(r)], V), of=held.type, x=Cell(X), more={"k": kernel("exp")}
+    )
 
 
 def test_a_legalized_program_has_the_bounds_of_its_operators() -> None:

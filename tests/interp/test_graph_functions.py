@@ -37,9 +37,7 @@ def test_a_local_function_calls_itself() -> None:
     of = FuncType((i.type, total.type), total.type)
     loop = var("loop", of)
     one, zero = constant(np.int32(1)), constant(np.int32(0))
-    body = if_(
-        call("equal", i, zero), total, call(loop, call("subtract", i, one), call("add", total, i))
-    )
+    body = if_(call("equal", i, zero), total, call(loop, call("subtract", i, one), call("add", total, i)))
     x = var("x", i.type)
     main = function([x], let(loop, function([i, total], body, total.type), call(loop, x, zero)))
     for count, want in ((0, 0), (1, 1), (10, 55), (1000, 500500)):
@@ -89,7 +87,9 @@ def test_the_type_of_a_growing_loop_is_checked() -> None:
     state, i = var("state", tensor(1, 1)), var("i", tensor(of="int32"))
     loop = var("loop", FuncType((i.type, state.type), tensor(1, 1)))
     grown = call("concat", state, constant(np.ones((1, 1), np.float32)), axis=0)
-    with pytest.raises(Invalid, match=r"argument 1 is Tensor\(\(2, 1\), float32\), expected Tensor\(\(1, 1\)") as caught:
+    with pytest.raises(
+        Invalid, match=r"argument 1 is Tensor\(\(2, 1\), float32\), expected Tensor\(\(1, 1\)"
+    ) as caught:
         call(loop, i, grown)
     assert caught.value.label == "call.C7"
 
@@ -264,5 +264,3 @@ def test_every_broken_rule_has_its_message() -> None:
     both = tuple_of(v, let(w, number(1), w), w, g.GlobalVar(SCALAR, "nowhere"))
     found = [wrong.label for wrong in broken(Module({"main": function([], both)}))]
     assert found == ["graph.C2", "graph.C1", "graph.C1"]
-
-

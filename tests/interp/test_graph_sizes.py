@@ -60,7 +60,9 @@ def test_a_function_checks_its_arguments_when_it_is_entered() -> None:
     f = var("f", inner.type)
     main = function([x, y], let(f, inner, call(f, x, y)))
     assert np.array_equal(run(main, x=f32(1), y=f32(2)), f32(3))
-    with pytest.raises(Trap, match=r"parameter 'q' is 3, expected 2, the value of n by axis 0 of parameter 'x'") as caught:
+    with pytest.raises(
+        Trap, match=r"parameter 'q' is 3, expected 2, the value of n by axis 0 of parameter 'x'"
+    ) as caught:
         run(main, x=f32(1, 2), y=f32(1, 2, 3))
     assert caught.value.label == "func.T2"
 
@@ -127,5 +129,3 @@ def test_branches_may_differ_in_a_size() -> None:
     main = function([c, x, y], if_(c, x, y))
     assert run(main, c=np.array(True), x=f32(1), y=f32(1, 2)).shape == (1,)
     assert run(main, c=np.array(False), x=f32(1), y=f32(1, 2)).shape == (2,)
-
-

@@ -81,7 +81,14 @@ def module(
 ) -> Module:
     """The right program, with changes to its slots, steps or kernels."""
     table = {s.name: replace(s, **(slots or {}).get(s.name, {})) for s in (*SLOTS, *more)}
-    made = Program(table, steps, ("x",), program.pop("outputs", ("y", "z")), (Pool("workspace", alignment=32),), {"workspace": program.pop("workspace_bytes", 96)})
+    made = Program(
+        table,
+        steps,
+        ("x",),
+        program.pop("outputs", ("y", "z")),
+        (Pool("workspace", alignment=32),),
+        {"workspace": program.pop("workspace_bytes", 96)},
+    )
     return Module({"main": made, **KERNELS, **(kernels or {})}, CONSTANTS)
 
 
@@ -146,7 +153,9 @@ def test_other_dtypes_and_empty_slots(execute: Any) -> None:
     steps = (Step("widen", ("u",), ("v",)), Step("none", (), ("e",)))
     table = {s.name: replace(s, alignment=8) for s in slots}
     program = Program(table, steps, ("u",), ("v", "e"), (Pool("workspace", alignment=8),), {"workspace": 32})
-    got = machine.run(Module({"main": program, "widen": widen, "none": none}), {"u": np.array([1, 2, 255], np.uint8)}, execute=execute)
+    got = machine.run(
+        Module({"main": program, "widen": widen, "none": none}), {"u": np.array([1, 2, 255], np.uint8)}, execute=execute
+    )
     assert got["v"].tolist() == [1, 2, 255] and got["e"].shape == (0, 2)
 
 
@@ -192,7 +201,11 @@ def test_scratch_over_the_result_of_its_step(execute: Any) -> None:
 def test_a_slot_overwritten_between_its_steps(execute: Any) -> None:
     """The first result is read by the last step, but step 2 has had its workspace there."""
     late = Step("add", ("a", "y"), ("z",))
-    slots: dict[str, dict[str, Any]] = {"a": {"live": ((0, 4),), "offset": 64}, "s": {"offset": 0}, "t": {"offset": 64, "producer": "late"}}
+    slots: dict[str, dict[str, Any]] = {
+        "a": {"live": ((0, 4),), "offset": 64},
+        "s": {"offset": 0},
+        "t": {"offset": 64, "producer": "late"},
+    }
     got = trap(module(slots, steps=(*STEPS[:3], late)), execute)
     assert got.kind == "clobbered" and "step 3 (add)" in got.message
     wanted = "byte 0 of slot a (filled by double), 64 of the pool, is read but slot t has overwritten it"
@@ -200,7 +213,18 @@ def test_a_slot_overwritten_between_its_steps(execute: Any) -> None:
 
 
 def test_a_dropped_step(execute: Any) -> None:
-    got = trap(module(steps=STEPS[1:], slots={"s": {"live": ((0, 4),)}, "n": {"live": ((0, 3),)}, "t": {"live": ((1, 3),)}, "y": {"live": ((1, 4),)}}), execute)
+    got = trap(
+        module(
+            steps=STEPS[1:],
+            slots={
+                "s": {"live": ((0, 4),)},
+                "n": {"live": ((0, 3),)},
+                "t": {"live": ((1, 3),)},
+                "y": {"live": ((1, 4),)},
+            },
+        ),
+        execute,
+    )
     assert got.kind == "unwritten read" and "slot a (filled by double)" in got.message
 
 
@@ -221,10 +245,23 @@ def test_a_result_overwritten_before_the_end(execute: Any) -> None:
     assert got.kind == "clobbered" and "at the end" in got.message and "slot t has overwritten it" in got.message
 
 
-@pytest.mark.parametrize(("name", "change"), [("a", {"live": ((0, 1),)}), ("s", {"live": ((2, 4),)}), ("n", {"live": ((2, 3),)}), ("z", {"live": ((3, 3),)}), ("x", {"live": ((1, 4),)})])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("a", {"live": ((0, 1),)}),
+        ("s", {"live": ((2, 4),)}),
+        ("n", {"live": ((2, 3),)}),
+        ("z", {"live": ((3, 3),)}),
+        ("x", {"live": ((1, 4),)}),
+    ],
+)
 def test_use_outside_of_a_life(name: str, change: dict[str, int], execute: Any) -> None:
     got = trap(module({name: change}), execute)
-    assert got.kind == "use outside lifetime" and f"slot {name} is used here, at position" in got.message and "but is live only at [" in got.message
+    assert (
+        got.kind == "use outside lifetime"
+        and f"slot {name} is used here, at position" in got.message
+        and "but is live only at [" in got.message
+    )
 
 
 @pytest.mark.parametrize("offset", [65, 66, 68, 80])
@@ -293,7 +330,10 @@ def test_the_precise_mode_names_the_element_and_the_iteration() -> None:
     got = trap(module({"s": {"offset": 0}}, steps, {"negate": backwards()}), "definition")
     assert got.kind == "clobbered"
     assert "step 1 (negate): byte 12 of slot a (filled by double), 12 of the pool, is read as x[3]" in got.message
-    assert "slot s has overwritten it (both are live at position 1: they need bytes of their own), in iteration i=4" in got.message
+    assert (
+        "slot s has overwritten it (both are live at position 1: they need bytes of their own), in iteration i=4"
+        in got.message
+    )
 
 
 def test_a_step_that_overwrites_only_what_it_is_done_with_is_caught_after_it() -> None:
@@ -349,7 +389,14 @@ def test_both_modes_agree_on_a_kernel_with_several_operands() -> None:
         "b": slot("b", "input", 0, 1, shape=(5, 4)),
         "out": slot("out", "output", 0, 1, shape=(8, 4)),
     }
-    program = Program(slots, (Step("concat", ("a", "b"), ("out",)),), ("a", "b"), ("out",), (Pool("workspace", alignment=32),), {"workspace": 0})
+    program = Program(
+        slots,
+        (Step("concat", ("a", "b"), ("out",)),),
+        ("a", "b"),
+        ("out",),
+        (Pool("workspace", alignment=32),),
+        {"workspace": 0},
+    )
     made = Module({"main": program, "concat": func})
     rng = np.random.default_rng(0)
     data = {k: rng.standard_normal(slots[k].type.static_shape).astype(np.float32) for k in ("a", "b")}

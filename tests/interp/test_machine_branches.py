@@ -49,8 +49,18 @@ def choosing() -> Module:
     return planned([(UP, ["x"], ["a"]), outer, (ADD, ["a", "r"], ["y"])], {"x": F, "c": B, "d": B}, ["y"])
 
 
-WANTED = {(True, True): lambda a: 2 * a, (True, False): lambda a: a + 2, (False, True): lambda a: 4 * a, (False, False): lambda a: 4 * a}
-PATHS = {(True, True): [0, 3, 8], (True, False): [0, 4, 5, 8], (False, True): [0, 6, 7, 8], (False, False): [0, 6, 7, 8]}
+WANTED = {
+    (True, True): lambda a: 2 * a,
+    (True, False): lambda a: a + 2,
+    (False, True): lambda a: 4 * a,
+    (False, False): lambda a: 4 * a,
+}
+PATHS = {
+    (True, True): [0, 3, 8],
+    (True, False): [0, 4, 5, 8],
+    (False, True): [0, 6, 7, 8],
+    (False, False): [0, 6, 7, 8],
+}
 
 
 def inputs(c: bool, d: bool) -> dict[str, Any]:
@@ -75,7 +85,12 @@ def test_flow_tells_where_arms_begin_and_end() -> None:
 
 @pytest.mark.parametrize("c", [True, False])
 def test_arms_may_be_empty(c: bool, execute: Any) -> None:
-    rows = [(UP, ["x"], ["y"]), Choose("c", [], [(TWICE, ["x"], ["y"])]), Choose("c", [], []), Choose("c", [Choose("c", [(UP, ["x"], ["y"])])])]
+    rows = [
+        (UP, ["x"], ["y"]),
+        Choose("c", [], [(TWICE, ["x"], ["y"])]),
+        Choose("c", [], []),
+        Choose("c", [Choose("c", [(UP, ["x"], ["y"])])]),
+    ]
     got = machine.run(planned(rows, {"x": F, "c": B}, ["y"]), {"x": X, "c": np.bool_(c)}, execute=execute)
     assert (got["y"] == (X + 1 if c else 2 * X)).all()
 
@@ -156,13 +171,23 @@ def phased() -> Module:
     turn = two_phases()
     assert phases(turn).count == 2
     made = planned([(UP, ["x"], ["a"]), (turn, ["a"], ["b"]), (UP, ["b"], ["y"])], {"x": F}, ["y"], phased=True)
-    return moved(made, a={"live": ((0, 2),)}, b={"offset": made.program.slots["a"].offset, "live": ((2, 4),)}, **{"1.0.t": {"live": ((1, 3),)}})
+    return moved(
+        made,
+        a={"live": ((0, 2),)},
+        b={"offset": made.program.slots["a"].offset, "live": ((2, 4),)},
+        **{"1.0.t": {"live": ((1, 3),)}},
+    )
 
 
 @pytest.mark.row("U14")
 def test_operands_of_one_step_share_bytes_at_different_phases(execute: Any) -> None:
     seen: dict[str, Any] = {}
-    got = machine.run(phased(), {"x": X}, execute=execute, observe=lambda i, s, arrays: seen.update({k: v.copy() for k, v in arrays.items()}))
+    got = machine.run(
+        phased(),
+        {"x": X},
+        execute=execute,
+        observe=lambda i, s, arrays: seen.update({k: v.copy() for k, v in arrays.items()}),
+    )
     assert (got["y"] == ((X + 1) * 2)[::-1] + 1).all()
     assert (seen["a"] == X + 1).all(), "what a step read is told as it was"
 
@@ -193,9 +218,13 @@ def gone() -> Module:
     def copy(to: Buffer, of: Any) -> Any:
         return loops("i", (N,), lambda i: store(to, i, of(i)))
 
-    ends = Allocate(u, seq(Allocate(t, seq(copy(t, lambda i: x[i] * 2.0), copy(u, lambda i: t[i]))), copy(y, lambda i: u[i])))
+    ends = Allocate(
+        u, seq(Allocate(t, seq(copy(t, lambda i: x[i] * 2.0), copy(u, lambda i: t[i]))), copy(y, lambda i: u[i]))
+    )
     func = PrimFunc("gone", (x, y, z), 2, seq(ends, copy(z, lambda i: x[i])))
-    made = planned([(func, ["x"], ["a", "b"]), (UP, ["a"], ["y"]), (UP, ["b"], ["z"])], {"x": F}, ["y", "z"], phased=True)
+    made = planned(
+        [(func, ["x"], ["a", "b"]), (UP, ["a"], ["y"]), (UP, ["b"], ["z"])], {"x": F}, ["y", "z"], phased=True
+    )
     uses = phases(func).uses
     assert [uses[b] for b in (t, u, y, z)] == [((0, 1),), ((0, 2),), ((1, 2),), ((2, 3),)]
     return made
@@ -214,7 +243,12 @@ def test_a_result_that_nobody_reads_may_be_overwritten_in_its_step(execute: Any)
     place = {"offset": made.program.slots["a"].offset}
     dead = moved(dead, a={"live": ((1, 2),)}, b={**place, "live": ((2, 4),)}, z={"live": ((3, 4),)})
     seen: dict[str, Any] = {}
-    got = machine.run(dead, {"x": X}, execute=execute, observe=lambda i, step, arrays: seen.update({k: v.copy() for k, v in arrays.items()}))
+    got = machine.run(
+        dead,
+        {"x": X},
+        execute=execute,
+        observe=lambda i, step, arrays: seen.update({k: v.copy() for k, v in arrays.items()}),
+    )
     assert (got["z"] == X + 1).all() and (seen["b"] == X).all()
     assert trap(moved(made, b=place), {"x": X}, execute).kind == "clobbered", "here somebody reads it"
 
@@ -249,7 +283,12 @@ def backwards() -> PrimFunc:
 
 def test_an_output_in_the_bytes_of_an_input(execute: Any) -> None:
     seen: dict[str, Any] = {}
-    got = machine.run(in_place(), {"x": X}, execute=execute, observe=lambda i, s, arrays: seen.update({k: v.copy() for k, v in arrays.items()}))
+    got = machine.run(
+        in_place(),
+        {"x": X},
+        execute=execute,
+        observe=lambda i, s, arrays: seen.update({k: v.copy() for k, v in arrays.items()}),
+    )
     assert (got["y"] == 2 * (X + 2)).all() and (seen["a"] == X + 1).all()
     made = in_place()
     not_allowed = replace(made.program, steps=tuple(replace(s, in_place=()) for s in made.program.calls))
@@ -295,7 +334,11 @@ def test_several_pools_with_inputs_and_outputs_in_them(execute: Any) -> None:
         ({"a": {"pool": "flash"}}, "store to constant", "slot a is written, but it is in the read-only pool flash"),
         ({"x": {"offset": 64}}, "out of bounds", "bytes [64, 128) of the pool sram, which has 64"),
         ({"w": {"offset": 128}}, "out of bounds", "of the pool flash, which has 128"),
-        ({"y": {"alignment": 128, "offset": 0}}, "misaligned", "asks for 128 bytes, the pool dram is aligned to 64 only"),
+        (
+            {"y": {"alignment": 128, "offset": 0}},
+            "misaligned",
+            "asks for 128 bytes, the pool dram is aligned to 64 only",
+        ),
     ],
 )
 def test_faults_name_the_pool(changes: dict[str, Any], kind: str, said: str, execute: Any) -> None:
@@ -327,7 +370,12 @@ def test_constants_in_one_pool_may_not_overlap(execute: Any) -> None:
     made = planned([(ADD, ["v", "w"], ["y"])], {}, ["y"], {"v": X, "w": X})
     pools = (Pool("workspace"), Pool("flash", "constant", read_only=True))
     sizes = {"workspace": 0, "flash": 128}
-    wrong = moved(made.with_(main=replace(made.program, pools=pools)), sizes, v={"pool": "flash", "offset": 0}, w={"pool": "flash", "offset": 0})
+    wrong = moved(
+        made.with_(main=replace(made.program, pools=pools)),
+        sizes,
+        v={"pool": "flash", "offset": 0},
+        w={"pool": "flash", "offset": 0},
+    )
     got = trap(wrong, {}, execute)
     assert got.kind == "clobbered" and "constants v and w share byte 0 of the pool flash" in got.message
 

@@ -66,7 +66,10 @@ def test_both_memories_do_the_same() -> None:
             memory.begin(C, (2,), np.array([7, 8], np.int16))
         for _ in range(60):
             buffer = rng.choice((A, B, B, C))
-            at = tuple(np.int64(rng.randrange(-1, n + 1) if rng.random() < 0.1 else rng.randrange(n)) for n in buffer.static_shape)
+            at = tuple(
+                np.int64(rng.randrange(-1, n + 1) if rng.random() < 0.1 else rng.randrange(n))
+                for n in buffer.static_shape
+            )
             inside = all(0 <= i < n for i, n in zip(at, buffer.static_shape, strict=True))
             byte, value = rng.randrange(2), rng.randrange(-200, 200)
             calls: list[tuple[Any, ...]] = [
@@ -98,7 +101,11 @@ def test_an_output_is_what_was_stored() -> None:
         shadow.store(B, at, np.int16(10 * k - 20))
         assert shadow.is_written(B, at) and shadow.load(B, at) == 10 * k - 20
     assert np.array_equal(shadow.result(B), np.arange(6).reshape(2, 3) * 10 - 20)
-    assert pool.owners(table["y"]).tolist() == [table.numbers["y"]] * 12 and shadow.address(B) == 16 and shadow.address(A) == 0
+    assert (
+        pool.owners(table["y"]).tolist() == [table.numbers["y"]] * 12
+        and shadow.address(B) == 16
+        and shadow.address(A) == 0
+    )
 
 
 def test_an_element_of_which_bytes_were_written() -> None:
@@ -106,7 +113,11 @@ def test_an_element_of_which_bytes_were_written() -> None:
         if type(memory) is Memory:
             memory.begin(B, (2, 3))
         memory.store_byte(B, (1, 2), 1, 0xFF)
-        assert memory.is_byte_written(B, (1, 2), 1) and not memory.is_byte_written(B, (1, 2), 0) and not memory.is_written(B, (1, 2))
+        assert (
+            memory.is_byte_written(B, (1, 2), 1)
+            and not memory.is_byte_written(B, (1, 2), 0)
+            and not memory.is_written(B, (1, 2))
+        )
         assert memory.load_byte(B, (1, 2), 1) == 0xFF
         with pytest.raises(Trap, match="byte 0"):
             memory.load_byte(B, (1, 2), 0)
@@ -116,7 +127,9 @@ def test_an_element_of_which_bytes_were_written() -> None:
 
 def test_bytes_of_numbers() -> None:
     x = Buffer("x", (1,), FLOAT32)
-    assert to_bytes(np.float32(1.0)) == bytes([0, 0, 0x80, 0x3F]) and from_bytes(bytes([0, 0, 0x80, 0x3F]), x, (0,)) == 1.0
+    assert (
+        to_bytes(np.float32(1.0)) == bytes([0, 0, 0x80, 0x3F]) and from_bytes(bytes([0, 0, 0x80, 0x3F]), x, (0,)) == 1.0
+    )
     assert with_byte(np.float32(1.0), 3, 0xBF, x, (0,)) == -1.0 and with_byte(np.float32(-1.0), 3, 0x3F, x, (0,)) == 1.0
     flag = Buffer("flag", (1,), BOOL)
     assert from_bytes(b"\x01", flag, (0,)) and not from_bytes(b"\x00", flag, (0,))
@@ -142,7 +155,10 @@ def test_what_is_overwritten_belongs_to_another() -> None:
     with pytest.raises(Trap) as caught:
         shadow.load(A, (0, 2))
     assert caught.value.kind == "clobbered"
-    assert "byte 4 of slot x, 4 of the pool, is read as a[0, 2] but slot y has overwritten it (both are live at position 0" in caught.value.message
+    assert (
+        "byte 4 of slot x, 4 of the pool, is read as a[0, 2] but slot y has overwritten it (both are live at position 0"
+        in caught.value.message
+    )
     with pytest.raises(Trap, match="read as byte 1 of a"):
         shadow.load_byte(A, (0, 2), 1)
     shadow.store_byte(B, (1, 0), 1, 3)
@@ -158,14 +174,19 @@ def test_what_would_have_kept_them_apart(live: tuple[int, int], other: tuple[int
     table = slots(slot("x", A, 0, live, producer="step 1"), slot("y", B, 4, other))
     pool = Region.make("pool", 32, table, np.zeros(1, np.uint8))
     x, y = table["x"], table["y"]
-    with pytest.raises(Trap, match=r"byte 0 of slot x \(filled by step 1\), 0 of the pool, is read but was never written"):
+    with pytest.raises(
+        Trap, match=r"byte 0 of slot x \(filled by step 1\), 0 of the pool, is read but was never written"
+    ):
         pool.check(x, "read")
     pool.write(x)
     pool.check(x, "read")
     pool.write(y)
     with pytest.raises(Trap) as caught:
         pool.check(x, "read")
-    assert caught.value.message.startswith("byte 4 of slot x") and f"slot y has overwritten it ({words})" in caught.value.message
+    assert (
+        caught.value.message.startswith("byte 4 of slot x")
+        and f"slot y has overwritten it ({words})" in caught.value.message
+    )
 
 
 def test_filling_spoiling_and_forgetting_leave_what_is_not_theirs() -> None:
@@ -180,7 +201,9 @@ def test_filling_spoiling_and_forgetting_leave_what_is_not_theirs() -> None:
     pool.forget(x)
     assert pool.owners(x).tolist() == [NOBODY] * 4 + [table.numbers["y"]] * 8
     pool.spoil(y)
-    assert (pool.bytes(y) == SPOILED).all() and pool.data[16:].tolist() == [9] * 16 and pool.data[:4].tolist() == [1] * 4
+    assert (
+        (pool.bytes(y) == SPOILED).all() and pool.data[16:].tolist() == [9] * 16 and pool.data[:4].tolist() == [1] * 4
+    )
 
 
 def test_memory_of_constants_has_one_owner_and_holds_what_it_is_given() -> None:
@@ -193,7 +216,9 @@ def test_memory_of_constants_has_one_owner_and_holds_what_it_is_given() -> None:
     assert region.bytes(table["x"]).tolist() == contents.view(np.uint8).reshape(-1).tolist()
     region.check(table["x"], "read")
     assert region.owners(table["y"]).tolist() == [table.numbers["y"]] * 12
-    assert Region.of_constants("table", 24, table, 64).alignment == 64 == Region.make("pool", 8, table, None, 64).alignment
+    assert (
+        Region.of_constants("table", 24, table, 64).alignment == 64 == Region.make("pool", 8, table, None, 64).alignment
+    )
     assert Region.make("input", 8, table, None).owner is None and not Region.make("input", 8, table, None).data.any()
 
 
@@ -237,7 +262,9 @@ def test_a_scalar_in_memory_of_its_own_and_a_constant_of_the_kernel() -> None:
     memory.begin(one, ())
     memory.begin(C, (2,), np.array([7, 8], np.int16))
     memory.store(one, (), np.int16(-3))
-    assert memory.load(one, ()) == -3 and memory.result(one) == -3 and memory.address(C) == 0 and memory.load(C, (1,)) == 8
+    assert (
+        memory.load(one, ()) == -3 and memory.result(one) == -3 and memory.address(C) == 0 and memory.load(C, (1,)) == 8
+    )
     memory.end(C)
     assert attempt(memory, "load", C, (0,)) == "use outside lifetime"
 

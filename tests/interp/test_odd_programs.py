@@ -51,7 +51,9 @@ def filled(buffer: Buffer) -> Stmt:
 def counted(kind: str, of: str) -> PrimFunc:
     """As many iterations as the data say, more than the loop's variable has values."""
     out, i = Buffer("out", (300,), FLOAT32), Var("i", DTYPES[of])
-    return PrimFunc("f", (COUNT, out), 1, seq(filled(out), For(i, COUNT[()], Store(out, (i,), const(2, FLOAT32)), kind)))  # type: ignore[arg-type]
+    return PrimFunc(
+        "f", (COUNT, out), 1, seq(filled(out), For(i, COUNT[()], Store(out, (i,), const(2, FLOAT32)), kind))
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("count", [5, 127, 128, 129, 260])
@@ -76,10 +78,18 @@ def test_a_narrow_loop_variable_wraps_in_each_lane() -> None:
 
 @pytest.mark.parametrize("of", ["int4", "uint4", "int8", "uint32", "uint64"])
 def test_an_index_may_have_any_width(of: str) -> None:
-    at, table, out = Buffer("at", (4096,), DTYPES[of]), Buffer("table", (N, 2), FLOAT32), Buffer("out", (4096,), FLOAT32)
+    at, table, out = (
+        Buffer("at", (4096,), DTYPES[of]),
+        Buffer("table", (N, 2), FLOAT32),
+        Buffer("out", (4096,), FLOAT32),
+    )
     body = loops("i", (4096,), lambda i: Store(out, (i,), Load(FLOAT32, table, (at[i], const(1)))))
     index = (np.arange(4096) % N).astype(np.int8).astype(DTYPES[of].numpy)
-    agree(PrimFunc("f", (at, table, out), 1, body), [index, np.arange(2 * N, dtype=np.float32).reshape(N, 2)], planned=True)
+    agree(
+        PrimFunc("f", (at, table, out), 1, body),
+        [index, np.arange(2 * N, dtype=np.float32).reshape(N, 2)],
+        planned=True,
+    )
 
 
 @pytest.mark.parametrize("written", [0, 1])
@@ -87,7 +97,10 @@ def test_lanes_that_choose_differently_are_in_one_step(written: int) -> None:
     """Each lane reads before any writes, whichever side it takes: the next element is still there, the last one no more."""
     other = 1 - written
     body = loops(
-        "i", (N - 1,), lambda i: store(OUT, i + written, choice(P[i] % 2 > 0, OUT[i + written] * 2.0, OUT[i + other])), "vectorized"
+        "i",
+        (N - 1,),
+        lambda i: store(OUT, i + written, choice(P[i] % 2 > 0, OUT[i + written] * 2.0, OUT[i + other])),
+        "vectorized",
     )
     for data in (P_EVEN_FIRST, P_ODD_FIRST):
         got = agree(function(filled(OUT), body), [DATA[0], data])
@@ -116,7 +129,9 @@ def narrow() -> Stmt:
     n, i = Var("n"), Var("i", DTYPES["int8"])
     own, view = Buffer("own", (1000,), FLOAT32), Buffer("view", (n,), FLOAT32)
     body = For(i, n, store(OUT, cast(i, INT64) % N, Load(FLOAT32, view, (i,))))
-    return LetStmt(n, P[1] * 300, Allocate(own, seq(filled(own), Alias(View(view, own, const(500), (const(1),)), body))))
+    return LetStmt(
+        n, P[1] * 300, Allocate(own, seq(filled(own), Alias(View(view, own, const(500), (const(1),)), body)))
+    )
 
 
 def changed() -> Stmt:
@@ -126,7 +141,9 @@ def changed() -> Stmt:
     return Allocate(size, seq(store(size, (), 5), For(i, size[()], block)))
 
 
-@pytest.mark.parametrize(("make", "kind"), [(rebound, "out of bounds"), (narrow, "out of bounds"), (changed, "assertion")])
+@pytest.mark.parametrize(
+    ("make", "kind"), [(rebound, "out of bounds"), (narrow, "out of bounds"), (changed, "assertion")]
+)
 def test_a_name_is_no_bound_where_it_has_another_value(make: Callable[[], Stmt], kind: str) -> None:
     assert agree(function(make()), DATA)[0] == kind
 

@@ -24,7 +24,12 @@ def main(x_: T.handle, o: T.Buffer((3, 4), "float32")):
 
 @pytest.mark.parametrize(
     ("place", "first", "steps"),
-    [("strides=[5, 1], elem_offset=2", 2, (5, 1)), ("strides=[1, 3]", 0, (1, 3)), ("elem_offset=7", 7, (4, 1)), ("strides=[0, 2]", 0, (0, 2))],
+    [
+        ("strides=[5, 1], elem_offset=2", 2, (5, 1)),
+        ("strides=[1, 3]", 0, (1, 3)),
+        ("elem_offset=7", 7, (4, 1)),
+        ("strides=[0, 2]", 0, (0, 2)),
+    ],
 )
 def test_a_parameter_that_is_spread_out(place: str, first: int, steps: tuple[int, int]) -> None:
     module = parse(TEXT.replace("PLACE", place).replace("SHIFT", "0"), "spread.py")

@@ -76,7 +76,9 @@ def test_very_many_random_programs() -> None:
             alone(func, inputs, "straight", expected)
 
 
-OTHERS = [n for n in (*OPERATIONS, *DERIVED) if n in DERIVED or "div" in n or "mod" in n or n.startswith("sh") or "of" in n]
+OTHERS = [
+    n for n in (*OPERATIONS, *DERIVED) if n in DERIVED or "div" in n or "mod" in n or n.startswith("sh") or "of" in n
+]
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -146,7 +148,11 @@ def test_what_nothing_can_say_is_left_to_the_definition() -> None:
     tmp = Buffer("tmp", (size + 1,), FLOAT32)
     func = function(fill(), For(size, const(3), Allocate(tmp, store(tmp, 0, X[0]))))
     compiled = vector.compile_function(func, DATA)
-    assert compiled.kernel is None and compiled.way is None and "the shape of buffer tmp is not constant" in compiled.reason
+    assert (
+        compiled.kernel is None
+        and compiled.way is None
+        and "the shape of buffer tmp is not constant" in compiled.reason
+    )
     assert same_bits(vector.run(func, DATA)[0], tensor.run(func, DATA)[0])
     assert vector.compile_function(scan(), DATA, (), ()).kernel is None
 
@@ -165,7 +171,9 @@ def test_lanes_step_side_by_side() -> None:
 
     def shifted(by: int) -> PrimFunc:
         tmp = Buffer("tmp", (N + 1,), FLOAT32)
-        body = loops("i", (N,), lambda i: seq(store(OUT, Y[i], tmp[Y[i] + by]), store(tmp, Y[i], X[i])), kind="vectorized")
+        body = loops(
+            "i", (N,), lambda i: seq(store(OUT, Y[i], tmp[Y[i] + by]), store(tmp, Y[i], X[i])), kind="vectorized"
+        )
         return function(Allocate(tmp, seq(loops("k", (N + 1,), lambda k: store(tmp, k, const(0, FLOAT32))), body)))
 
     up = [DATA[0], np.arange(N)]
@@ -224,7 +232,11 @@ on_floats = StraightValues.on_floats
 
 FAULTS: dict[str, tuple[Any, str, Any]] = {
     "integers do not wrap": (StraightValues, "wrapped", lambda self, value, of: value),
-    "wrapped as if unsigned": (StraightValues, "wrapped", lambda self, value, of: self.step(f"{value} & {(1 << of.bits) - 1}")),
+    "wrapped as if unsigned": (
+        StraightValues,
+        "wrapped",
+        lambda self, value, of: self.step(f"{value} & {(1 << of.bits) - 1}"),
+    ),
     "bounds unchecked": (_Emitter, "check_inside", lambda self, access, index: None),
     "a product is not rounded": (StraightValues, "on_floats", _wide_products),
     "casts do not round": (StraightValues, "rounded", lambda self, value, of, to: value),
@@ -264,7 +276,9 @@ def test_a_missing_unwritten_check_is_caught(monkeypatch: pytest.MonkeyPatch) ->
     """What nobody wrote is None, which a select hands on unseen."""
     monkeypatch.setattr(_Emitter, "check_written", lambda self, value, access, index: None)
     tmp = Buffer("tmp", (N,), FLOAT32)
-    body = Allocate(tmp, seq(fill(), when(Y[0] > 99, store(tmp, 0, X[0])), loops("i", (N,), lambda i: store(OUT, i, tmp[i]))))
+    body = Allocate(
+        tmp, seq(fill(), when(Y[0] > 99, store(tmp, 0, X[0])), loops("i", (N,), lambda i: store(OUT, i, tmp[i])))
+    )
     assert differs(function(body), DATA)
 
 

@@ -130,12 +130,20 @@ def test_integers_wrap_and_floats_round_in_their_dtype() -> None:
     x, out = Buffer("x", (2,), UINT8), Buffer("out", (2,), UINT8)
     body = loops("i", (2,), lambda i: store(out, i, x[i] + 200))
     assert run(body, [np.array([100, 50], np.uint8)], (x, out)).tolist() == [44, 250]
-    assert run(loops("i", (4,), lambda i: store(OUT, i, X[i] * 3e38 * 10.0))).tolist() == [np.inf, -np.inf, np.inf, np.inf]
+    assert run(loops("i", (4,), lambda i: store(OUT, i, X[i] * 3e38 * 10.0))).tolist() == [
+        np.inf,
+        -np.inf,
+        np.inf,
+        np.inf,
+    ]
 
 
 def test_a_loop_variable_wraps() -> None:
     i, out = Var("i", UINT8), Buffer("out", (256,), UINT8)
-    body = seq(loops("p", (256,), lambda p: store(out, p, const(0, UINT8))), For(i, const(300), store(out, i, out[i] + const(1, UINT8))))
+    body = seq(
+        loops("p", (256,), lambda p: store(out, p, const(0, UINT8))),
+        For(i, const(300), store(out, i, out[i] + const(1, UINT8))),
+    )
     (result,) = tensor.run(PrimFunc("f", (out,), 1, body), [])
     assert result.tolist() == [2] * 44 + [1] * 212
 
@@ -143,9 +151,7 @@ def test_a_loop_variable_wraps() -> None:
 def test_symbolic_dims() -> None:
     n, m = Var("n"), Var("m")
     x, y, out = Buffer("x", (n, m), FLOAT32), Buffer("y", (m,), FLOAT32), Buffer("out", (n + m,), FLOAT32)
-    body = seq(
-        loops("i", (n,), lambda i: store(out, i, x[i, 0])), loops("j", (m,), lambda j: store(out, n + j, y[j]))
-    )
+    body = seq(loops("i", (n,), lambda i: store(out, i, x[i, 0])), loops("j", (m,), lambda j: store(out, n + j, y[j])))
     a, b = np.ones((2, 3), np.float32), np.zeros(3, np.float32)
     assert run(body, [a, b], (x, y, out)).tolist() == [1, 1, 0, 0, 0]
     with pytest.raises(Invalid) as wrong:
@@ -347,9 +353,13 @@ def numbered(text: str) -> dict[int, str]:
 def test_the_definition_says_each_rule_of_its_chapter() -> None:
     rules = numbered((ROOT / "specs" / "interp.md").read_text(encoding="utf-8"))
     source = (ROOT / "interp" / "tensor.py").read_text(encoding="utf-8")
-    said = {int(n) for line in source.splitlines() if "#" in line for n in re.findall(r"\bE(\d+)", line.split("#", 1)[1])}
+    said = {
+        int(n) for line in source.splitlines() if "#" in line for n in re.findall(r"\bE(\d+)", line.split("#", 1)[1])
+    }
     assert list(rules) == list(range(len(rules)))
-    assert said == set(rules), f"without a case: {sorted(set(rules) - said)}; without a rule: {sorted(said - set(rules))}"
+    assert said == set(rules), (
+        f"without a case: {sorted(set(rules) - said)}; without a rule: {sorted(said - set(rules))}"
+    )
     cases = {name: int(n) for name, n in re.findall(r"case (\w+)\(.*\):  # E(\d+)", source)}
     assert all(f"`{name}`" in rules[n] for name, n in cases.items()), cases
 

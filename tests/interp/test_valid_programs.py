@@ -41,7 +41,19 @@ def test_many_valid_programs_of_all_kinds() -> None:
         seen["lanes"] += check(func, seed)
         seen.update({type(s).__name__ for s in program_order(func.body)})
         seen.update({s.kind for s in program_order(func.body) if isinstance(s, For)})
-    wanted = ("Block", "Alias", "While", "Allocate", "AllocateConst", "If", "LetStmt", "parallel", "vectorized", "unrolled", "lanes")
+    wanted = (
+        "Block",
+        "Alias",
+        "While",
+        "Allocate",
+        "AllocateConst",
+        "If",
+        "LetStmt",
+        "parallel",
+        "vectorized",
+        "unrolled",
+        "lanes",
+    )
     assert all(seen[w] > 5 for w in wanted), seen
 
 

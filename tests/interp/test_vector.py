@@ -385,7 +385,9 @@ def test_what_is_used_out_of_its_scope_is_left_to_the_definition() -> None:
     for use in (each(lambda i: store(OUT, i, tmp[i])), store(tmp, 0, X[0])):
         got = agree(PrimFunc("f", (X, N, OUT), 1, seq(life, use)), [X_VALUES, NUMBERS], planned=False)
         assert got[0] == "use outside lifetime"
-    unbound = PrimFunc("f", (X, N, OUT), 1, seq(For(Var_i, const(6), store(OUT, Var_i, X[Var_i])), store(OUT, Var_i, X[0])))
+    unbound = PrimFunc(
+        "f", (X, N, OUT), 1, seq(For(Var_i, const(6), store(OUT, Var_i, X[Var_i])), store(OUT, Var_i, X[0]))
+    )
     for run in (tensor.run, vector.run):
         with pytest.raises(Invalid, match="unbound scalar variable i"):
             run(unbound, [X_VALUES, NUMBERS])

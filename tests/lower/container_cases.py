@@ -85,7 +85,12 @@ CONTAINERS = [
     ),
     *(
         c
-        for split, attrs in (([], {"axis": 1}), ([], {"axis": 0, "keepdims": 0}), ([ints(1, 3)], {}), ([ints(3)[0]], {}))
+        for split, attrs in (
+            ([], {"axis": 1}),
+            ([], {"axis": 0, "keepdims": 0}),
+            ([ints(1, 3)], {}),
+            ([ints(3)[0]], {}),
+        )
         for c in chains(
             "SplitToSequence",
             [B, ints(0)[0], *split],

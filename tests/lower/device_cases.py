@@ -45,6 +45,8 @@ def read(name: str) -> Case:
 
 def config(lines: list[str]) -> CompilationConfig:
     """Devices, one a line; `host NAME` and `default NAME` choose among them."""
-    roles = {word: line.split(" ", 1)[1] for line in lines for word in ("host", "default") if line.startswith(f"{word} ")}
+    roles = {
+        word: line.split(" ", 1)[1] for line in lines for word in ("host", "default") if line.startswith(f"{word} ")
+    }
     devices = [line for line in lines if not line.startswith(("host ", "default "))]
     return CompilationConfig.read(devices, roles.get("host"), roles.get("default"))

@@ -64,7 +64,9 @@ def inputs(source: Module, sizes: Mapping[str, int], seed: int = 0) -> dict[str,
         assert isinstance(p.type, TensorType)
         shape = tuple(evaluate_dim(d, values) for d in p.type.shape)
         of = p.type.dtype
-        made[p.name] = rng.uniform(0.5, 2, shape).astype(of.numpy) if of.is_float else rng.integers(0, 2, shape).astype(of.numpy)
+        made[p.name] = (
+            rng.uniform(0.5, 2, shape).astype(of.numpy) if of.is_float else rng.integers(0, 2, shape).astype(of.numpy)
+        )
     return made
 
 

@@ -26,7 +26,10 @@ def run(statements: Sequence[Stmt], internal: Sequence[Buffer], out: Buffer) -> 
     for b in internal:
         body = Allocate(b, body) if b in used else body
     func = PrimFunc("group", (*INPUTS, out), 1, body)
-    given = [np.random.default_rng(k).permutation(int(np.prod(s))).reshape(s).astype(np.float32) for k, s in enumerate(SHAPES)]
+    given = [
+        np.random.default_rng(k).permutation(int(np.prod(s))).reshape(s).astype(np.float32)
+        for k, s in enumerate(SHAPES)
+    ]
     (result,) = tensor.run(func, given)
     return bytes(result.tobytes())
 
@@ -69,31 +72,61 @@ class Maker:
         shape = b.static_shape
         plain = self.nest(shape, lambda v: store(b, tuple(v), self.value(v, shape)))
         if self.chance(6):  # the other way round
-            plain = self.nest(shape, lambda v: store(b, tuple(const(n - 1) - x for x, n in zip(v, shape, strict=True)), self.value(v, shape)))
+            plain = self.nest(
+                shape,
+                lambda v: store(
+                    b, tuple(const(n - 1) - x for x, n in zip(v, shape, strict=True)), self.value(v, shape)
+                ),
+            )
         if self.chance(6):  # once more for nothing
-            plain = self.nest(shape, lambda v: For(Var("k", INT64), const(2), store(b, tuple(v), self.value(v, shape)), "serial"))
+            plain = self.nest(
+                shape, lambda v: For(Var("k", INT64), const(2), store(b, tuple(v), self.value(v, shape)), "serial")
+            )
         match self.random.randrange(8):
             case 0:  # a sum along one more loop
                 k = Var("k", INT64)
-                add = self.nest(shape, lambda v: For(k, const(3), store(b, tuple(v), b[tuple(v)] + self.load([*v, k], (*shape, 3))), "serial"))
+                add = self.nest(
+                    shape,
+                    lambda v: For(
+                        k, const(3), store(b, tuple(v), b[tuple(v)] + self.load([*v, k], (*shape, 3))), "serial"
+                    ),
+                )
                 return [self.nest(shape, lambda v: store(b, tuple(v), const(0, F))), add]
             case 1:  # what was computed, once more
                 return [plain, self.nest(shape, lambda v: store(b, tuple(v), b[tuple(v)] * 3.0 + self.load(v, shape)))]
             case 2:  # some elements of it again
-                return [plain, self.nest(shape, lambda v: when(apply("lt", v[-1], const(2)), store(b, tuple(v), self.value(v, shape))))]
+                return [
+                    plain,
+                    self.nest(
+                        shape, lambda v: when(apply("lt", v[-1], const(2)), store(b, tuple(v), self.value(v, shape)))
+                    ),
+                ]
             case 3:  # two stores in one nest
-                return [self.nest(shape, lambda v: seq(store(b, tuple(v), self.value(v, shape)), store(b, tuple(v), b[tuple(v)] + self.value(v, shape))))]
+                return [
+                    self.nest(
+                        shape,
+                        lambda v: seq(
+                            store(b, tuple(v), self.value(v, shape)),
+                            store(b, tuple(v), b[tuple(v)] + self.value(v, shape)),
+                        ),
+                    )
+                ]
             case 4:  # by parts
                 last = shape[-1] - 1
                 first = self.nest((*shape[:-1], last), lambda v: store(b, tuple(v), self.value(v, shape)))
-                return [first, self.nest((*shape[:-1], 1), lambda v: store(b, (*v[:-1], v[-1] + last), self.value(v, shape)))]
+                return [
+                    first,
+                    self.nest((*shape[:-1], 1), lambda v: store(b, (*v[:-1], v[-1] + last), self.value(v, shape))),
+                ]
             case 5:  # a name for a value
+
                 def named(v: list[Var]) -> Stmt:
                     name = Var("w", F)
                     return LetStmt(name, self.value(v, shape), store(b, tuple(v), name * 2.0 + name))
 
                 return [self.nest(shape, named)]
             case 6:  # where values say
+
                 def scattered(v: list[Var]) -> Stmt:
                     places = [apply("floormod", cast(self.load(v, shape), INT64), const(n)) for n in shape]
                     return store(b, tuple(places), self.value(v, shape))
@@ -110,7 +143,11 @@ class Maker:
         """An element of some value: at the loops' own variables if it can be, or anywhere."""
         b = self.one(self.values[-3:] if self.chance(2) else self.values)
         own = list(v)[-len(b.shape) :]
-        if len(own) == len(b.shape) and all(n <= d for n, d in zip(sizes[-len(own) :], b.static_shape, strict=True)) and not self.chance(3):
+        if (
+            len(own) == len(b.shape)
+            and all(n <= d for n, d in zip(sizes[-len(own) :], b.static_shape, strict=True))
+            and not self.chance(3)
+        ):
             return b[tuple(own)]
         return b[tuple(self.index(v, sizes, d) for d in b.static_shape)]
 

@@ -32,7 +32,9 @@ def groups(module: Module) -> list[list[str]]:
     found = []
     for _, value in bindings(module.main):
         if isinstance(value, CallTIR) and (group := module.group(module.kernel(value.func))) is not None:
-            found.append([module.kernel(c.func).attrs["operator"] for _, c in bindings(group) if isinstance(c, CallTIR)])
+            found.append(
+                [module.kernel(c.func).attrs["operator"] for _, c in bindings(group) if isinstance(c, CallTIR)]
+            )
     return found
 
 
@@ -50,7 +52,11 @@ def group_of(module: Module, kernel: PrimFunc) -> Function:
 
 def random(params: Sequence[Var], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
     rng = np.random.default_rng(seed)
-    return {p.name: rng.standard_normal(p.type.static_shape).astype(np.float32) for p in params if isinstance(p.type, TensorType)}
+    return {
+        p.name: rng.standard_normal(p.type.static_shape).astype(np.float32)
+        for p in params
+        if isinstance(p.type, TensorType)
+    }
 
 
 # --- programs ----------------------------------------------------------------------------------------------------
@@ -117,7 +123,9 @@ def around_a_pool() -> tuple[Sequence[Var], Expr]:
 def squares() -> tuple[Sequence[Var], Expr]:
     """A square matrix, so that a wrong index stays within it."""
     a, v, b, c = x("a", 4, 4), x("v", 4, 4), x("b", 4), x("c", 4, 4)
-    return (a, v, b, c), call("subtract", call("add", call("add", call("matmul", a, v), b), c), constant(np.float32(0.1)))
+    return (a, v, b, c), call(
+        "subtract", call("add", call("add", call("matmul", a, v), b), c), constant(np.float32(0.1))
+    )
 
 
 def fused(program: Program) -> tuple[Module, Module]:

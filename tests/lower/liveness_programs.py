@@ -63,7 +63,7 @@ def peak(program: Program, *placed: str) -> int:
 
 
 def as_pairs(*names: str) -> set[frozenset[str]]:
-    """"a b" is a conflict of a and b, "a b c" that of every two of them."""
+    """ "a b" is a conflict of a and b, "a b c" that of every two of them."""
     found = set()
     for group in names:
         words = group.split()
@@ -128,7 +128,9 @@ def through(name: str, size: int) -> Callable[..., Stmt]:
 def dense(mark: str = "") -> Callable[..., Stmt]:
     """For each tile a product into one cache, that into another, and the output from it."""
     c, g = buffer(f"compute{mark}", 192), buffer(f"compute_global{mark}", 192)
-    return lambda x, *rest: rows(within(c, body=seq(within(g, body=seq(fill(g, x, *rest[:-1]), fill(c, g))), fill(rest[-1], c))))
+    return lambda x, *rest: rows(
+        within(c, body=seq(within(g, body=seq(fill(g, x, *rest[:-1]), fill(c, g))), fill(rest[-1], c)))
+    )
 
 
 def softmax(mark: str = "") -> Callable[..., Stmt]:
@@ -204,7 +206,11 @@ class Random:
             value = self.value(values, depth)
             name = self.fresh(value.type)
             bound.append((name, value))
-            values += [name] if isinstance(value.type, TensorType) else [get(name, i) for i in range(len(flatten(value.type)))]
+            values += (
+                [name]
+                if isinstance(value.type, TensorType)
+                else [get(name, i) for i in range(len(flatten(value.type)))]
+            )
         tensors = [v for v in values if v.type is F4 or str(v.type) == str(F4)]
         ends = [self.rng.choice(tensors[-4:] if self.rng.random() < 0.8 else tensors) for _ in results]
         body: Expr = ends[0] if len(ends) == 1 else tuple_of(*ends)
@@ -221,7 +227,11 @@ class Random:
         match self.rng.randrange(10):
             case 0 | 1 if depth:
                 tests = [v for v in values if str(v.type) == str(B)]
-                test = self.rng.choice(tests) if tests else call("less", call("sum", one(), axis=(0,), keepdims=False), constant(np.float32(1)))
+                test = (
+                    self.rng.choice(tests)
+                    if tests
+                    else call("less", call("sum", one(), axis=(0,), keepdims=False), constant(np.float32(1)))
+                )
                 results = self.rng.choice([(F4,), (F4, F4), (F4, F4, F4)])
                 return if_(test, self.chain(values, 4, depth - 1, results), self.chain(values, 4, depth - 1, results))
             case 2 if self.functions:

@@ -72,7 +72,13 @@ def good(problem: Problem, plan: Plan) -> bool:
         for b in problem.buffers[:i]:
             assert isinstance(a.nbytes, int) and isinstance(b.nbytes, int)
             shared = min(at[a.name] + a.nbytes, at[b.name] + b.nbytes) > max(at[a.name], at[b.name])
-            if shared and a.nbytes and b.nbytes and overlap(a.live, b.live) and plan.places[a.name].pool == plan.places[b.name].pool:
+            if (
+                shared
+                and a.nbytes
+                and b.nbytes
+                and overlap(a.live, b.live)
+                and plan.places[a.name].pool == plan.places[b.name].pool
+            ):
                 return False
     return True
 
@@ -168,7 +174,17 @@ CHAIN = from_conflicts(
     [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "f")],
 )
 _FANOUT_SIZES = {"a": 10, "b": 20, "c": 100, "d": 40, "e": 50, "f": 60, "g": 70}
-_TOLD_TWICE = [("a", "b"), ("a", "c"), ("b", "c"), ("b", "e"), ("c", "e"), ("c", "d"), ("d", "f"), ("d", "e"), ("e", "f")]
+_TOLD_TWICE = [
+    ("a", "b"),
+    ("a", "c"),
+    ("b", "c"),
+    ("b", "e"),
+    ("c", "e"),
+    ("c", "d"),
+    ("d", "f"),
+    ("d", "e"),
+    ("e", "f"),
+]
 _TOLD_ONCE = [("d", "b"), ("f", "f"), ("g", "f")]
 FANOUT = from_conflicts(_FANOUT_SIZES, [*_TOLD_TWICE, *_TOLD_ONCE])
 FANOUT_TOLD_TWICE = from_conflicts(_FANOUT_SIZES, _TOLD_TWICE)

@@ -173,4 +173,3 @@ def differing(a: Array, b: Array) -> str:
         if not same_bits(np.asarray(x), np.asarray(y)):
             return f"element {i}: {x!r} against {y!r}"
     return "nowhere"
-

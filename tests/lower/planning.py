@@ -57,7 +57,9 @@ def planned(of: Module, config: CompilationConfig | None = CONFIG) -> Module:
             root: Expr = d
             for node in post_order(root, lambda n: () if is_whole(n) else n.children):
                 assert not isinstance(node, OnDevice)
-                assert all(n.device.is_full for n in (node, *bound_by(node))), f"{name}: {g.show_head(node)} is on {node.device}"
+                assert all(n.device.is_full for n in (node, *bound_by(node))), (
+                    f"{name}: {g.show_head(node)} is on {node.device}"
+                )
     assert first_difference(plan, plan_devices(plan, config)) is None
     names = [*of.definitions]
     random.Random(len(names)).shuffle(names)

@@ -18,9 +18,13 @@ def step(s: Schedule, choose: Pick) -> tuple[str, Schedule | None]:
         return names[choose(len(names))]
 
     stores = [b.name for b in (*s.func.params, *s.func.allocations)]
-    what = ("split", "reorder", "reorder", "fuse", "unroll", "peel", "fission", "merge", "parallelize", "vectorize")[
-        choose(10)
-    ] if choose(4) else ("cache_read", "cache_write")[choose(2)]
+    what = (
+        ("split", "reorder", "reorder", "fuse", "unroll", "peel", "fission", "merge", "parallelize", "vectorize")[
+            choose(10)
+        ]
+        if choose(4)
+        else ("cache_read", "cache_write")[choose(2)]
+    )
     args: tuple[object, ...]
     match what:
         case "split":

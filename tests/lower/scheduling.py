@@ -53,7 +53,9 @@ def work(need: list[int], size: list[int], makes: list[list[int]], reads: list[l
     before = [sorted({maker[t] for t in r}) for r in reads]
     whole = [n + sum(size[t] for t in m) for n, m in zip(need, makes, strict=True)]
     kept = [[t for t in m if readers[t]] for m in makes]
-    return Work([var(f"v{i}", TensorType((), FLOAT32)) for i in range(len(need))], whole, kept, reads, size, readers, before)
+    return Work(
+        [var(f"v{i}", TensorType((), FLOAT32)) for i in range(len(need))], whole, kept, reads, size, readers, before
+    )
 
 
 def random_work(rng: random.Random, calls: int, near: int) -> Work:

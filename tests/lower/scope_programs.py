@@ -60,7 +60,9 @@ def buffer(name: str, scope: str | None = "", shape: str = "(4,)") -> str:
 def function(name: str, params: list[str], body: str, outputs: int = 1) -> str:
     """A tensor function; lines of `body` begin at no depth."""
     lines = [f'T.func_attr({{"num_outputs": {outputs}}})', *body.strip("\n").split("\n")]
-    return "\n".join(["    @T.prim_func(private=True)", f"    def {name}({', '.join(params)}):", *(f"        {x}" for x in lines)])
+    return "\n".join(
+        ["    @T.prim_func(private=True)", f"    def {name}({', '.join(params)}):", *(f"        {x}" for x in lines)]
+    )
 
 
 def main(*lines: str, params: str = "x y") -> str:

@@ -35,7 +35,9 @@ def _value(of: Type, env: Mapping[Symbol, int], rng: random.Random, wrong: float
     match of:
         case TensorType():
             shape = tuple(_size(d, env, rng, wrong) for d in of.shape)
-            return np.array([rng.randint(0, 1) for _ in range(int(np.prod(shape)))]).reshape(shape).astype(of.dtype.numpy)
+            return (
+                np.array([rng.randint(0, 1) for _ in range(int(np.prod(shape)))]).reshape(shape).astype(of.dtype.numpy)
+            )
         case ShapeType():
             return tuple(_size(d, env, rng, wrong) for d in of.dims)
         case TupleType():

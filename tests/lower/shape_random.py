@@ -147,7 +147,9 @@ class Maker:
             kind = tensor(*self.dims(made, Scope(symbols=known), False))
             ends.append(self.chain(inner, g.match_cast(result, kind)))
         r = self.bind(scope, g.if_(cond, *ends), made)
-        scope.symbols += [(d, n) for d, n in zip(_shape(r), made, strict=True) if isinstance(d, Symbol) and d not in dict(known)]
+        scope.symbols += [
+            (d, n) for d, n in zip(_shape(r), made, strict=True) if isinstance(d, Symbol) and d not in dict(known)
+        ]
 
     def local(self, scope: Scope, depth: int) -> None:
         """A local function, called once or twice; its parameters may name sizes around it."""
@@ -169,7 +171,9 @@ class Maker:
             except Invalid:
                 return
             known_here = dict(scope.symbols)
-            scope.symbols += [(d, n) for d, n in zip(_shape(r), sizes, strict=True) if isinstance(d, Symbol) and d not in known_here]
+            scope.symbols += [
+                (d, n) for d, n in zip(_shape(r), sizes, strict=True) if isinstance(d, Symbol) and d not in known_here
+            ]
 
     def steps(self, scope: Scope, depth: int) -> None:
         for _ in range(self.rng.randint(1, 4)):

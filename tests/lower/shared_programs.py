@@ -78,7 +78,9 @@ class Programs:
         """An expression of a type, in a scope."""
         if self.rng.random() < 0.35:
             shared = [
-                e for e, free, sizes in self.pool if str(e.type) == str(of) and free <= set(scope.vars) and sizes <= scope.sizes
+                e
+                for e, free, sizes in self.pool
+                if str(e.type) == str(of) and free <= set(scope.vars) and sizes <= scope.sizes
             ]
             if shared:
                 return self.rng.choice(shared)
@@ -140,7 +142,10 @@ class Programs:
         if of is INTS:
             return [lambda: call(g.constructor(LIST, "cons"), some(INT), some(INTS))]
         if of is ROW:
-            return [lambda: call("add", some(ROW), some(ROW)), lambda: call("full", shape=(N,), fill_value=2, dtype="int64")]
+            return [
+                lambda: call("add", some(ROW), some(ROW)),
+                lambda: call("full", shape=(N,), fill_value=2, dtype="int64"),
+            ]
         x = var(self.name("p"), INT)
         attrs = {"primitive": True} if self.rng.random() < 0.15 else {}
         return [lambda: function([x], self.expr(INT, depth, scope.inside(x, acts=False)), None, **attrs)]
@@ -217,7 +222,9 @@ class Programs:
         named: Expr = f
         if self.rng.random() < 0.2:
             self.pool.append((named := get(pair, 0), frozenset({f}), frozenset()))
-        step = call("add", again, self.expr(INT, depth, Scope([v for v in inner.vars if v is not f], False, set(inner.sizes))))
+        step = call(
+            "add", again, self.expr(INT, depth, Scope([v for v in inner.vars if v is not f], False, set(inner.sizes)))
+        )
         if self.rng.random() < 0.2:
             step = call("add", step, call(get(pair, 1), k))
         body = if_(call("less", k, one), k, step)
@@ -233,8 +240,15 @@ def _active(root: Expr) -> bool:
 
 def _sizes(root: Expr) -> set[Symbol]:
     """The symbols that an expression has from outside, roughly: those of its attributes."""
-    used = {d for n in post_order(root) if isinstance(n, g.Call) for d in n.attrs.get("shape", ()) if isinstance(d, Symbol)}
-    bound = {d for n in post_order(root) if isinstance(n, g.Let) and isinstance(n.var.type, TensorType) for d in n.var.type.shape}
+    used = {
+        d for n in post_order(root) if isinstance(n, g.Call) for d in n.attrs.get("shape", ()) if isinstance(d, Symbol)
+    }
+    bound = {
+        d
+        for n in post_order(root)
+        if isinstance(n, g.Let) and isinstance(n.var.type, TensorType)
+        for d in n.var.type.shape
+    }
     return {s for s in used if s not in bound}
 
 

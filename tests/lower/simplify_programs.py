@@ -128,5 +128,7 @@ def crossings(module: Module) -> list[str]:
     for d in module.definitions.values():
         for n in post_order(d) if isinstance(d, Function) else ():
             if isinstance(n, Call) and isinstance(n.op, Operator) and n.op.name not in ("device_copy", "shape_of"):
-                found += [f"{n.op.name} at {n.device} reads {a.device}" for a in n.args if a.device.place != n.device.place]
+                found += [
+                    f"{n.op.name} at {n.device} reads {a.device}" for a in n.args if a.device.place != n.device.place
+                ]
     return found

@@ -22,7 +22,9 @@ def test_what_can_fail_is_bound_in_each_branch_that_demands_it() -> None:
     q = div(x, y)
     runs = [{"x": np.int64(7), "y": np.int64(y), "c": np.array(c)} for y in (0, 2) for c in (False, True)]
     main = anf(function([x, y, c], if_(c, add(q, q), if_(c, q, x))), *runs)
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (x, y, c)
         lv4 = if c
           then
@@ -37,7 +39,8 @@ def test_what_can_fail_is_bound_in_each_branch_that_demands_it() -> None:
               else
                 -> x
             -> lv3
-        -> lv4""")
+        -> lv4""",
+    )
 
 
 def test_a_later_demand_sees_a_binding_around_it() -> None:
@@ -46,7 +49,9 @@ def test_a_later_demand_sees_a_binding_around_it() -> None:
     q = div(x, y)
     runs = [{"x": np.int64(7), "y": np.int64(y), "c": np.array(c)} for y in (0, 2) for c in (False, True)]
     main = anf(function([x, y, c], tuple_of(q, if_(c, q, add(q, q)))), *runs)
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (x, y, c)
         lv0 = floor_divide(x, y)
         lv2 = if c
@@ -56,7 +61,8 @@ def test_a_later_demand_sees_a_binding_around_it() -> None:
             lv1 = add(lv0, lv0)
             -> lv1
         lv3 = (lv0, lv2)
-        -> lv3""")
+        -> lv3""",
+    )
 
 
 def test_an_earlier_branch_has_its_own() -> None:
@@ -64,7 +70,9 @@ def test_an_earlier_branch_has_its_own() -> None:
     q = div(x, y)
     runs = [{"x": np.int64(7), "y": np.int64(y), "c": np.array(c)} for y in (0, 2) for c in (False, True)]
     main = anf(function([x, y, c], tuple_of(if_(c, q, x), q)), *runs)
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (x, y, c)
         lv1 = if c
           then
@@ -74,7 +82,8 @@ def test_an_earlier_branch_has_its_own() -> None:
             -> x
         lv2 = floor_divide(x, y)
         lv3 = (lv1, lv2)
-        -> lv3""")
+        -> lv3""",
+    )
 
 
 def test_failure_is_inherited_and_total_parts_are_still_shared() -> None:
@@ -82,8 +91,12 @@ def test_failure_is_inherited_and_total_parts_are_still_shared() -> None:
     x, y, c = var("x", INT), var("y", INT), var("c", BIT)
     s = add(x, x)
     p = call("multiply", s, div(x, y))
-    main = anf(function([x, y, c], if_(c, p, call("negative", p))), {"x": np.int64(7), "y": np.int64(0), "c": np.array(True)})
-    assert same_text(main, """
+    main = anf(
+        function([x, y, c], if_(c, p, call("negative", p))), {"x": np.int64(7), "y": np.int64(0), "c": np.array(True)}
+    )
+    assert same_text(
+        main,
+        """
         (x, y, c)
         lv0 = add(x, x)
         lv6 = if c
@@ -96,14 +109,19 @@ def test_failure_is_inherited_and_total_parts_are_still_shared() -> None:
             lv4 = multiply(lv0, lv3)
             lv5 = negative(lv4)
             -> lv5
-        -> lv6""")
+        -> lv6""",
+    )
 
 
 def test_a_shared_let_that_can_fail_is_renamed_where_it_is_bound_again() -> None:
     x, y, c, v = var("x", INT), var("y", INT), var("c", BIT), var("v", INT)
     w = let(v, div(x, y), add(v, v))
-    main = anf(function([x, y, c], if_(c, w, call("negative", w))), {"x": np.int64(7), "y": np.int64(2), "c": np.array(True)})
-    assert same_text(main, """
+    main = anf(
+        function([x, y, c], if_(c, w, call("negative", w))), {"x": np.int64(7), "y": np.int64(2), "c": np.array(True)}
+    )
+    assert same_text(
+        main,
+        """
         (x, y, c)
         lv3 = if c
           then
@@ -115,7 +133,8 @@ def test_a_shared_let_that_can_fail_is_renamed_where_it_is_bound_again() -> None
             lv1 = add(v_1, v_1)
             lv2 = negative(lv1)
             -> lv2
-        -> lv3""")
+        -> lv3""",
+    )
 
 
 def test_a_function_that_needs_a_value_that_can_fail_goes_with_it() -> None:
@@ -123,8 +142,12 @@ def test_a_function_that_needs_a_value_that_can_fail_goes_with_it() -> None:
     x, y, c, v, p = var("x", INT), var("y", INT), var("c", BIT), var("v", INT), var("p", INT)
     w = let(v, div(x, y), tuple_of(function([p], add(p, v)), v))
     body = if_(c, call(get(w, 0), x), get(w, 1))
-    main = anf(function([x, y, c], body), *({"x": np.int64(7), "y": np.int64(2), "c": np.array(c)} for c in (False, True)))
-    assert same_text(main, """
+    main = anf(
+        function([x, y, c], body), *({"x": np.int64(7), "y": np.int64(2), "c": np.array(c)} for c in (False, True))
+    )
+    assert same_text(
+        main,
+        """
         (x, y, c)
         lv9 = if c
           then
@@ -146,7 +169,8 @@ def test_a_function_that_needs_a_value_that_can_fail_goes_with_it() -> None:
             lv7 = (lv6, v_1)
             lv8 = lv7.1
             -> lv8
-        -> lv9""")
+        -> lv9""",
+    )
 
 
 def test_a_size_is_not_used_before_the_match_cast_that_binds_it() -> None:
@@ -157,7 +181,9 @@ def test_a_size_is_not_used_before_the_match_cast_that_binds_it() -> None:
     shaped = let(v, g.match_cast(x, v.type), add(v, call("full", shape=(k,), fill_value=1, dtype="int64")))
     total = call("sum", shaped, axis=(0,))
     main = anf(function([x, c], if_(c, total, call("negative", total))), {"x": np.arange(3), "c": np.array(False)})
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (x, c)
         lv7 = if c
           then
@@ -173,7 +199,8 @@ def test_a_size_is_not_used_before_the_match_cast_that_binds_it() -> None:
             lv5 = sum(lv4)
             lv6 = negative(lv5)
             -> lv6
-        -> lv7""")
+        -> lv7""",
+    )
 
 
 def test_two_bindings_of_one_node_are_two_nodes() -> None:
@@ -194,7 +221,9 @@ def test_what_needs_an_inner_and_an_outer_name_goes_with_the_outer() -> None:
     inner = let(w, add(v, x), add(w, v))
     pair = let(v, div(x, y), tuple_of(inner, v))
     runs = [{"x": np.int64(7), "y": np.int64(y), "c": np.array(c)} for y in (0, 2) for c in (False, True)]
-    assert same_text(anf(function([x, y, c], if_(c, get(pair, 0), get(pair, 1))), *runs), """
+    assert same_text(
+        anf(function([x, y, c], if_(c, get(pair, 0), get(pair, 1))), *runs),
+        """
         (x, y, c)
         lv6 = if c
           then
@@ -211,18 +240,22 @@ def test_what_needs_an_inner_and_an_outer_name_goes_with_the_outer() -> None:
             lv4 = (lv3, v_1)
             lv5 = lv4.1
             -> lv5
-        -> lv6""")
+        -> lv6""",
+    )
 
 
 def test_another_name_that_nobody_uses_for_what_can_fail() -> None:
     x, y, w = var("x", INT), var("y", INT), var("w", INT)
     q = div(x, y)
-    assert same_text(anf(function([x, y], tuple_of(q, let(w, q, x))), {"x": np.int64(7), "y": np.int64(2)}), """
+    assert same_text(
+        anf(function([x, y], tuple_of(q, let(w, q, x))), {"x": np.int64(7), "y": np.int64(2)}),
+        """
         (x, y)
         lv0 = floor_divide(x, y)
         w = lv0
         lv1 = (lv0, x)
-        -> lv1""")
+        -> lv1""",
+    )
 
 
 def test_a_large_source_may_have_a_large_form() -> None:
@@ -253,5 +286,3 @@ def test_too_much_output_is_refused_and_says_what_helps() -> None:
 def test_an_unbound_variable_is_named() -> None:
     with pytest.raises(Invalid, match="variable free is not bound"):
         to_anf(Module({"main": function([], add(var("free", INT), number(1)))}))
-
-

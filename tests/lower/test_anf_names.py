@@ -53,7 +53,9 @@ def test_names_are_unique_in_the_whole_function() -> None:
     f = function([y], let(again, add(y, y), again))
     matched = g.match(tuple_of(x, x), (g.Fields((g.Bind(inner), g.Wildcard())), add(inner, inner)))
     main = anf(function([x], add(call(f, x), matched)), {"x": np.int64(3)})
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (x)
         lv0 = fn(x_1)
           body
@@ -66,7 +68,8 @@ def test_names_are_unique_in_the_whole_function() -> None:
             lv3 = add(x_3, x_3)
             -> lv3
         lv5 = add(lv1, lv4)
-        -> lv5""")
+        -> lv5""",
+    )
 
 
 @pytest.mark.row("A10")
@@ -90,13 +93,16 @@ def test_a_name_for_what_has_one_is_an_alias() -> None:
     x, v, w = var("x", INT), var("v", INT), var("w", INT)
     s = add(x, x)
     main = anf(function([x], tuple_of(let(v, s, v), let(w, s, add(w, w)), s)), {"x": np.int64(3)})
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (x)
         v = add(x, x)
         w = v
         lv0 = add(w, w)
         lv1 = (v, lv0, v)
-        -> lv1""")
+        -> lv1""",
+    )
 
 
 def test_an_alias_stands_where_its_uses_can_see_it() -> None:
@@ -106,7 +112,9 @@ def test_an_alias_stands_where_its_uses_can_see_it() -> None:
     shared = let(v, s, div(add(v, v), y))
     main = function([x, y, c], add(s, if_(c, shared, call("negative", shared))))
     runs = [{"x": np.int64(3), "y": np.int64(y), "c": np.array(c)} for y in (0, 2) for c in (False, True)]
-    assert same_text(anf(main, *runs), """
+    assert same_text(
+        anf(main, *runs),
+        """
         (x, y, c)
         lv0 = negative(x)
         v = lv0
@@ -120,7 +128,8 @@ def test_an_alias_stands_where_its_uses_can_see_it() -> None:
             lv4 = negative(lv3)
             -> lv4
         lv6 = add(lv0, lv5)
-        -> lv6""")
+        -> lv6""",
+    )
 
 
 @pytest.mark.row("A3")
@@ -141,7 +150,9 @@ def test_a_local_function_calls_itself_by_the_name_of_its_let() -> None:
     again = call(f, call("subtract", k, one), call("multiply", r, k))
     body = function([k, r], if_(call("less_equal", k, one), r, again))
     main = anf(function([n], let(f, body, call(f, n, one))), {"n": np.int64(10)})
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (n)
         lv0 = 1
         f = fn(k, r)
@@ -157,7 +168,8 @@ def test_a_local_function_calls_itself_by_the_name_of_its_let() -> None:
                 -> lv4
             -> lv5
         lv6 = f(n, lv0)
-        -> lv6""")
+        -> lv6""",
+    )
 
 
 def test_what_names_a_function_inside_and_outside_of_it_is_bound_twice() -> None:
@@ -166,7 +178,9 @@ def test_what_names_a_function_inside_and_outside_of_it_is_bound_twice() -> None
     pair = tuple_of(f, n)
     body = function([k], if_(call("less", k, n), k, call(get(pair, 0), call("subtract", k, get(pair, 1)))), INT)
     main = anf(function([n], let(f, body, call(get(pair, 0), number(7)))), {"n": np.int64(3)})
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (n)
         f = fn(k)
           body
@@ -186,7 +200,8 @@ def test_what_names_a_function_inside_and_outside_of_it_is_bound_twice() -> None
         lv8 = lv7.0
         lv9 = 7
         lv10 = lv8(lv9)
-        -> lv10""")
+        -> lv10""",
+    )
 
 
 # --- actions ------------------------------------------------------------------------------------------------------
@@ -199,7 +214,9 @@ def test_actions_keep_their_places_and_operands_go_left_to_right() -> None:
     wrote = let(u, g.write(r, add(g.read(r), number(5))), g.read(r))
     body = let(r, g.ref(number(1)), call("subtract", g.read(r), if_(c, wrote, g.read(r))))
     main = anf(function([c], body), {"c": np.array(True)}, {"c": np.array(False)})
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (c)
         lv0 = 1
         r = ref(lv0)
@@ -216,7 +233,8 @@ def test_actions_keep_their_places_and_operands_go_left_to_right() -> None:
             lv6 = read(r)
             -> lv6
         lv8 = subtract(lv1, lv7)
-        -> lv8""")
+        -> lv8""",
+    )
 
 
 @pytest.mark.row("A8")
@@ -224,7 +242,9 @@ def test_an_effect_that_nobody_uses_stays_and_total_values_may_come_before_it() 
     x, c, u = var("x", INT), var("c", BIT), var("u", UNIT)
     e = add(x, x)
     main = function([x, c], if_(c, let(u, g.print_(x), e), e))
-    assert same_text(anf(main, *({"x": np.int64(3), "c": np.array(c)} for c in (False, True))), """
+    assert same_text(
+        anf(main, *({"x": np.int64(3), "c": np.array(c)} for c in (False, True))),
+        """
         (x, c)
         lv0 = add(x, x)
         lv1 = if c
@@ -233,7 +253,8 @@ def test_an_effect_that_nobody_uses_stays_and_total_values_may_come_before_it() 
             -> lv0
           else
             -> lv0
-        -> lv1""")
+        -> lv1""",
+    )
 
 
 @pytest.mark.row("A8")
@@ -243,7 +264,9 @@ def test_each_clause_is_a_block() -> None:
     first = (g.Fields((g.Bind(p), g.Wildcard())), add(p, e))
     second = (g.Fields((g.Wildcard(), g.Bind(q))), call("multiply", e, q))
     main = anf(function([x, y], g.match(tuple_of(x, y), first, second)), {"x": np.int64(3), "y": np.int64(0)})
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (x, y)
         lv0 = (x, y)
         lv5 = match lv0
@@ -255,7 +278,8 @@ def test_each_clause_is_a_block() -> None:
             lv3 = floor_divide(x, y)
             lv4 = multiply(lv3, q)
             -> lv4
-        -> lv5""")
+        -> lv5""",
+    )
 
 
 # --- marks, devices, places ---------------------------------------------------------------------------------------
@@ -264,18 +288,23 @@ def test_each_clause_is_a_block() -> None:
 def test_a_dataflow_block_takes_what_its_lets_are_made_of() -> None:
     x, a, b, c = (var(n, INT) for n in "xabc")
     block = Dataflow()
-    body = let(a, add(add(x, x), x), let(b, call("negative", call("negative", a)), let(c, add(a, b), c)), dataflow=block)
+    body = let(
+        a, add(add(x, x), x), let(b, call("negative", call("negative", a)), let(c, add(a, b), c)), dataflow=block
+    )
     assert isinstance(body.body, Let)
     marked = let(a, body.value, let(b, body.body.value, body.body.body, dataflow=block), dataflow=block)
     main = anf(function([x], marked))
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (x)
         lv0* = add(x, x)
         a* = add(lv0, x)
         lv1* = negative(a)
         b* = negative(lv1)
         c = add(a, b)
-        -> c""")
+        -> c""",
+    )
     assert {b.dataflow for b in lets(main.body)} == {block, None}
 
 
@@ -318,14 +347,17 @@ def test_a_marked_function_is_bound_and_stays_whole(mark: str) -> None:
     inner = add(add(y, shared), v)
     body = let(v, call("negative", x), tuple_of(call(function([y], inner, None, **{mark: "yes"}), x), shared))
     main = anf(function([x], body), {"x": np.int64(3)})
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         (x)
         v = negative(x)
         lv0 = fn(y)
         lv1 = lv0(x)
         lv2 = add(x, x)
         lv3 = (lv1, lv2)
-        -> lv3""")
+        -> lv3""",
+    )
     (kept,) = [b.value for b in lets(main.body) if isinstance(b.value, Function)]
     assert kept.body is inner
     assert all(b.value is not shared for b in lets(main.body)), "two places share no node"

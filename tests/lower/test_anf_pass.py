@@ -79,34 +79,42 @@ def test_explicit_bound() -> None:
     z = add(y, y)
     main = function([], add(z, z))
     assert result(main) == 8
-    assert same_text(anf(main), """
+    assert same_text(
+        anf(main),
+        """
         ()
         lv0 = 1
         lv1 = add(lv0, lv0)
         lv2 = add(lv1, lv1)
         lv3 = add(lv2, lv2)
-        -> lv3""")
+        -> lv3""",
+    )
 
 
 @pytest.mark.row("A2")
 def test_order() -> None:
     main = function([], add(number(1), call("multiply", number(2), number(3))))
     assert result(main) == 7
-    assert same_text(anf(main), """
+    assert same_text(
+        anf(main),
+        """
         ()
         lv0 = 1
         lv1 = 2
         lv2 = 3
         lv3 = multiply(lv1, lv2)
         lv4 = add(lv0, lv3)
-        -> lv4""")
+        -> lv4""",
+    )
 
 
 @pytest.mark.row("A1")
 def test_if() -> None:
     c = constant(np.array(True))
     main = function([], tuple_of(if_(c, add(number(2), number(3)), number(4)), c))
-    assert same_text(anf(main, {}), """
+    assert same_text(
+        anf(main, {}),
+        """
         ()
         lv0 = True
         lv5 = if lv0
@@ -119,7 +127,8 @@ def test_if() -> None:
             lv4 = 4
             -> lv4
         lv6 = (lv5, lv0)
-        -> lv6""")
+        -> lv6""",
+    )
 
 
 @pytest.mark.row("A3", "A7")
@@ -131,12 +140,15 @@ def test_let_as_subexpr() -> None:
     x = var("x", INT)
     inner = let(x, placed, x)
     main = anf(function([], call("multiply", inner, inner)), {})
-    assert same_text(main, """
+    assert same_text(
+        main,
+        """
         ()
         lv0 = 2
         x = add(lv0, lv0)
         lv1 = multiply(x, x)
-        -> lv1""")
+        -> lv1""",
+    )
     assert isinstance(main.body, Let) and isinstance(main.body.body, Let)
     bound = main.body.body
     assert bound.var.device == cpu and bound.value.device == cpu and main.body.var.device != cpu
@@ -153,7 +165,9 @@ def test_recursion() -> None:
     target = to_anf(Module({"f": definition, "main": function([], call(f, number(5)))}))
     body = target.definitions["f"]
     assert isinstance(body, Function)
-    assert same_text(body, """
+    assert same_text(
+        body,
+        """
         (n)
         lv0 = 0
         lv1 = equal(n, lv0)
@@ -169,7 +183,8 @@ def test_recursion() -> None:
             lv7 = f(lv6)
             lv8 = add(lv4, lv7)
             -> lv8
-        -> lv9""")
+        -> lv9""",
+    )
 
 
 @pytest.mark.row("A8")
@@ -178,7 +193,9 @@ def test_ref() -> None:
     body = let(i, g.ref(number(1)), let(iv, g.read(i), let(u, g.write(i, number(2)), add(iv, g.read(i)))))
     main = function([], body)
     assert result(main) == 3
-    assert same_text(anf(main), """
+    assert same_text(
+        anf(main),
+        """
         ()
         lv0 = 1
         i = ref(lv0)
@@ -187,7 +204,8 @@ def test_ref() -> None:
         u = write(i, lv1)
         lv2 = read(i)
         lv3 = add(iv, lv2)
-        -> lv3""")
+        -> lv3""",
+    )
 
 
 def nat(count: int) -> Expr:
@@ -217,7 +235,9 @@ def test_nat_add() -> None:
     assert result(function([], body), **functions) == 2
     target = to_anf(Module({"main": function([], body), **functions})).definitions["plus"]
     assert isinstance(target, Function)
-    assert same_text(target, """
+    assert same_text(
+        target,
+        """
         (x, y)
         lv2 = match x
           case
@@ -226,7 +246,8 @@ def test_nat_add() -> None:
             lv0 = plus(k, y)
             lv1 = s(lv0)
             -> lv1
-        -> lv2""")
+        -> lv2""",
+    )
 
 
 @pytest.mark.row("A3")
@@ -234,19 +255,24 @@ def test_let() -> None:
     x, y = var("x", INT), var("y", INT)
     body = let(x, number(4), let(y, x, add(x, y)))
     assert result(function([], body)) == 8
-    assert same_text(anf(function([], body)), """
+    assert same_text(
+        anf(function([], body)),
+        """
         ()
         x = 4
         y = x
         lv0 = add(x, y)
-        -> lv0""")
+        -> lv0""",
+    )
 
 
 def test_function() -> None:
     x = var("x", INT)
     main = function([], call(function([x], add(x, x)), number(4)))
     assert result(main) == 8
-    assert same_text(anf(main), """
+    assert same_text(
+        anf(main),
+        """
         ()
         lv1 = fn(x)
           body
@@ -254,7 +280,8 @@ def test_function() -> None:
             -> lv0
         lv2 = 4
         lv3 = lv1(lv2)
-        -> lv3""")
+        -> lv3""",
+    )
 
 
 # --- total values: the lowest block around all uses ----------------------------------------------------------------
@@ -265,7 +292,9 @@ def test_what_both_branches_share_is_bound_before_the_if_when_it_is_demanded_fir
     x, c = var("x", INT), var("c", BIT)
     e, other = add(x, x), call("negative", x)
     main = function([x, c], tuple_of(if_(c, add(e, other), e), other))
-    assert same_text(anf(main, *({"x": np.int64(3), "c": np.array(c)} for c in (False, True))), """
+    assert same_text(
+        anf(main, *({"x": np.int64(3), "c": np.array(c)} for c in (False, True))),
+        """
         (x, c)
         lv0 = add(x, x)
         lv1 = negative(x)
@@ -276,7 +305,8 @@ def test_what_both_branches_share_is_bound_before_the_if_when_it_is_demanded_fir
           else
             -> lv0
         lv4 = (lv3, lv1)
-        -> lv4""")
+        -> lv4""",
+    )
 
 
 @pytest.mark.row("A1")
@@ -285,7 +315,9 @@ def test_what_one_branch_needs_stays_there() -> None:
     x, c, d = var("x", INT), var("c", BIT), var("d", BIT)
     e = add(x, x)
     main = function([x, c, d], if_(c, if_(d, e, call("negative", e)), x))
-    assert same_text(anf(main), """
+    assert same_text(
+        anf(main),
+        """
         (x, c, d)
         lv3 = if c
           then
@@ -299,7 +331,8 @@ def test_what_one_branch_needs_stays_there() -> None:
             -> lv2
           else
             -> x
-        -> lv3""")
+        -> lv3""",
+    )
 
 
 @pytest.mark.row("A1")
@@ -307,7 +340,9 @@ def test_a_value_shared_by_two_function_bodies_is_evaluated_outside_once() -> No
     x, y, z = var("x", INT), var("y", INT), var("z", INT)
     e = call("negative", x)
     main = function([x], add(call(function([y], add(y, e)), x), call(function([z], add(e, z)), x)))
-    assert same_text(anf(main, {"x": np.int64(2)}), """
+    assert same_text(
+        anf(main, {"x": np.int64(2)}),
+        """
         (x)
         lv0 = negative(x)
         lv2 = fn(y)
@@ -321,14 +356,17 @@ def test_a_value_shared_by_two_function_bodies_is_evaluated_outside_once() -> No
             -> lv4
         lv6 = lv5(x)
         lv7 = add(lv3, lv6)
-        -> lv7""")
+        -> lv7""",
+    )
 
 
 def test_a_function_that_branches_share_is_one_function() -> None:
     x, c, y = var("x", INT), var("c", BIT), var("y", INT)
     f = function([y], div(y, x))
     main = function([x, c], if_(c, call(f, x), call(f, add(x, x))))
-    assert same_text(anf(main, {"x": np.int64(0), "c": np.array(True)}), """
+    assert same_text(
+        anf(main, {"x": np.int64(0), "c": np.array(True)}),
+        """
         (x, c)
         lv1 = fn(y)
           body
@@ -342,4 +380,5 @@ def test_a_function_that_branches_share_is_one_function() -> None:
             lv3 = add(x, x)
             lv4 = lv1(lv3)
             -> lv4
-        -> lv5""")
+        -> lv5""",
+    )

@@ -57,7 +57,9 @@ def not_normal(main: Function) -> str | None:
             if isinstance(node.value, Function) and inside:
                 names += [p.name for p in node.value.params]
             bodies = {id(body) for _, body in inside}
-            operands = [] if isinstance(node.value, Function) else [c for c in node.value.children if id(c) not in bodies]
+            operands = (
+                [] if isinstance(node.value, Function) else [c for c in node.value.children if id(c) not in bodies]
+            )
             names += [v for what, _ in inside if what.startswith("case ") for v in what[5:].split(", ")]
             for o in operands:
                 if not isinstance(o, (Var, GlobalVar, ExternFunc, Constructor)):

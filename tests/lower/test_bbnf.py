@@ -79,11 +79,14 @@ def test_let3() -> None:
     assert bbnf(main, *bits(y=3)) is main
     s = call("negative", y)
     main = function([c, y], let(x, add(y, y), if_(c, add(x, s), s)))
-    assert same_text(bbnf(main, *bits(y=3)), """
+    assert same_text(
+        bbnf(main, *bits(y=3)),
+        """
         (c, y)
         x = add(y, y)
         lv0 = negative(y)
-        -> if c""")
+        -> if c""",
+    )
 
 
 def test_function() -> None:
@@ -127,10 +130,13 @@ def _type(definition: Definition) -> FuncType:
 def test_if() -> None:
     x, c = var("x", INT), var("c", BIT)
     e = add(x, x)
-    assert same_text(bbnf(function([x, c], if_(c, call("negative", e), e)), *bits(x=3)), """
+    assert same_text(
+        bbnf(function([x, c], if_(c, call("negative", e), e)), *bits(x=3)),
+        """
         (x, c)
         lv0 = add(x, x)
-        -> if c""")
+        -> if c""",
+    )
 
 
 def test_top_level_nested_if() -> None:
@@ -138,10 +144,13 @@ def test_top_level_nested_if() -> None:
     x, c, d = var("x", INT), var("c", BIT), var("d", BIT)
     e = add(x, x)
     main = function([x, c, d], if_(c, if_(d, e, x), if_(d, x, call("negative", e))))
-    assert same_text(bbnf(main, *bits(x=3, d=0)), """
+    assert same_text(
+        bbnf(main, *bits(x=3, d=0)),
+        """
         (x, c, d)
         lv0 = add(x, x)
-        -> if c""")
+        -> if c""",
+    )
 
 
 def test_nested_if() -> None:
@@ -150,10 +159,13 @@ def test_nested_if() -> None:
     e = add(x, x)
     form = bbnf(function([x, c, d], if_(c, if_(d, e, call("negative", e)), x)), *bits(x=3, d=0))
     assert isinstance(form.body, g.If)
-    assert same_text(function([x, c, d], form.body.then), """
+    assert same_text(
+        function([x, c, d], form.body.then),
+        """
         (x, c, d)
         lv0 = add(x, x)
-        -> if d""")
+        -> if d""",
+    )
 
 
 def test_higher_order_return() -> None:
@@ -161,10 +173,13 @@ def test_higher_order_return() -> None:
     x, y = var("x", INT), var("y", INT)
     e = add(x, x)
     main = function([x], tuple_of(call(function([y], add(y, e)), x), e))
-    assert same_text(bbnf(main, {"x": np.int64(3)}), """
+    assert same_text(
+        bbnf(main, {"x": np.int64(3)}),
+        """
         (x)
         lv0 = add(x, x)
-        -> (fn(y)(x), lv0)""")
+        -> (fn(y)(x), lv0)""",
+    )
 
 
 def test_higher_order_nested() -> None:
@@ -175,10 +190,13 @@ def test_higher_order_nested() -> None:
     main = function([x], call(function([y], add(call(inner, y), e)), x))
     form = bbnf(main, {"x": np.int64(3)})
     assert isinstance(form.body, g.Call) and isinstance(form.body.op, Function)
-    assert same_text(form.body.op, """
+    assert same_text(
+        form.body.op,
+        """
         (y)
         lv0 = add(y, x)
-        -> add(fn(z)(y), lv0)""")
+        -> add(fn(z)(y), lv0)""",
+    )
 
 
 def test_immutability() -> None:
@@ -200,21 +218,27 @@ def test_what_can_fail_is_bound_for_the_blocks_inside_and_what_comes_first_stays
     q = call("floor_divide", x, z, span=Span("model", "q"))
     main = function([x, y, z, c], tuple_of(first, q, if_(c, q, x), call("negative", x)))
     runs = [r for y in (0, 2) for z in (0, 2) for r in bits(x=7, y=y, z=z)]
-    assert same_text(bbnf(main, *runs), """
+    assert same_text(
+        bbnf(main, *runs),
+        """
         (x, y, z, c)
         lv0 = floor_divide(x, y)
         lv1 = floor_divide(x, z)
-        -> (lv0, lv1, if c, negative(x))""")
+        -> (lv0, lv1, if c, negative(x))""",
+    )
 
 
 def test_what_fails_inside_the_value_itself_needs_no_let() -> None:
     x, y, c = var("x", INT), var("y", INT), var("c", BIT)
     q = div(div(x, y), y)
     main = function([x, y, c], tuple_of(q, if_(c, q, x)))
-    assert same_text(bbnf(main, *bits(x=7, y=0), *bits(x=7, y=2)), """
+    assert same_text(
+        bbnf(main, *bits(x=7, y=0), *bits(x=7, y=2)),
+        """
         (x, y, c)
         lv1 = floor_divide(floor_divide(x, y), y)
-        -> (lv1, if c)""")
+        -> (lv1, if c)""",
+    )
 
 
 def test_branches_that_share_what_can_fail_have_their_own() -> None:
@@ -222,9 +246,12 @@ def test_branches_that_share_what_can_fail_have_their_own() -> None:
     q = div(x, y)
     main = function([x, y, c], if_(c, q, call("negative", q)))
     form = bbnf(main, *bits(x=7, y=0), *bits(x=7, y=2))
-    assert same_text(form, """
+    assert same_text(
+        form,
+        """
         (x, y, c)
-        -> if c""")
+        -> if c""",
+    )
     assert isinstance(form.body, g.If) and isinstance(form.body.then, g.Call)
     assert form.body.then is not form.body.otherwise.children[0]
 
@@ -235,7 +262,9 @@ def test_actions_stay_in_order_around_a_let() -> None:
     e = number(5)
     wrote = let(u, g.write(r, e), if_(c, e, g.read(r)))
     body = let(r, g.ref(number(1)), call("subtract", g.read(r), let(v, wrote, add(v, v))))
-    assert same_text(bbnf(function([c], body), *bits()), """
+    assert same_text(
+        bbnf(function([c], body), *bits()),
+        """
         (c)
         r = ref(1)
         lv1 = read(r)
@@ -246,29 +275,41 @@ def test_actions_stay_in_order_around_a_let() -> None:
             -> lv2
           else
             -> read(r)
-        -> subtract(lv1, add(v, v))""")
+        -> subtract(lv1, add(v, v))""",
+    )
 
 
 def test_what_depends_on_what_fails_stays_behind_it_and_before_what_fails_later() -> None:
     """The sum is total, but what it is made of fails: it has a let too, before that of the second quotient."""
     x, y, z, c = var("x", INT), var("y", INT), var("z", INT), var("c", BIT)
-    first, q = call("floor_divide", x, y, span=Span("model", "first")), call("floor_divide", x, z, span=Span("model", "q"))
+    first, q = (
+        call("floor_divide", x, y, span=Span("model", "first")),
+        call("floor_divide", x, z, span=Span("model", "q")),
+    )
     main = function([x, y, z, c], tuple_of(add(first, x), q, if_(c, q, x)))
     runs = [r for y in (0, 2) for z in (0, 2) for r in bits(x=7, y=y, z=z)]
-    assert same_text(bbnf(main, *runs), """
+    assert same_text(
+        bbnf(main, *runs),
+        """
         (x, y, z, c)
         lv1 = add(floor_divide(x, y), x)
         lv2 = floor_divide(x, z)
-        -> (lv1, lv2, if c)""")
+        -> (lv1, lv2, if c)""",
+    )
 
 
 def test_a_choice_in_which_something_fails_stays_before_what_fails_later() -> None:
     """The first if has no let of its own, but the quotient in its branch must be tried before the other one."""
     x, y, z, c = var("x", INT), var("y", INT), var("z", INT), var("c", BIT)
-    first, q = call("floor_divide", x, y, span=Span("model", "first")), call("floor_divide", x, z, span=Span("model", "q"))
+    first, q = (
+        call("floor_divide", x, y, span=Span("model", "first")),
+        call("floor_divide", x, z, span=Span("model", "q")),
+    )
     main = function([x, y, z, c], tuple_of(if_(c, first, x), q, if_(c, q, x)))
     runs = [r for y in (0, 2) for z in (0, 2) for r in bits(x=7, y=y, z=z)]
-    assert same_text(bbnf(main, *runs), """
+    assert same_text(
+        bbnf(main, *runs),
+        """
         (x, y, z, c)
         lv1 = if c
           then
@@ -276,7 +317,8 @@ def test_a_choice_in_which_something_fails_stays_before_what_fails_later() -> No
           else
             -> x
         lv2 = floor_divide(x, z)
-        -> (lv1, lv2, if c)""")
+        -> (lv1, lv2, if c)""",
+    )
 
 
 def test_a_let_of_what_neither_fails_nor_acts_holds_nothing_back() -> None:
@@ -284,7 +326,9 @@ def test_a_let_of_what_neither_fails_nor_acts_holds_nothing_back() -> None:
     x, y, c, v = var("x", INT), var("y", INT), var("c", BIT), var("v", INT)
     e = call("negative", x)
     main = function([x, y, c], tuple_of(div(x, y), let(v, if_(c, e, add(e, x)), add(v, e))))
-    assert same_text(bbnf(main, *bits(x=7, y=0), *bits(x=7, y=2)), """
+    assert same_text(
+        bbnf(main, *bits(x=7, y=0), *bits(x=7, y=2)),
+        """
         (x, y, c)
         lv1 = negative(x)
         v = if c
@@ -292,7 +336,8 @@ def test_a_let_of_what_neither_fails_nor_acts_holds_nothing_back() -> None:
             -> lv1
           else
             -> add(lv1, x)
-        -> (floor_divide(x, y), add(v, lv1))""")
+        -> (floor_divide(x, y), add(v, lv1))""",
+    )
 
 
 # --- the checker --------------------------------------------------------------------------------------------------

@@ -129,7 +129,9 @@ def test_the_header_says_what_a_caller_must_know() -> None:
     assert "float32[1][3][7][6]" in text and "sha256:12ab" in text and source.weights_digest in text
     assert "-std=c99 -ffp-contract=off" in text and "conv2d (nn.conv2d) data, w:0, bias -> t0" in text
     for slot in module.program.placed("workspace"):
-        assert re.search(rf"{slot.offset} \+ *{slot.nbytes} +{slot.start} to +{slot.stop}  {re.escape(slot.name)}\n", text)
+        assert re.search(
+            rf"{slot.offset} \+ *{slot.nbytes} +{slot.start} to +{slot.stop}  {re.escape(slot.name)}\n", text
+        )
     entry = "int net_run(const float *data, float *prob, void *workspace, const void *weights);"
     assert entry in text
     for word in ("OK = 0", "NULL_POINTER", "MISALIGNED", "OVERLAP", "BAD_WEIGHTS", "TRAP_ASSERT", "TRAP_CAST"):
@@ -138,10 +140,21 @@ def test_the_header_says_what_a_caller_must_know() -> None:
 
 def test_small_constants_stand_in_the_source_exactly() -> None:
     values = np.array([0.1, -0.0, 1.0, np.inf, -np.inf, np.nan, 1e-45, 3.4028235e38, 2.5], np.float32)
-    for of in (FLOAT32, DTYPES["float64"], DTYPES["float16"], DTYPES["bfloat16"], BOOL, INT64, DTYPES["uint64"], DTYPES["int8"]):
+    for of in (
+        FLOAT32,
+        DTYPES["float64"],
+        DTYPES["float16"],
+        DTYPES["bfloat16"],
+        BOOL,
+        INT64,
+        DTYPES["uint64"],
+        DTYPES["int8"],
+    ):
         if of.is_float:
             with np.errstate(over="ignore"):
-                table = np.concatenate([values, np.array([1 / 3, of.smallest_subnormal, float(of.max)])]).astype(of.numpy)
+                table = np.concatenate([values, np.array([1 / 3, of.smallest_subnormal, float(of.max)])]).astype(
+                    of.numpy
+                )
         else:
             table = np.array([0, 1, int(of.max), int(of.min), int(of.max) // 3], of.numpy)
         x, out = Buffer("c", table.shape, of), Buffer("out", table.shape, of)
@@ -310,7 +323,9 @@ def test_indices_of_large_buffers_are_64_bits_wide() -> None:
     body = loops("i", (3,), lambda i: store(out, i, x[i, (1 << 30) - 1]))
     source = emit(alone(PrimFunc("far", (x, out), 1, body)), "m")
     assert "(int64_t)i * 1073741824" in source.source
-    near = emit(alone(PrimFunc("near", (Buffer("x", (3, 9), INT32), out), 1, loops("i", (3,), lambda i: store(out, i, 1)))), "m")
+    near = emit(
+        alone(PrimFunc("near", (Buffer("x", (3, 9), INT32), out), 1, loops("i", (3,), lambda i: store(out, i, 1)))), "m"
+    )
     assert "int64_t" not in near.source[near.source.index("/* near */") :]
 
 

@@ -30,7 +30,9 @@ B = TensorType((), BOOL)
 PLAIN = (*STRICT, "-O0")
 
 
-def agree(made: Module, given: list[dict[str, Any]], source: CSource | None = None, flags: tuple[str, ...] = PLAIN) -> None:
+def agree(
+    made: Module, given: list[dict[str, Any]], source: CSource | None = None, flags: tuple[str, ...] = PLAIN
+) -> None:
     """C and the machine give the same bits on all of these inputs."""
     compiled = compile_c(source or emit(made, "m"), reproducible=True, flags=flags)
     for one in given:
@@ -73,13 +75,19 @@ def test_planted_faults_are_seen(fault: str) -> None:
     source = emit(choosing(), "m")
     assert FAULTS[fault][0] in source.source
     with pytest.raises(AssertionError):
-        agree(choosing(), [inputs(c, d) for c, d in WANTED], replace(source, source=source.source.replace(*FAULTS[fault])))
+        agree(
+            choosing(), [inputs(c, d) for c, d in WANTED], replace(source, source=source.source.replace(*FAULTS[fault]))
+        )
 
 
 def test_a_trap_in_an_arm_is_a_status_of_that_path_only() -> None:
     root = lanes("check", [INT64], INT64, 2, lambda v: apply("floordiv", v, v))
     of = TensorType((2,), INT64)
-    made = planned([Choose("c", [(root, ["x"], ["y"])], [(lanes("same", [INT64], INT64, 2, lambda v: v + 1), ["x"], ["y"])])], {"x": of, "c": B}, ["y"])
+    made = planned(
+        [Choose("c", [(root, ["x"], ["y"])], [(lanes("same", [INT64], INT64, 2, lambda v: v + 1), ["x"], ["y"])])],
+        {"x": of, "c": B},
+        ["y"],
+    )
     compiled = compile_c(emit(made, "m"), reproducible=True, flags=PLAIN)
     x = np.array([3, 0], np.int64)
     assert compiled.run({"x": x, "c": np.False_})["y"].tolist() == [4, 1]
@@ -107,7 +115,12 @@ def test_choices_inside_one_another(depth: int) -> None:
 
 
 def test_empty_arms() -> None:
-    rows: list[Any] = [(UP, ["x"], ["y"]), Choose("c", [], [(UP, ["x"], ["t"]), (UP, ["t"], ["y"])]), Choose("c", [], []), Choose("c", [Choose("d", [], [(UP, ["x"], ["t"])])])]
+    rows: list[Any] = [
+        (UP, ["x"], ["y"]),
+        Choose("c", [], [(UP, ["x"], ["t"]), (UP, ["t"], ["y"])]),
+        Choose("c", [], []),
+        Choose("c", [Choose("d", [], [(UP, ["x"], ["t"])])]),
+    ]
     made = planned(rows, {"x": F, "c": B, "d": B}, ["y"])
     agree(made, [inputs(c, d) for c, d in WANTED])
 
@@ -201,8 +214,14 @@ def test_several_pools(tmp_path: Path, interface: Interface, limit: int) -> None
     read = CSource.read(tmp_path, "m")
     assert read.workspaces == source.workspaces
     assert repr((read.inputs, read.outputs)) == repr((source.inputs, source.outputs))
-    assert [(w.name, w.pool, w.nbytes) for w in read.workspaces] == [("workspace_sram", "sram", 64), ("workspace_dram", "dram", 128)]
-    assert [(a.workspace, a.offset) for a in (*read.inputs, *read.outputs)] == [("workspace_sram", 0), ("workspace_dram", 64)]
+    assert [(w.name, w.pool, w.nbytes) for w in read.workspaces] == [
+        ("workspace_sram", "sram", 64),
+        ("workspace_dram", "dram", 128),
+    ]
+    assert [(a.workspace, a.offset) for a in (*read.inputs, *read.outputs)] == [
+        ("workspace_sram", 0),
+        ("workspace_dram", 64),
+    ]
     if interface is Interface.UNPACKED:
         last = ", const void *weights" if limit == 0 else ""
         assert f"int m_run(void *workspace_sram, void *workspace_dram{last});" in source.header

@@ -36,7 +36,9 @@ def test_under_the_sanitizers(name: str) -> None:
     assert same_bits(got["o"], o) and same_bits(got["p"], p)
 
 
-@pytest.mark.parametrize("name", ["no truth", "no truth is stored", "beyond the end", "partly beyond the end", "what a block does not say"])
+@pytest.mark.parametrize(
+    "name", ["no truth", "no truth is stored", "beyond the end", "partly beyond the end", "what a block does not say"]
+)
 def test_c_traps_as_the_definition_does(name: str) -> None:
     body, kind, _ = TRAPS[name]
     compiled = compile_c(emit(alone(module(body).kernel("kernel")), "one"), reproducible=True, flags=(*STRICT, "-O1"))
@@ -58,7 +60,9 @@ def test_a_byte_at_the_wrong_place_is_seen() -> None:
     """Planted: the C takes the numbers for big-endian ones."""
     body, *_, p = BODIES["bytes of an input"]
     source = emit(alone(module(body).kernel("kernel")), "one")
-    wrong = source.source.replace("#define one_byte(place, last) (place)\n", "#define one_byte(place, last) ((place) ^ (last))\n")
+    wrong = source.source.replace(
+        "#define one_byte(place, last) (place)\n", "#define one_byte(place, last) ((place) ^ (last))\n"
+    )
     assert wrong != source.source
     got = compile_c(replace(source, source=wrong), reproducible=True).run({"x": X})
     assert not same_bits(got["p"], p)

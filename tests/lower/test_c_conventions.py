@@ -37,7 +37,8 @@ PACKED = (Interface.C_PACKED, Interface.PACKED)
 
 
 @pytest.mark.parametrize(
-    ("interface", "device"), [(Interface.UNPACKED, "npu"), (Interface.C_PACKED, ""), (Interface.PACKED, ""), (Interface.PACKED, "npu")]
+    ("interface", "device"),
+    [(Interface.UNPACKED, "npu"), (Interface.C_PACKED, ""), (Interface.PACKED, ""), (Interface.PACKED, "npu")],
 )
 def test_every_convention_gives_the_same_bits(interface: Interface, device: str) -> None:
     source = emit(network(), "net", inline_limit=0 if device else 1 << 20, interface=interface, device=device)
@@ -51,7 +52,9 @@ def test_packed_code_is_clean_under_the_sanitizers(interface: Interface) -> None
 
 
 @pytest.mark.parametrize("interface", Interface)
-@pytest.mark.parametrize("flags", [("-O2", "-fanalyzer"), ("-O1", "-DNET_TVM_FFI", "-DNET_EXTERNAL_CONV2D", "-DNET_EXTERNAL_ROWS")])
+@pytest.mark.parametrize(
+    "flags", [("-O2", "-fanalyzer"), ("-O1", "-DNET_TVM_FFI", "-DNET_EXTERNAL_CONV2D", "-DNET_EXTERNAL_ROWS")]
+)
 def test_no_warning(tmp_path: Path, interface: Interface, flags: tuple[str, ...]) -> None:
     said = compile_strictly(emit(network(), "net", interface=interface, device="npu"), tmp_path, *flags)
     assert said == "" or "-fanalyzer" in said.partition("\n")[0]  # a compiler without it
@@ -62,9 +65,17 @@ def test_odd_parameters() -> None:
     x, out = Buffer("args", (0, 3), FLOAT32), Buffer("result", (), FLOAT32)
     body = seq(store(out, (), 2.0), loops("i j", (0, 3), lambda i, j: store(out, (), x[i, j])))
     for interface in PACKED:
-        empty = compile_c(emit(alone(PrimFunc("", (x, out), 1, body)), "m", interface=interface), reproducible=True, flags=(*STRICT, "-O1"))
+        empty = compile_c(
+            emit(alone(PrimFunc("", (x, out), 1, body)), "m", interface=interface),
+            reproducible=True,
+            flags=(*STRICT, "-O1"),
+        )
         assert empty.run({"args": np.empty((0, 3), np.float32)})["result"] == 2.0
-        nothing = emit(Module({"main": replace(network().program, steps=(), outputs=(), slots={}, inputs=())}), "m", interface=interface)
+        nothing = emit(
+            Module({"main": replace(network().program, steps=(), outputs=(), slots={}, inputs=())}),
+            "m",
+            interface=interface,
+        )
         assert compile_c(nothing, reproducible=True, flags=(*STRICT, "-O1")).run({}) == {}
     names = ["bool", "float16", "bfloat16", "float64", *(f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64))]
     kernels = [lanes(f"same_{n}", [DTYPES[n]], DTYPES[n], 3, lambda v: v) for n in names]
@@ -95,7 +106,13 @@ def test_the_header_is_cplusplus_too(tmp_path: Path, interface: Interface) -> No
     emit(network(), "net", interface=interface, device="npu").write(tmp_path)
     emit(network(), "other", interface=interface).write(tmp_path)
     (tmp_path / "user.cc").write_text('#include "net.h"\n#include "other.h"\nint main() { return NET_OK; }\n')
-    done = subprocess.run([*find_compiler(), "-Wall", "-fsyntax-only", "user.cc"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*find_compiler(), "-Wall", "-fsyntax-only", "user.cc"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if "cc1plus" in done.stderr:
         pytest.skip("no C++ compiler here")
     assert done.stderr == ""
@@ -203,9 +220,18 @@ def trapping() -> Module:
     """Three kernels, of which the second asserts and the third casts and looks up."""
     x, out, table = Buffer("x", (3,), FLOAT32), Buffer("out", (3,), FLOAT32), Buffer("table", (3,), FLOAT32)
     first = lanes("first", [FLOAT32], FLOAT32, 3, lambda v: v + 1.0)
-    check = PrimFunc("check", (x, out), 1, loops("k", (3,), lambda k: seq(Assert(apply("lt", x[k], 9.0), 'x is 9 or more: "??/"'), store(out, k, x[k]))))
+    check = PrimFunc(
+        "check",
+        (x, out),
+        1,
+        loops("k", (3,), lambda k: seq(Assert(apply("lt", x[k], 9.0), 'x is 9 or more: "??/"'), store(out, k, x[k]))),
+    )
     take = PrimFunc("take", (x, table, out), 1, loops("k", (3,), lambda k: store(out, k, table[cast(x[k], INT64)])))
-    return planned([(first, ["x"], ["a"]), (check, ["a"], ["b"]), (take, ["b", "x"], ["y"])], {"x": TensorType((3,), FLOAT32)}, ["y"])
+    return planned(
+        [(first, ["x"], ["a"]), (check, ["a"], ["b"]), (take, ["b", "x"], ["y"])],
+        {"x": TensorType((3,), FLOAT32)},
+        ["y"],
+    )
 
 
 @pytest.mark.parametrize("interface", Interface)
@@ -227,7 +253,9 @@ def test_text_literals(tmp_path: Path) -> None:
     """What a message may hold comes out of the compiler as it is, but for what is no printable ASCII."""
     texts = ["", "plain", '"q" \\n \\', "??/ ???/ ????=", "é\n", "%s"]
     rows = "".join(f"    {text_literal(t)},\n" for t in texts)
-    (tmp_path / "t.c").write_text(f"extern const char *const texts[];\nconst char *const texts[] = {{\n{rows}}};\n", encoding="ascii")
+    (tmp_path / "t.c").write_text(
+        f"extern const char *const texts[];\nconst char *const texts[] = {{\n{rows}}};\n", encoding="ascii"
+    )
     library = build(tmp_path, ["t.c"], "-Wtrigraphs", "-trigraphs")
     got = (ctypes.c_char_p * len(texts)).in_dll(library, "texts")
     assert [g.decode() for g in got] == [*texts[:4], "\\xe9 ", "%s"]
@@ -277,7 +305,9 @@ def stops(source: CSource, directory: Path) -> None:
         if interface is Interface.PACKED else external(interface)
     )  # fmt: skip
     library = build(directory, ["m.c", "mine.c"], "-DM_EXTERNAL_CHECK")
-    calls, fail, seen = (t.in_dll(library, n) for t, n in ((ctypes.c_int, "calls"), (ctypes.c_int, "fail"), (ctypes.c_void_p, "seen")))
+    calls, fail, seen = (
+        t.in_dll(library, n) for t, n in ((ctypes.c_int, "calls"), (ctypes.c_int, "fail"), (ctypes.c_void_p, "seen"))
+    )
     x = np.array([0, 1, -1], np.float32)
 
     def run() -> tuple[int, str | None, list[float]]:
@@ -305,7 +335,11 @@ def test_a_failing_kernel_stops_the_run(tmp_path: Path, interface: Interface) ->
     stops(emit(trapping(), "m", interface=interface, device="npu" if interface is Interface.UNPACKED else ""), tmp_path)
 
 
-CALLS = {Interface.UNPACKED: "status = m_k_check(", Interface.C_PACKED: "status = m_p_check(", Interface.PACKED: 'status = m_call(functions, "m_p_check"'}
+CALLS = {
+    Interface.UNPACKED: "status = m_k_check(",
+    Interface.C_PACKED: "status = m_p_check(",
+    Interface.PACKED: 'status = m_call(functions, "m_p_check"',
+}
 
 
 @pytest.mark.parametrize("interface", Interface)
@@ -357,7 +391,10 @@ def test_functions_are_looked_up_by_name(tmp_path: Path) -> None:
     nothing.args[nothing.count].code = NONE
     assert nothing.run(library, count=nothing.count + 1) == 0
     nothing.args[nothing.count].code = 1
-    assert nothing.status(library, count=nothing.count + 1) == "WRONG_CODE" and nothing.text == "the table of functions: a pointer"
+    assert (
+        nothing.status(library, count=nothing.count + 1) == "WRONG_CODE"
+        and nothing.text == "the table of functions: a pointer"
+    )
     null = arguments(source, x)
     null.table([("m_p_take", Function(0), None)])
     assert null.status(library, count=null.count + 1) == "NO_FUNCTION" and null.text == "m_p_take"
@@ -382,7 +419,10 @@ def test_a_kernel_checks_its_own_arguments(tmp_path: Path, interface: Interface)
     assert kernel(None, call.args, 2, ctypes.byref(call.result)) == 0 and call.outputs[0].tolist() == [0, 2, 4, 6]
     assert status_name(kernel(None, call.args, 3, ctypes.byref(call.result))) == "WRONG_COUNT"
     call.tensors[1].bits = 64
-    assert status_name(kernel(None, call.args, 2, ctypes.byref(call.result))) == "WRONG_DTYPE" and call.text == "twice: out: int32[4]"
+    assert (
+        status_name(kernel(None, call.args, 2, ctypes.byref(call.result))) == "WRONG_DTYPE"
+        and call.text == "twice: out: int32[4]"
+    )
 
 
 # --- together with others -------------------------------------------------------------------------------------------
@@ -391,11 +431,17 @@ def test_a_kernel_checks_its_own_arguments(tmp_path: Path, interface: Interface)
 @pytest.mark.parametrize("interface", Interface)
 def test_two_models_in_one_program(tmp_path: Path, interface: Interface) -> None:
     """Both headers in one file, both objects in one library, each with its own weights; a model may be called assay."""
-    models = [emit(network(), "assay", interface=interface, device="npu"), emit(network(W * np.float32(2)), "two", interface=interface, device="npu")]
+    models = [
+        emit(network(), "assay", interface=interface, device="npu"),
+        emit(network(W * np.float32(2)), "two", interface=interface, device="npu"),
+    ]
     hooks = ""
     for m in models:
         m.write(tmp_path)
-        hooks += "".join(f"int {m.name}_device_npu_{v}(void *handle, int32_t id) {{ (void)handle; return id; }}\n" for v in ("activate", "open", "close", "deactivate"))
+        hooks += "".join(
+            f"int {m.name}_device_npu_{v}(void *handle, int32_t id) {{ (void)handle; return id; }}\n"
+            for v in ("activate", "open", "close", "deactivate")
+        )
     (tmp_path / "both.c").write_text(f'#include "assay.h"\n#include "two.h"\n{hooks}')
     library = build(tmp_path, ["assay.c", "two.c", "both.c"], "-DASSAY_REPRODUCIBLE", "-DTWO_REPRODUCIBLE")
     for m, weights in zip(models, (W, W * np.float32(2)), strict=True):

@@ -149,15 +149,22 @@ def test_under_the_sanitizers() -> None:
     assert same_bits(run_sanitized(source, {"x": X}, externs=defined(source))["o"], want)
     over = defined(source).replace("i < 8", "i < 9")  # one element behind the memory that it is handed
     with pytest.raises(Trap):
-        run_sanitized(source_of("t = T.alloc_buffer((8,), 'float32')\nT.call_packed('scale', x.data, t.data, 3)\n" + COPY), {"x": X}, externs=over)
+        run_sanitized(
+            source_of("t = T.alloc_buffer((8,), 'float32')\nT.call_packed('scale', x.data, t.data, 3)\n" + COPY),
+            {"x": X},
+            externs=over,
+        )
 
 
 def test_the_header_says_what_is_handed_over(tmp_path: Any) -> None:
     source = source_of(BODIES["results"])
     assert "int m_extern_mixed(float n0, uint16_t n1, uint8_t n2, float *result);" in source.header
-    assert " *   m_extern_odd: called \"odd\"\n" in source.header
+    assert ' *   m_extern_odd: called "odd"\n' in source.header
     assert "kernel: float32, float16, bool, float32 returned" in source.header
-    assert "kernel: x float32[8] (not to be changed), t_from float32[8], int32" in source_of(BODIES["buffers and numbers"]).header
+    assert (
+        "kernel: x float32[8] (not to be changed), t_from float32[8], int32"
+        in source_of(BODIES["buffers and numbers"]).header
+    )
     source.write(tmp_path)
     assert CSource.read(tmp_path, "m").externs == source.externs == ("m_extern_odd", "m_extern_mixed")
     assert source_of(COPY).externs == () and "Externs" not in source_of(COPY).header
@@ -176,7 +183,9 @@ def test_names_of_the_user_s_own() -> None:
 
 
 def test_two_names_that_look_alike_in_c() -> None:
-    source = source_of(f"{COPY}T.call_packed('a b', o.data)\nT.call_packed('a.b', o.data)\nT.call_packed('a b', o.data)")
+    source = source_of(
+        f"{COPY}T.call_packed('a b', o.data)\nT.call_packed('a.b', o.data)\nT.call_packed('a b', o.data)"
+    )
     assert source.externs == ("m_extern_a_b", "m_extern_a_b_2")
 
 
@@ -215,7 +224,11 @@ def test_what_is_missing_or_wrong_in_the_user_s_c() -> None:
     with pytest.raises(Invalid) as missing:
         compile_c(source, reproducible=True)
     assert missing.value.label == "compiled.C5" and "m_extern_f" in missing.value.message
-    refused = ("int m_extern_f(int *x0)\n{\n    return *x0;\n}\n", "int m_extern_f(float *x0)\n{", "int m_extern_f(float *x0);\n")
+    refused = (
+        "int m_extern_f(int *x0)\n{\n    return *x0;\n}\n",
+        "int m_extern_f(float *x0)\n{",
+        "int m_extern_f(float *x0);\n",
+    )
     for text in refused:
         with pytest.raises(Invalid) as wrong:
             compile_c(source, reproducible=True, externs=text)
@@ -316,7 +329,9 @@ def test_a_call_that_moved_is_seen() -> None:
         m = stage(m)
     calls = [v for v, value in bindings(m.main) if isinstance(value, CallTIR)]
     assert check_schedule(m, m.with_(main=reordered(m.main, calls))).holds
-    last = next(v for v in reversed(calls) if dict(bindings(m.main))[v].func == "log")  # of a constant: it needs no other
+    last = next(
+        v for v in reversed(calls) if dict(bindings(m.main))[v].func == "log"
+    )  # of a constant: it needs no other
     calls.insert(0, calls.pop(calls.index(last)))
     verdict = check_schedule(m, m.with_(main=reordered(m.main, calls)))
     assert not verdict.holds and "may trap" in verdict.detail

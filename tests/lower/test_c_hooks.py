@@ -43,7 +43,10 @@ X = np.array([1, 2], np.float32)
 def module(places: tuple[VirtualDevice, ...] = PLACES) -> Module:
     """y = x + 1 + 1 ..., a kernel and a device for each step."""
     names = ["x", *(f"t{i}" for i in range(1, len(places))), "y"]
-    steps = [(lanes(f"k{i}", [FLOAT32], FLOAT32, 2, lambda v: v + 1.0), [names[i]], [names[i + 1]]) for i in range(len(places))]
+    steps = [
+        (lanes(f"k{i}", [FLOAT32], FLOAT32, 2, lambda v: v + 1.0), [names[i]], [names[i + 1]])
+        for i in range(len(places))
+    ]
     made = planned(steps, {"x": TensorType((2,), FLOAT32)}, ["y"])
     on = tuple(replace(s, device=d) for s, d in zip(made.program.steps, places, strict=True))
     return made.with_(main=replace(made.program, steps=on))
@@ -138,7 +141,10 @@ def obeys(source: CSource, program: Program, where: list[str], directory: Path, 
     failing = (ctypes.c_char * 8192).in_dll(library, "failing")
     call = arguments(source, X)
     if source.interface is Interface.PACKED:
-        call.args[call.count].code, call.args[call.count].pointer = 4, ctypes.addressof((Row * 1).in_dll(library, "rows"))
+        call.args[call.count].code, call.args[call.count].pointer = (
+            4,
+            ctypes.addressof((Row * 1).in_dll(library, "rows")),
+        )
     every, _ = account(where, ())
     runs = 0
     for count in range(most + 1):
@@ -178,8 +184,14 @@ def test_the_account_itself() -> None:
     """Some cases by hand, for the tests lean on it."""
     assert account(["a", "a", "", "b"], ()) == (
         ["activate a", "activate b", "open a", "k0", "k1", "close a", "k2", "open b", "k3", "close b", "deactivate b", "deactivate a"], "")  # fmt: skip
-    assert account(["a", "b"], ["activate b", "deactivate a"]) == (["activate a", "activate b", "deactivate a"], "activate b")
-    assert account(["a", "b"], ["open a"]) == (["activate a", "activate b", "open a", "deactivate b", "deactivate a"], "open a")
+    assert account(["a", "b"], ["activate b", "deactivate a"]) == (
+        ["activate a", "activate b", "deactivate a"],
+        "activate b",
+    )
+    assert account(["a", "b"], ["open a"]) == (
+        ["activate a", "activate b", "open a", "deactivate b", "deactivate a"],
+        "open a",
+    )
     assert account(["a"], ["k0", "close a"]) == (["activate a", "open a", "k0", "close a", "deactivate a"], "k0")
     assert account(["a", ""], ["close a"]) == (["activate a", "open a", "k0", "close a", "deactivate a"], "close a")
 
@@ -225,7 +237,10 @@ def test_runs_of_the_checks_hold_the_hooks_to_their_order() -> None:
     assert run_sanitized(source, {"x": X})["y"].tolist() == [7, 8]
     for fault in ("closed twice", "another device's number"):
         wrong = replace(source, source=source.source.replace(*FAULTS[fault]))
-        for run in (compile_c(wrong, reproducible=True, flags=STANDARD).run, lambda inputs, wrong=wrong: run_sanitized(wrong, inputs)):
+        for run in (
+            compile_c(wrong, reproducible=True, flags=STANDARD).run,
+            lambda inputs, wrong=wrong: run_sanitized(wrong, inputs),
+        ):
             with pytest.raises(Trap, match="hooks of its devices") as caught:
                 run({"x": X})
             assert (caught.value.kind, caught.value.label) == ("hooks", "compiled.T7")
@@ -241,7 +256,9 @@ def annotated() -> Module:
         b.result(b.add(b.exp(b.nn.relu(f.x)), b.nn.relu(f.x)))
     made = b.module()
     places = {"exp": NPU, "add": VirtualDevice("dsp", 0)}
-    main = rewrite(made.main, lambda n: replace(n, device=places[n.op.name]) if isinstance(n, Call) and n.op.name in places else n)  # type: ignore[arg-type, union-attr, type-var]
+    main = rewrite(
+        made.main, lambda n: replace(n, device=places[n.op.name]) if isinstance(n, Call) and n.op.name in places else n
+    )  # type: ignore[arg-type, union-attr, type-var]
     return made.with_(main=main)  # type: ignore[arg-type]
 
 
@@ -292,5 +309,7 @@ def test_regions_and_names() -> None:
     assert [(d.c, d.id) for d in devices.all] == [("a_b", 0), ("a_b_2", 1), ("a_b", 2), ("v1", 3), ("int_", 4)]
     assert [list(r) for _, r in find_devices(module().program, "").regions()] == [[0, 1], [2], [3], [4], [5]]
     source = emit(made, "m")
-    assert source.header.count("int m_device_a_b_open(void *handle, int32_t id);") == 1 and "id is 0 or 2" in source.header
+    assert (
+        source.header.count("int m_device_a_b_open(void *handle, int32_t id);") == 1 and "id is 0 or 2" in source.header
+    )
     assert compile_c(source, reproducible=True).run({"x": X})["y"].tolist() == [6, 7]

@@ -60,7 +60,13 @@ def test_names_that_are_no_identifiers_or_collide() -> None:
 
 
 def test_a_model_may_have_any_name() -> None:
-    for name, prefix in (("my-net v1.2", "my_net_v1_2"), ("free", "free"), ("double", "double_"), ("9", "v9"), ("", "v")):
+    for name, prefix in (
+        ("my-net v1.2", "my_net_v1_2"),
+        ("free", "free"),
+        ("double", "double_"),
+        ("9", "v9"),
+        ("", "v"),
+    ):
         source = emit(alone(lanes("id", [FLOAT32], FLOAT32, 3, lambda v: v)), name)
         assert source.name == prefix and f"{prefix}_run(" in source.header
         got = compile_c(source, reproducible=True, flags=(*STRICT, "-O0")).run({"x0": np.ones(3, np.float32)})
@@ -172,4 +178,3 @@ def test_int32_loop_variables() -> None:
     kernel = PrimFunc("iota", (out,), 1, For(i, const(3, INT32), store(out, i, i * 2)))
     got = compile_c(emit(alone(kernel), "m"), reproducible=True, flags=(*STRICT, "-O2")).run({})
     assert got["out"].tolist() == [0, 2, 4]
-

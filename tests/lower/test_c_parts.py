@@ -37,7 +37,11 @@ def test_small_parts_do_what_one_function_does(interface: Interface, monkeypatch
 
 def test_every_step_is_traced_once_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "LARGEST", 3)
-    made = planned([(UP, ["x"], ["t0"]), *((UP, [f"t{i}"], [f"t{i + 1}"]) for i in range(20)), (UP, ["t20"], ["y"])], {"x": F}, ["y"])
+    made = planned(
+        [(UP, ["x"], ["t0"]), *((UP, [f"t{i}"], [f"t{i + 1}"]) for i in range(20)), (UP, ["t20"], ["y"])],
+        {"x": F},
+        ["y"],
+    )
     compiled = compile_c(emit(made, "m"), reproducible=True, trace=True, flags=PLAIN)
     seen: list[int] = []
     assert (compiled.run({"x": X}, on_step=lambda i, look: seen.append(i))["y"] == X + 22).all()
@@ -47,7 +51,9 @@ def test_every_step_is_traced_once_in_order(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_part_that_fails_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted: a kernel of the user's that fails in the midst of the parts."""
     monkeypatch.setattr(parts, "LARGEST", 2)
-    made = planned([(UP, ["x"], ["t0"]), *((UP, [f"t{i}"], [f"t{i + 1}"]) for i in range(6)), (UP, ["t6"], ["y"])], {"x": F}, ["y"])
+    made = planned(
+        [(UP, ["x"], ["t0"]), *((UP, [f"t{i}"], [f"t{i + 1}"]) for i in range(6)), (UP, ["t6"], ["y"])], {"x": F}, ["y"]
+    )
     source = emit(made, "m")
     wrong, count = re.subn(r"( M_STEP\(4\))", r" status = M_TRAP_ASSERT;\1", source.source)
     assert count == 1

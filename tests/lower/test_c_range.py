@@ -134,7 +134,13 @@ def test_comparisons_that_decide_each_other() -> None:
     assert bounds(ranges, apply("or", apply("ne", i, 3), apply("ne", i, 4))) == (1, 1)
     j = Var("j")
     ranges.bind(j, Known(0, 9))
-    for both in (apply("and", i < 3, j >= 5), apply("or", i >= 3, j < 3), apply("and", i >= 3, i < 4), apply("or", i > 3, i < 3), apply("and", i >= 3, i >= 5)):
+    for both in (
+        apply("and", i < 3, j >= 5),
+        apply("or", i >= 3, j < 3),
+        apply("and", i >= 3, i < 4),
+        apply("or", i > 3, i < 3),
+        apply("and", i >= 3, i >= 5),
+    ):
         assert bounds(ranges, both) == (0, 1)
 
 
@@ -296,7 +302,14 @@ def test_bools_are_decided_where_their_parts_are() -> None:
 
 def test_casts_keep_what_fits_and_say_whether_a_number_is_zero() -> None:
     i = Var("i")
-    for low, high, truth in ((0, 0, (0, 0)), (1, 5, (1, 1)), (-5, -1, (1, 1)), (0, 5, (0, 1)), (-5, 0, (0, 1)), (-1, 1, (0, 1))):
+    for low, high, truth in (
+        (0, 0, (0, 0)),
+        (1, 5, (1, 1)),
+        (-5, -1, (1, 1)),
+        (0, 5, (0, 1)),
+        (-5, 0, (0, 1)),
+        (-1, 1, (0, 1)),
+    ):
         ranges = Ranges()
         ranges.bind(i, Known(low, high))
         assert bounds(ranges, cast(i, BOOL)) == truth
@@ -372,6 +385,11 @@ def test_a_scope_inside_keeps_what_is_known_outside_and_ends_with_what_is_said_i
 
 def test_numbers_are_computed_as_the_dtype_does() -> None:
     u8, i8 = DTYPES["uint8"], DTYPES["int8"]
-    for op, of_, a, b, wanted in (("add", u8, 200, 100, 44), ("mul", i8, 16, 16, 0), ("sub", u8, 1, 2, 255), ("bitxor", i8, 6, 3, 5)):
+    for op, of_, a, b, wanted in (
+        ("add", u8, 200, 100, 44),
+        ("mul", i8, 16, 16, 0),
+        ("sub", u8, 1, 2, 255),
+        ("bitxor", i8, 6, 3, 5),
+    ):
         assert bounds(Ranges(), apply(op, const(a, of_), const(b, of_))) == (wanted, wanted)
     assert bounds(Ranges(), apply("add", cast(const(300, INT64), u8), const(1, u8))) in ((45, 45), (0, 255))

@@ -169,7 +169,9 @@ def constants(of: DType) -> list[Any]:
     return [0.0, -0.0, 1.5, 0.1, of.smallest_subnormal, -float(of.max), np.inf, -np.inf, np.nan]
 
 
-@pytest.mark.parametrize(("ops", "level"), [(("min", "max"), "-O0"), (("min", "max"), "-O2"), (("add", "lt", "eq"), "-O0")])
+@pytest.mark.parametrize(
+    ("ops", "level"), [(("min", "max"), "-O0"), (("min", "max"), "-O2"), (("add", "lt", "eq"), "-O0")]
+)
 def test_constants_on_one_side(ops: tuple[str, ...], level: str) -> None:
     """A constant operand is printed exactly, and the short forms of min and max keep NaN and the zeros."""
     kernels, wanted = [], {}
@@ -223,7 +225,8 @@ TRAPPING = [
     for op, d in product(QUOTIENTS, ("int8", "uint8", "int32", "uint32", "int64", "uint64"))
 ]
 TRAPPING += [
-    (op, d, [(1, 8 * dtype(d).itemsize), (1, -1)], "shift") for op, d in product(("shl", "shr"), ("int8", "int32", "int64"))
+    (op, d, [(1, 8 * dtype(d).itemsize), (1, -1)], "shift")
+    for op, d in product(("shl", "shr"), ("int8", "int32", "int64"))
 ]
 TRAPPING += [(op, d, [(1, 8 * dtype(d).itemsize)], "shift") for op, d in product(("shl", "shr"), ("uint8", "uint64"))]
 CASTING = [
@@ -249,7 +252,9 @@ def trapping() -> Compiled:
     kernels = [
         lanes(f"{op}_{d}", [dtype(d)] * 2, dtype(d), 1, lambda a, b, op=op: apply(op, a, b)) for op, d, _, _ in TRAPPING
     ]
-    kernels += [lanes(f"{s}_{t}", [dtype(s)], dtype(t), 1, lambda a, t=t: cast(a, t)) for s, t, _ in (*CASTING, *IN_RANGE)]
+    kernels += [
+        lanes(f"{s}_{t}", [dtype(s)], dtype(t), 1, lambda a, t=t: cast(a, t)) for s, t, _ in (*CASTING, *IN_RANGE)
+    ]
     return compile_c(emit(choosing(kernels), "traps"), reproducible=True, flags=(*STRICT, "-O2"))
 
 
@@ -293,7 +298,9 @@ def test_default_mode_uses_libm_and_stays_close() -> None:
             dtypes = typed(op, of)
             assert dtypes is not None
             operands = combinations(dtypes)
-            kernels.append((lanes(f"{op}_{of}", dtypes, of, len(operands[0]), lambda *x, op=op: apply(op, *x)), operands))
+            kernels.append(
+                (lanes(f"{op}_{of}", dtypes, of, len(operands[0]), lambda *x, op=op: apply(op, *x)), operands)
+            )
     module, values = program(kernels)
     source = emit(module, "libm")
     assert "expf(" in source.source and "#ifdef LIBM_REPRODUCIBLE" in source.source

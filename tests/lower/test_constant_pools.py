@@ -59,7 +59,9 @@ def test_without_pools_there_is_one_table() -> None:
     module = in_pools(adding(constants(3)))
     assert where(module) == {"": ["c0", "c1", "c2"]} and list(module.program.sizes) == ["workspace"]
     again = in_pools(in_pools(adding(constants(3)), FLASH)).program.slots
-    assert {n: (s.pool, s.offset) for n, s in again.items()} == {n: (s.pool, s.offset) for n, s in module.program.slots.items()}
+    assert {n: (s.pool, s.offset) for n, s in again.items()} == {
+        n: (s.pool, s.offset) for n, s in module.program.slots.items()
+    }
 
 
 @pytest.mark.row("C7")
@@ -75,14 +77,18 @@ def test_the_most_wanted_pool_is_filled_first() -> None:
     for limit in (0, 1 << 20):
         source = emit(module, "m", inline_limit=limit)
         assert (source.weights is None) == (limit > 0)
-        assert same_bits(compile_c(source, reproducible=True, flags=STRICT).run({"x": X})["y"], total(list(arrays.values())))
+        assert same_bits(
+            compile_c(source, reproducible=True, flags=STRICT).run({"x": X})["y"], total(list(arrays.values()))
+        )
     assert same_bits(run_sanitized(emit(module, "m"), {"x": X})["y"], total(list(arrays.values())))
 
 
 @pytest.mark.row("C7")
 def test_what_does_not_fit_is_named_with_a_limit_that_would_do() -> None:
     module = adding(constants(3))
-    with pytest.raises(Invalid, match=r"buffer c\d, 32 bytes, .* a limit of (\d+) bytes for tcm would be enough") as wrong:
+    with pytest.raises(
+        Invalid, match=r"buffer c\d, 32 bytes, .* a limit of (\d+) bytes for tcm would be enough"
+    ) as wrong:
         in_pools(module, tcm(100))
     found = re.search(r"limit of (\d+) bytes", str(wrong.value))
     assert found is not None
@@ -109,7 +115,11 @@ def test_a_way_is_searched_for_where_the_largest_first_leaves_no_room() -> None:
     [
         (ConstantInfo(section=".slow"), FLASH, "becomes the usual section, the constant .slow"),
         (ConstantInfo(alignment=4096), FLASH, "is aligned to 64, the constant to 4096"),
-        (ConstantInfo(device=VirtualDevice("cuda", 0)), replace(FLASH, device=VirtualDevice("cpu", 0)), "is on cpu:0, the constant on cuda:0"),
+        (
+            ConstantInfo(device=VirtualDevice("cuda", 0)),
+            replace(FLASH, device=VirtualDevice("cpu", 0)),
+            "is on cpu:0, the constant on cuda:0",
+        ),
         (ConstantInfo(), replace(FLASH, device=XIP), "global.flash_xip, for which the constant does not ask"),
     ],
 )
@@ -121,7 +131,9 @@ def test_a_pool_that_does_not_suit_is_refused(info: ConstantInfo, pool: Pool, sa
     assert wrong.value.label == "constants.C7"
     slot = replace(module.program.slots["c0"], pool="flash", offset=0)
     program = replace(
-        in_pools(adding(constants(1)), FLASH).program, pools=(Pool("workspace"), pool), sizes={"workspace": 0, "flash": 32}
+        in_pools(adding(constants(1)), FLASH).program,
+        pools=(Pool("workspace"), pool),
+        sizes={"workspace": 0, "flash": 32},
     )
     planted = module.with_(main=replace(program, slots={**program.slots, "c0": slot}))
     assert not check_pool(planted)[0].holds
@@ -222,7 +234,10 @@ def test_bytes_by_pool_are_at_least_the_size_of_the_pool() -> None:
 @pytest.mark.row("C7", "C13")
 def test_the_report_shows_the_pools() -> None:
     report = of_program(Report("m", 0, ()), in_pools(adding(constants(3)), tcm(128), FLASH).program)
-    assert {p.name: (p.nbytes, p.limit) for p in report.pools if p.name != "workspace"} == {"tcm": (96, 128), "flash": (32, None)}
+    assert {p.name: (p.nbytes, p.limit) for p in report.pools if p.name != "workspace"} == {
+        "tcm": (96, 128),
+        "flash": (32, None),
+    }
     text = page(report)
     assert "pool flash" in text and "pool tcm" in text and "192 bytes in 3" in text
 
@@ -270,7 +285,7 @@ def test_alignment_and_section_reach_the_object(alignment: int, tmp_path: Path) 
     pool = replace(FLASH, alignment=alignment, section=".assay_slow")
     for module in (adding(constants(2), {"c1": info}), in_pools(adding(constants(1), {"c0": info}), pool)):
         source = emit(module, "m")
-        assert f"M_ALIGNED({alignment}) M_SECTION(\".assay_slow\") static const" in source.source
+        assert f'M_ALIGNED({alignment}) M_SECTION(".assay_slow") static const' in source.source
         assert sections(source, tmp_path)[".assay_slow"] == (32, alignment)
         assert "y" in compile_c(source, reproducible=True, flags=STRICT).run({"x": X})
 
@@ -279,7 +294,10 @@ def test_alignment_and_section_reach_the_object(alignment: int, tmp_path: Path) 
 def test_what_a_compiler_does_not_align_is_reported() -> None:
     """Where the macro does nothing, the entry says so and reads nothing: it does not depend on the compiler's word."""
     source = emit(in_pools(adding(constants(2), {"c1": ConstantInfo(4096)}), replace(FLASH, alignment=4096)), "m")
-    weak = replace(source, source=f"#define M_ALIGNED(n)\nstatic const char before = 1;\n{source.source}\nchar after(void); char after(void) {{ return before; }}\n")
+    weak = replace(
+        source,
+        source=f"#define M_ALIGNED(n)\nstatic const char before = 1;\n{source.source}\nchar after(void); char after(void) {{ return before; }}\n",
+    )
     with pytest.raises(Invalid, match="M_MISALIGNED"):
         compile_c(weak, reproducible=True, flags=("-std=c99", "-O0", "-Wl,-z,max-page-size=4096")).run({"x": X})
 
@@ -307,7 +325,9 @@ def test_a_pool_in_c_has_its_contents_at_the_offsets_of_the_plan() -> None:
     wrong = source.source.replace(f"c2) == {at}u", f"c2) == {(at or 0) + 64}u")
     with pytest.raises(Exception, match="refused"):
         compile_c(replace(source, source=wrong), reproducible=True)
-    assert f'Constants m_pool_flash, called "flash": {module.program.sizes["flash"]} bytes, aligned to 64' in source.header
+    assert (
+        f'Constants m_pool_flash, called "flash": {module.program.sizes["flash"]} bytes, aligned to 64' in source.header
+    )
 
 
 @pytest.mark.row("C9")
@@ -332,7 +352,10 @@ def test_a_model_that_is_nothing_but_constants_has_a_header(pools: tuple[Pool, .
     slots = {n: s for n, s in program.slots.items() if n in ("c0", "c1")}
     alone = module.with_(main=replace(program, slots=slots, steps=(), inputs=(), outputs=("c1",)))
     source = emit(in_pools(alone, *pools), "m", inline_limit=limit)
-    assert "int m_run(float *c1, void *workspace" in source.header and f"M_WEIGHTS_BYTES {source.weights.nbytes if source.weights else 0}u" in source.header
+    assert (
+        "int m_run(float *c1, void *workspace" in source.header
+        and f"M_WEIGHTS_BYTES {source.weights.nbytes if source.weights else 0}u" in source.header
+    )
     assert same_bits(compile_c(source, reproducible=True, flags=STRICT).run({})["c1"], constants(2)["c1"])
 
 

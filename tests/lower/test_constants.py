@@ -109,7 +109,14 @@ def test_equal_constants_of_graph_and_tensor_functions_are_one_array() -> None:
 def test_bits_dtype_shape_and_storage_tell_constants_apart() -> None:
     payload = A.copy()
     payload.view(np.uint32)[2] += 1
-    rows: list[Array] = [A, np.array([1.0, 0.0, np.nan], np.float32), payload, A.view(np.int32), A.reshape(3, 1), A.copy()]
+    rows: list[Array] = [
+        A,
+        np.array([1.0, 0.0, np.nan], np.float32),
+        payload,
+        A.view(np.int32),
+        A.reshape(3, 1),
+        A.copy(),
+    ]
     made = extract_constants(Module({"main": function([], tuple_of(*map(constant, rows)))}))
     assert len(made.constants) == 5
     assert len({n.name for n in globals_in(made.main)}) == 5
@@ -125,7 +132,9 @@ def test_names_are_the_contents_in_every_process_and_order() -> None:
     """apache/tvm#11509: names by a counter collide between modules."""
     digits = hashlib.sha256(repr(("float32", (3,))).encode() + A.tobytes()).hexdigest()
     b = np.ones(3, np.float32)
-    one, two = (extract_constants(Module({"main": function([], tuple_of(*map(constant, x)))})) for x in ((A, b), (b, A)))
+    one, two = (
+        extract_constants(Module({"main": function([], tuple_of(*map(constant, x)))})) for x in ((A, b), (b, A))
+    )
     assert set(one.constants) == set(two.constants)
     name = next(n for n, a in one.constants.items() if a.tobytes() == A.tobytes())
     assert name == f"constant_{digits[:8]}"
@@ -136,7 +145,12 @@ def test_names_are_the_contents_in_every_process_and_order() -> None:
         "print(*extract_constants(Module({'main': function([], constant(a))})).constants)"
     )
     path = {"PYTHONPATH": ":".join(sys.path), "PYTHONHASHSEED": "7"}
-    assert subprocess.run([sys.executable, "-c", program], env=path, capture_output=True, text=True, check=True).stdout.strip() == name
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", program], env=path, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == name
+    )
 
 
 @pytest.mark.row("C5")
@@ -154,7 +168,12 @@ def test_a_name_that_is_taken_is_lengthened() -> None:
 def test_names_of_users_stay_and_are_shared_with_nothing() -> None:
     """Their contents may be bound later: what is equal now must not follow."""
     main = function([], tuple_of(GlobalVar(V, "w"), constant(A.copy()), GlobalVar(V, "v")))
-    module = Module({"main": main, "f": holder("f", A, index="w")}, {"w": A, "v": A, "unused": A}, {}, {"w": ConstantInfo(128, ".w")})
+    module = Module(
+        {"main": main, "f": holder("f", A, index="w")},
+        {"w": A, "v": A, "unused": A},
+        {},
+        {"w": ConstantInfo(128, ".w")},
+    )
     made = extract_constants(module)
     names = [n.name for n in globals_in(made.main)]
     assert names[0] == "w" and names[2] == "v" and names[1].startswith("constant_")
@@ -171,7 +190,9 @@ def test_functions_that_already_name_constants() -> None:
     with pytest.raises(Invalid, match=r"module\.C7"):
         extract_constants(Module({"f": index_only}))
     # a function from another module: what its constant is counts, not what it was called there
-    moved = extract_constants(Module({"f": holder("f", A, index="w"), "g": holder("g", A.copy(), index="w")}, {"w": np.ones(3, np.float32)}))
+    moved = extract_constants(
+        Module({"f": holder("f", A, index="w"), "g": holder("g", A.copy(), index="w")}, {"w": np.ones(3, np.float32)})
+    )
     assert [s.index for s in held(moved)] == ["w_1", "w_1"] and moved.constants["w_1"].tobytes() == A.tobytes()
     stale = extract_constants(Module({"f": holder("f", A, index="constant_12345678")}))
     assert list(stale.constants) == list(extract_constants(Module({"f": holder("f", A)})).constants)
@@ -190,7 +211,9 @@ def test_every_depth_of_graph_functions() -> None:
     body = call("add", call("add", chosen, matched), consts[5])
     module = Module({"Box": box, "main": function([x, flag], body), "other": function([x], call("add", x, consts[3]))})
     made = extract_constants(module)
-    assert not any(isinstance(n, Constant) for d in made.definitions.values() if isinstance(d, Function) for n in post_order(d))
+    assert not any(
+        isinstance(n, Constant) for d in made.definitions.values() if isinstance(d, Function) for n in post_order(d)
+    )
     assert len(made.constants) == 6
     given = {"x": np.ones(3, np.float32), "flag": np.bool_(True)}
     assert np.array_equal(run(made, **given)[0], run(module, **given)[0])
@@ -217,7 +240,9 @@ def test_merging_takes_linear_time() -> None:
 @pytest.mark.row("C12")
 def test_an_external_compiler_gets_constants_by_name() -> None:
     x = var("x", V)
-    region = function([x], call("add", call("add", x, constant(A)), GlobalVar(V, "w")), compiler="npu", global_symbol="npu_0")
+    region = function(
+        [x], call("add", call("add", x, constant(A)), GlobalVar(V, "w")), compiler="npu", global_symbol="npu_0"
+    )
     twin = replace(region, attrs={"compiler": "npu", "global_symbol": "npu_1"})
     module = Module({"main": function([x], x), "npu_0": region, "npu_1": twin}, {"w": A})
     before = constants_of(module, "npu_0")
@@ -266,7 +291,9 @@ def test_what_would_trap_is_not_folded() -> None:
 def test_folding_with_linked_constants() -> None:
     """apache/tvm#10465: a tensor function with constants inside is evaluated like any other."""
     x = var("x", V)
-    module = legalize(to_anf(Module({"main": function([x], call("add", x, call_tir("f", [], V))), "f": holder("f", A)})))
+    module = legalize(
+        to_anf(Module({"main": function([x], call("add", x, call_tir("f", [], V))), "f": holder("f", A)}))
+    )
     made = lift_constants(module, vector.run)
     assert calls(made) == 1 and "f" not in made.definitions and len(made.constants) == 1
     assert check_constants(module, made)[0].holds

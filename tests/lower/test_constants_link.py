@@ -129,7 +129,13 @@ def scaled(name: str, *, way: str = "loads") -> PrimFunc:
 
 def two_calls(first: Array, second: Array, way: str = "loads") -> Module:
     once = call_tir("f", [y, constant(first)], V)
-    return Module({"main": function([y], call_tir("f", [once, constant(second)], V)), "f": scaled("f", way=way), "inner": scaled("inner")})
+    return Module(
+        {
+            "main": function([y], call_tir("f", [once, constant(second)], V)),
+            "f": scaled("f", way=way),
+            "inner": scaled("inner"),
+        }
+    )
 
 
 @pytest.mark.row("C4")
@@ -163,7 +169,9 @@ def test_a_function_called_with_other_constants_is_another() -> None:
     assert check_link(source, linked).holds
     assert outputs(graph.run(linked, {"x": one})) == outputs(graph.run(source, {"x": one}))
     assert first_difference(unlink_params(linked).kernel("f"), source.kernel("f")) is None
-    half = Module({**source.definitions, "main": function([y], call_tir("f", [call_tir("f", [y, constant(one)], V), y], V))})
+    half = Module(
+        {**source.definitions, "main": function([y], call_tir("f", [call_tir("f", [y, constant(one)], V), y], V))}
+    )
     made = link_params(half)
     assert "f" in made.kernels and "f_linked" in made.kernels and check_link(half, made).holds
 

@@ -93,7 +93,9 @@ def named(name: str, device: VirtualDevice | None = None) -> GlobalVar:
 
 def held(module: Module) -> dict[str, list[str]]:
     """The constants inside each tensor function, by name."""
-    return {n: [s.index for s in program_order(k.body) if isinstance(s, AllocateConst)] for n, k in module.kernels.items()}
+    return {
+        n: [s.index for s in program_order(k.body) if isinstance(s, AllocateConst)] for n, k in module.kernels.items()
+    }
 
 
 def result(module: Module, **more: Array) -> list[list[float]]:
@@ -113,13 +115,20 @@ def on_devices(*devices: VirtualDevice) -> Module:
 @pytest.mark.row("C14")
 def test_a_constant_of_several_devices_is_bound_on_all_of_them() -> None:
     module = extract_constants(on_devices(CPU, CUDA, OTHER, CUDA))
-    assert [(n, module.info(n).device) for n in module.constants] == [("w", CPU), (f"w@{CUDA}", CUDA), (f"w@{OTHER}", OTHER)]
+    assert [(n, module.info(n).device) for n in module.constants] == [
+        ("w", CPU),
+        (f"w@{CUDA}", CUDA),
+        (f"w@{OTHER}", OTHER),
+    ]
     names = [n.name for n in post_order(module.main) if isinstance(n, GlobalVar)]
     assert sorted(set(names)) == sorted(module.constants)
     assert all(module.info(n.name).device == n.device for n in post_order(module.main) if isinstance(n, GlobalVar))
     wider = replace(module, constants={**module.constants, "w2": X})
     bound = bind_constants(wider, {"w": TWO})
-    assert {n: a.tolist() for n, a in bound.constants.items()} == {**dict.fromkeys(module.constants, TWO.tolist()), "w2": X.tolist()}
+    assert {n: a.tolist() for n, a in bound.constants.items()} == {
+        **dict.fromkeys(module.constants, TWO.tolist()),
+        "w2": X.tolist(),
+    }
     assert first_difference(extract_constants(module), module) is None
 
 
@@ -159,15 +168,21 @@ def test_a_constant_of_the_table_is_linked_by_its_name_and_unlinked_to_it() -> N
     body = let(v, named("w"), let(out, call_tir("f", [call_tir("f", [x, named("w")], V), v], V), out))
     module = extract_constants(Module({"main": function([x], body), "f": plus("f")}, {"w": ONE}))
     linked = link_params(module)
-    assert held(linked) == {"f": ["w"]} and not any(isinstance(n, GlobalVar) and n.name == "w" for n in post_order(linked.main))
+    assert held(linked) == {"f": ["w"]} and not any(
+        isinstance(n, GlobalVar) and n.name == "w" for n in post_order(linked.main)
+    )
     assert result(bind_constants(linked, {"w": TWO})) == [(X + TWO + TWO).tolist()]
     again = unlink_params(linked)
-    (args,) = {tuple(getattr(a, "name", "") for a in n.args[1:]) for n in post_order(again.main) if isinstance(n, CallTIR)}
+    (args,) = {
+        tuple(getattr(a, "name", "") for a in n.args[1:]) for n in post_order(again.main) if isinstance(n, CallTIR)
+    }
     assert args == ("w",) and held(again) == {"f": []}, "whoever binds w later binds it here, too"
 
 
 def test_only_what_is_asked_for_is_linked() -> None:
-    module = program(call_tir("g", [call_tir("f", [x, named("w")], V), named("w")], V), {"w": ONE}, f=plus("f"), g=plus("g"))
+    module = program(
+        call_tir("g", [call_tir("f", [x, named("w")], V), named("w")], V), {"w": ONE}, f=plus("f"), g=plus("g")
+    )
     assert held(link_params(module, only={"g"})) == {"f": [], "g": ["w"]}
 
 
@@ -205,7 +220,9 @@ def test_every_constant_is_a_parameter_and_none_is_left(planned: bool) -> None:
     assert result(open_, **arrays) == wanted
     assert result(open_, **{n: np.zeros(3, np.float32) for n in arrays}) == [X.tolist()], "nothing else is added"
     if planned:
-        assert {s.name for s in open_.program.placed("input")} == {"x", *arrays} and not open_.program.placed("constant")
+        assert {s.name for s in open_.program.placed("input")} == {"x", *arrays} and not open_.program.placed(
+            "constant"
+        )
 
 
 def test_a_function_without_its_constants_claims_nothing() -> None:
@@ -251,9 +268,16 @@ def test_a_planned_function_runs_in_its_phases_without_its_constants(phases: int
 
 def test_only_the_held_constants_of_that_name_are_bound() -> None:
     """A function may say that its own contents have a name; the table's are bound where they are the table's."""
-    module = extract_constants(program(call_tir("f", [x], V), {"w": ONE}, f=holding("f", ONE, "w"), g=holding("g", TWO, "")))
+    module = extract_constants(
+        program(call_tir("f", [x], V), {"w": ONE}, f=holding("f", ONE, "w"), g=holding("g", TWO, ""))
+    )
     bound = bind_constants(module.with_(h=holding("h", ONE)), {"w": X})
-    contents = {n: s.contents.tolist() for n, k in bound.kernels.items() for s in program_order(k.body) if isinstance(s, AllocateConst)}
+    contents = {
+        n: s.contents.tolist()
+        for n, k in bound.kernels.items()
+        for s in program_order(k.body)
+        if isinstance(s, AllocateConst)
+    }
     assert contents == {"f": X.tolist(), "g": TWO.tolist(), "h": ONE.tolist()}
 
 
@@ -264,11 +288,15 @@ def test_only_the_held_constants_of_that_name_are_bound() -> None:
 def test_what_is_named_moves_into_an_empty_module() -> None:
     """Constants of main and of what it calls, functions that call functions, a group and a linked function by name."""
     value = call_tir("f", [call("add", call_tir("g", [x, constant(TWO)], V), named("w"))], V)
-    source = extract_constants(program(value, {"w": ONE, "unused": X}, f=holding("f", X, "", "k"), g=plus("g"), k=holding("k", TWO)))
+    source = extract_constants(
+        program(value, {"w": ONE, "unused": X}, f=holding("f", X, "", "k"), g=plus("g"), k=holding("k", TWO))
+    )
     made, called = transfer(["main"], source, Module({}))
     check(made)
     assert called == {n: n for n in ("main", "f", "g", "k")} and "unused" not in made.constants
-    assert {n: a.tolist() for n, a in made.constants.items()} == {n: source.constants[n].tolist() for n in made.constants}
+    assert {n: a.tolist() for n, a in made.constants.items()} == {
+        n: source.constants[n].tolist() for n in made.constants
+    }
     assert set(made.constants) == {n for n in source.constants if n != "unused"}
 
 
@@ -331,7 +359,9 @@ def test_which_layout_is_chosen(module: Module, choose: Any, laid: tuple[int, ..
 def test_a_packed_function_is_one_for_all_that_read_it_so_and_keeps_what_else_is_said_of_it() -> None:
     a, w = var("a", TensorType((3, 3), FLOAT32)), GlobalVar(TensorType((3, 3), FLOAT32), "w")
     body = call("matmul", call("matmul", a, w), w)
-    module = legalize(to_anf(Module({"main": function([a], body)}, {"w": np.arange(9, dtype=np.float32).reshape(3, 3)})))
+    module = legalize(
+        to_anf(Module({"main": function([a], body)}, {"w": np.arange(9, dtype=np.float32).reshape(3, 3)}))
+    )
     said = module.with_(matmul=replace(module.kernel("matmul"), attrs={**module.kernel("matmul").attrs, "noalias": 1}))
     packed, made = pack(said, transposed)
     assert len(made) == 1 and packed.kernel("matmul_packed").attrs == {"noalias": 1}

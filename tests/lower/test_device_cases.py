@@ -107,7 +107,10 @@ def test_a_map_of_the_devices() -> None:
     planned = plan_devices(case.source, case.config)
     devices = device_map(planned)
     main: Expr = planned.main
-    where = {type(n).__name__ if not isinstance(n, Call) else getattr(n.op, "name", ""): devices[n].type for n in post_order(main)}
+    where = {
+        type(n).__name__ if not isinstance(n, Call) else getattr(n.op, "name", ""): devices[n].type
+        for n in post_order(main)
+    }
     params = {p.name: devices[p].type for p in planned.main.params}
     assert params == {"a": "cpu", "b": "cpu", "c": "cuda", "d": "cuda"}
     assert (where["device_copy"], where["subtract"], where["Function"]) == ("cuda", "cuda", "cuda")
@@ -124,7 +127,9 @@ def test_a_deep_program() -> None:
     last: list[Expr] = [a, b]
     for _ in range(1555):
         last = [last[1], call("add", last[1], last[0])]
-    planned = plan_devices(Module({"main": function([a, b], last[1])}), device_cases.config(["llvm", "cuda", "default cuda"]))
+    planned = plan_devices(
+        Module({"main": function([a, b], last[1])}), device_cases.config(["llvm", "cuda", "default cuda"])
+    )
     root: Expr = planned.main
     assert {n.device for n in post_order(root)} == {VirtualDevice("cuda", 0, "cuda", "global")}
 
@@ -137,10 +142,19 @@ def test_the_name_of_a_tensor_function_has_a_type() -> None:
     m = TensorType((4, 4), FLOAT32)
     assert same_type(of, FuncType((m, m, m), m))
     text = show(module)
-    for old, new in (("(x, y, z)", "(x, y)"), ('out_ty=R.Tensor((4, 4), dtype="float32")', 'out_ty=R.Tensor((4, 5), dtype="float32")')):
+    for old, new in (
+        ("(x, y, z)", "(x, y)"),
+        ('out_ty=R.Tensor((4, 4), dtype="float32")', 'out_ty=R.Tensor((4, 5), dtype="float32")'),
+    ):
         assert old in text
         with pytest.raises(Invalid, match="call_tir.C"):
-            check(parse(text.replace(old, new).replace(') -> A.on(R.Tensor((4, 4), dtype="float32"), "cpu", -1, "", "scopeB")', ")")))
+            check(
+                parse(
+                    text.replace(old, new).replace(
+                        ') -> A.on(R.Tensor((4, 4), dtype="float32"), "cpu", -1, "", "scopeB")', ")"
+                    )
+                )
+            )
     with pytest.raises(Invalid, match=r"called by call_tir.*graph.C2"):
         check(Module({**module.definitions, "main": function([], GlobalVar(of, "gem"))}))
     two = parse("""
@@ -151,4 +165,7 @@ def pair(x: T.Buffer((2,), "float32"), n: T.int64, y: T.Buffer((2,), "float32"),
         y[i] = x[i]
         z[i] = T.cast(n, "int32")
 """)
-    assert str(type_of("pair", two)) == "Callable((Tensor((2), float32), Tensor((), int64)), Tuple(Tensor((2), float32), Tensor((2), int32)))"
+    assert (
+        str(type_of("pair", two))
+        == "Callable((Tensor((2), float32), Tensor((), int64)), Tuple(Tensor((2), float32), Tensor((2), int32)))"
+    )

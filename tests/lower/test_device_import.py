@@ -31,11 +31,19 @@ TEXTURE = VirtualDevice("opencl", 0, "opencl", "global.texture")
 @I.ir_module
 class Hinted:
     I.module_global_infos(
-        {"vdevice": [I.vdevice({"kind": "llvm"}, 0), I.vdevice({"kind": "opencl"}, 0), I.vdevice({"kind": "opencl"}, 0, "global.texture")]}
+        {
+            "vdevice": [
+                I.vdevice({"kind": "llvm"}, 0),
+                I.vdevice({"kind": "opencl"}, 0),
+                I.vdevice({"kind": "opencl"}, 0, "global.texture"),
+            ]
+        }
     )
 
     @R.function
-    def main(x: R.Tensor((2,), "float32", "llvm:0"), y: R.Tensor((2,), "float32")) -> R.Tensor((2,), "float32", "opencl:0"):
+    def main(x: R.Tensor((2,), "float32", "llvm:0"), y: R.Tensor((2,), "float32")) -> R.Tensor(
+        (2,), "float32", "opencl:0"
+    ):
         a = R.add(x, x)
         b = R.to_vdevice(a, "opencl:0")
         c = R.hint_on_device(y, tvm.cpu())
@@ -56,7 +64,9 @@ def test_live_and_text_say_the_same() -> None:
     copies = [n.device for n in post_order(root) if isinstance(n, Call) and getattr(n.op, "name", "") == "device_copy"]
     assert copies == [GPU, GPU, TEXTURE]
     hints = [n for n in post_order(root) if isinstance(n, OnDevice)]
-    assert [(h.wanted, h.constrain_body, h.constrain_result) for h in hints] == [(VirtualDevice("cpu", 0, scope="global"), False, True)]
+    assert [(h.wanted, h.constrain_body, h.constrain_result) for h in hints] == [
+        (VirtualDevice("cpu", 0, scope="global"), False, True)
+    ]
     lets = {n.var.name: n.var.device for n in post_order(root) if isinstance(n, Let)}
     assert lets["e"] == GPU
 

@@ -81,7 +81,9 @@ def test_one_function_on_two_devices() -> None:
     assert isinstance(of, Function) and of.attrs["instance_of"] == "f"
     assert of.params[0].device.type == of.body.device.type == "cpu"
     given = {"a": np.arange(4, dtype=np.float32), "b": np.ones(4, np.float32)}
-    assert [v.tolist() for v in graph.run(module, given).values()] == [v.tolist() for v in graph.run(made, given).values()]
+    assert [v.tolist() for v in graph.run(module, given).values()] == [
+        v.tolist() for v in graph.run(made, given).values()
+    ]
 
 
 @pytest.mark.row("V21")
@@ -91,7 +93,11 @@ def test_a_function_that_says_something_has_one_place() -> None:
     module = module_of(inside, MAIN)
     assert graph_functions(planned(module)) == {"f", "main"} and copies(planned(module)) == 2
     outer = F.replace("def f", "def h").replace("R.exp(x)", "Module.f(x)")
-    assert graph_functions(planned(module_of(inside, outer, MAIN.replace("Module.f", "Module.h")))) == {"f", "h", "main"}
+    assert graph_functions(planned(module_of(inside, outer, MAIN.replace("Module.f", "Module.h")))) == {
+        "f",
+        "h",
+        "main",
+    }
 
 
 @pytest.mark.row("V20", "V21")
@@ -123,7 +129,11 @@ RECURSION = """
 @pytest.mark.row("V21")
 def test_functions_that_call_one_another_are_one_unit() -> None:
     """Each instance is one of both, and calls only itself: inside, recursion has one domain."""
-    text = MAIN.replace("Module.f(a)", "Module.even(a, c)").replace("Module.f(b)", "Module.even(b, c)").replace('"cuda")):', '"cuda"), c: R.Tensor((), "bool")):')
+    text = (
+        MAIN.replace("Module.f(a)", "Module.even(a, c)")
+        .replace("Module.f(b)", "Module.even(b, c)")
+        .replace('"cuda")):', '"cuda"), c: R.Tensor((), "bool")):')
+    )
     module = module_of(RECURSION, text)
     made = planned(module)
     assert copies(made) < copies(plan_once(module, CONFIG))
@@ -146,7 +156,9 @@ def test_a_primitive_function() -> None:
     """It is not entered, and has instances; what it says of textures and of a device without a target is honoured."""
     made = planned(module_of(PRIMITIVE, MAIN))
     assert copies(made) == 0 and graph_functions(made) == {"f", "main", "f_cpu", "f_cuda"}
-    said = PRIMITIVE.replace('x: R.Tensor((4,), "float32")', 'x: A.on(R.Tensor((4,), "float32"), "cuda", -1, "", "global.texture")')
+    said = PRIMITIVE.replace(
+        'x: R.Tensor((4,), "float32")', 'x: A.on(R.Tensor((4,), "float32"), "cuda", -1, "", "global.texture")'
+    )
     said = said.replace("R.add(R.exp(x), x)", 'A.on(R.add(R.exp(x), x), "cuda", -1, "", "global.texture")')
     made = planned(module_of(said, MAIN))
     assert graph_functions(made) == {"f", "main"} and copies(made) > 0
@@ -186,13 +198,19 @@ def test_scopes_between_graph_and_tensor_function() -> None:
     check(again)
     assert first_difference(again, legalize(made)) is None
     given = {n: np.arange(4, dtype=np.float32) + k for k, n in enumerate("xyz")}
-    assert [v.tolist() for v in graph.run(module, given).values()] == [v.tolist() for v in graph.run(made, given).values()]
+    assert [v.tolist() for v in graph.run(module, given).values()] == [
+        v.tolist() for v in graph.run(made, given).values()
+    ]
 
 
 @pytest.mark.row("V12")
 def test_a_scope_flows_out_of_a_nested_function() -> None:
     nested = 'f = T.decl_buffer((4,), "float32", data=x.data)\nModule.takes(f.data, y.data)'
-    module = module_of(TAKES, function("outer", [buffer("x"), buffer("y")], nested), graph_of(CALL.format("outer", "x") + "return u", ("x", "")))
+    module = module_of(
+        TAKES,
+        function("outer", [buffer("x"), buffer("y")], nested),
+        graph_of(CALL.format("outer", "x") + "return u", ("x", "")),
+    )
     made = planned(module)
     assert [p.device.scope for p in made.main.params] == ["A"] and copies(made) == 0
     assert sorted(made.kernels) == ["outer", "outer_A_global", "takes", "takes_global"]
@@ -210,19 +228,24 @@ def test_random_programs(seed: int) -> None:
     for evidence in (check_scopes(module, made), check_devices(module, made, CONFIG)):
         assert evidence.holds, evidence.detail
     given = {"a": np.arange(4, dtype=np.float32) / 4, "b": np.ones(4, np.float32)}
-    assert [v.tobytes() for v in graph.run(module, given).values()] == [v.tobytes() for v in graph.run(made, given).values()]
+    assert [v.tobytes() for v in graph.run(module, given).values()] == [
+        v.tobytes() for v in graph.run(made, given).values()
+    ]
 
 
 def random_program(rng: random.Random) -> Module:
     texts = [DOUBLE, LOWERED]
     names: list[str] = []
     for k in range(rng.randint(1, 4)):
-        lines = [f"    @R.function\n    def f{k}(a: R.Tensor((4,), \"float32\"), b: R.Tensor((4,), \"float32\")):"]
+        lines = [f'    @R.function\n    def f{k}(a: R.Tensor((4,), "float32"), b: R.Tensor((4,), "float32")):']
         texts.append("\n".join([*lines, *body_of(rng, names, rng.random() < 0.2)]))
         names.append(f"f{k}")
     scopes = [rng.choice(["", "global", "A"]) for _ in "ab"]
     devices = [rng.choice(["cpu", "cuda"]) for _ in "ab"]
-    params = ", ".join(f'{n}: A.on(R.Tensor((4,), "float32"), "{d}", -1, "", "{s}")' for n, d, s in zip("ab", devices, scopes, strict=True))
+    params = ", ".join(
+        f'{n}: A.on(R.Tensor((4,), "float32"), "{d}", -1, "", "{s}")'
+        for n, d, s in zip("ab", devices, scopes, strict=True)
+    )
     texts.append("\n".join([f"    @R.function\n    def main({params}):", *body_of(rng, names, True)]))
     return module_of(*texts)
 
@@ -232,7 +255,11 @@ def body_of(rng: random.Random, names: list[str], says: bool) -> list[str]:
     lines = []
     for k in range(rng.randint(2, 5)):
         x, y = rng.choice(made), rng.choice(made)
-        ways = [f"R.add({x}, {y})", f"R.negative({x})", f'R.call_tir(Module.double, ({x},), out_ty=R.Tensor((4,), "float32"))']
+        ways = [
+            f"R.add({x}, {y})",
+            f"R.negative({x})",
+            f'R.call_tir(Module.double, ({x},), out_ty=R.Tensor((4,), "float32"))',
+        ]
         ways += [f"Module.{n}({x}, {y})" for n in names] * 2
         if says:
             ways.append(f'A.on_device(R.negative({x}), "{rng.choice(["cpu", "cuda"])}")')

@@ -46,7 +46,9 @@ def test_the_best_of_all_assignments_is_found(seed: int, labels: int) -> None:
 
 @pytest.mark.row("V9")
 @pytest.mark.parametrize("seed", range(50))
-def test_where_many_have_a_choice_of_more_labels_it_is_a_local_minimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_many_have_a_choice_of_more_labels_it_is_a_local_minimum(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No label can take over any set of domains and make it cheaper."""
     monkeypatch.setattr(cut, "FEW", -1)
     problem = random_problem(seed, 3)

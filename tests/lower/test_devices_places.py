@@ -63,7 +63,9 @@ def test_a_module_that_names_no_device_has_no_configuration() -> None:
 @pytest.mark.row("V14")
 def test_a_constant_is_where_the_table_says() -> None:
     a, w = x("a"), GlobalVar(T, "w")
-    source = replace(module(add(a, w), a), constants={"w": np.zeros((2, 3), np.float32)}, infos={"w": ConstantInfo(device=CPU)})
+    source = replace(
+        module(add(a, w), a), constants={"w": np.zeros((2, 3), np.float32)}, infos={"w": ConstantInfo(device=CPU)}
+    )
     plan = planned(source)
     assert {n.device.type for n in nodes(plan) if isinstance(n, GlobalVar)} == {"cpu"}
     assert params(plan) == {"a": "cpu"} and not copies(plan)
@@ -76,7 +78,11 @@ def test_a_primitive_function_runs_at_one_place() -> None:
     f = g.function((p, q), add(p, q), primitive=1)
     plan = planned(module(g.call(GlobalVar(f.type, "f"), a, b), a, b, f=f))
     kept = plan.definitions["f"]
-    assert isinstance(kept, Function) and [v.device.type for v in kept.params] == ["cpu", "cpu"] and kept.device.type == "cpu"
+    assert (
+        isinstance(kept, Function)
+        and [v.device.type for v in kept.params] == ["cpu", "cpu"]
+        and kept.device.type == "cpu"
+    )
     assert params(plan) == {"a": "cpu", "b": "cpu"} and not copies(plan)
 
 
@@ -87,7 +93,10 @@ def test_a_function_whose_kernels_name_no_special_memory_is_made_for_each_place(
     f = g.function((p,), g.call_tir("k", [neg(p)], T))
     name = GlobalVar(f.type, "f")
     results = [replace(neg(g.call(name, v)), device=d) for v, d in ((a, CPU), (b, GPU))]
-    plan = plan_devices(module(g.tuple_of(*results), a, b, f=f, k=kernel("k", scope, scope)), CompilationConfig.make([CPU, GPU], default=GPU))
+    plan = plan_devices(
+        module(g.tuple_of(*results), a, b, f=f, k=kernel("k", scope, scope)),
+        CompilationConfig.make([CPU, GPU], default=GPU),
+    )
     assert sum("instance_of" in d.attrs for d in plan.definitions.values() if isinstance(d, Function)) == instances
 
 
@@ -100,7 +109,9 @@ def test_instances_have_names_of_their_own_in_any_order_of_definitions() -> None
     assert (called(one, "first"), called(one, "second")) == ("k_a_b", "k_a_b_1")
     for name in ("first", "second"):
         made = one.kernel(called(one, name))
-        assert {b.scope for b in made.params} == {"a.b" if name == "first" else "a_b"} and made.attrs["instance_of"] == "k"
+        assert {b.scope for b in made.params} == {"a.b" if name == "first" else "a_b"} and made.attrs[
+            "instance_of"
+        ] == "k"
     taken = specialise(Module({**functions, "k_a_b": kernel("k_a_b", "global", "global")}))
     assert (called(taken, "first"), called(taken, "second")) == ("k_a_b_1", "k_a_b_2")
     assert taken.kernel("k_a_b").attrs == {}
@@ -109,7 +120,9 @@ def test_instances_have_names_of_their_own_in_any_order_of_definitions() -> None
 @pytest.mark.row("V13")
 def test_an_instance_has_its_own_symbol_and_what_else_was_said() -> None:
     for symbol, own in (("k", "k_shared"), ("other", "other")):
-        made = specialise(Module({"f": at("shared", "f"), "k": kernel("k", "", "", global_symbol=symbol, noalias=1, note="k")}))
+        made = specialise(
+            Module({"f": at("shared", "f"), "k": kernel("k", "", "", global_symbol=symbol, noalias=1, note="k")})
+        )
         assert made.kernel("k_shared").attrs == {"global_symbol": own, "noalias": 1, "note": "k", "instance_of": "k"}
 
 
@@ -117,4 +130,7 @@ def test_an_instance_calls_externs_as_they_are_and_instances_of_what_it_calls() 
     p, out = (Buffer(n, (2, 3), T.dtype, "") for n in ("p", "out"))
     outer = PrimFunc("k", (p, out), 1, seq(Call("seen", (p,), extern=True), Call("inner", (p, out))))
     made = specialise(Module({"f": at("shared", "f"), "k": outer, "inner": kernel("inner", "", "")}))
-    assert [s.function for s in program_order(made.kernel("k_shared").body) if isinstance(s, Call)] == ["seen", "inner_shared"]
+    assert [s.function for s in program_order(made.kernel("k_shared").body) if isinstance(s, Call)] == [
+        "seen",
+        "inner_shared",
+    ]

@@ -150,7 +150,10 @@ def test_a_condition_that_is_handed_on_is_on_the_host() -> None:
     f = g.function((c, p), g.if_(c, neg(p), g.call(name, c, p)), T)
     body = g.let(e2 := bit("e2"), g.if_(d, e, d), add(g.call(name, e2, a), b))
     plan = sound(module(body, d, e, a, b, f=f))
-    assert params(plan) == {"d": "cpu", "e": "cpu", "a": "cuda", "b": "cuda"} and params(plan, "f") == {"c": "cpu", "p": "cuda"}
+    assert params(plan) == {"d": "cpu", "e": "cpu", "a": "cuda", "b": "cuda"} and params(plan, "f") == {
+        "c": "cpu",
+        "p": "cuda",
+    }
     assert not copies(plan) and not copies(plan, "f")
 
 

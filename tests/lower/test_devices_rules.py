@@ -86,7 +86,10 @@ def test_an_annotation_flows_back_to_what_a_let_names() -> None:
     body = g.let(left, add(a, b), g.let(right, add(c, d), g.call("subtract", on(left, CPU), right)))
     plan = planned(module(body, a, b, c, d))
     assert params(plan) == {"a": "cpu", "b": "cpu", "c": "cuda", "d": "cuda"}
-    assert {n.var.name: n.var.device.type for n in nodes(plan) if isinstance(n, Let)} == {"left": "cpu", "right": "cuda"}
+    assert {n.var.name: n.var.device.type for n in nodes(plan) if isinstance(n, Let)} == {
+        "left": "cpu",
+        "right": "cuda",
+    }
 
 
 @pytest.mark.row("V3", "V8")
@@ -187,7 +190,11 @@ def test_a_tuple_that_acts_is_evaluated_once_and_its_name_is_new() -> None:
     extern = g.extern("pair", (), TupleType((T, T)))
     copied = x("copied")
     value = on(g.call(extern), CPU)
-    body = g.let(copied, neg(copied0 := x("copied0", GPU)), g.tuple_of(copied, on(value, GPU, constrain_body=False, constrain_result=True)))
+    body = g.let(
+        copied,
+        neg(copied0 := x("copied0", GPU)),
+        g.tuple_of(copied, on(value, GPU, constrain_body=False, constrain_result=True)),
+    )
     flat = g.function((copied0,), g.get(body, 1))
     plan = planned(Module({"main": flat}))
     assert len(copies(plan)) == 2

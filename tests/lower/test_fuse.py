@@ -143,12 +143,18 @@ def test_effects_stay_in_their_order() -> None:
     a = x("a", 3)
     first, done, last = var("first", a.type), var("done", print_(a).type), var("last", a.type)
     kernels = legalized([a], call("nn.relu", call("negative", a))).kernels
-    body = let(first, call_tir("negative", [a], a.type), let(done, print_(a), let(last, call_tir("nn_relu", [first], a.type), last)))
+    body = let(
+        first,
+        call_tir("negative", [a], a.type),
+        let(done, print_(a), let(last, call_tir("nn_relu", [first], a.type), last)),
+    )
     before = Module({**kernels, "main": function([a], body)})
     after = fuse(before)
     check(after)
     assert groups(after) == [["negative", "nn.relu"]]
-    assert observe(before, {"a": np.ones(3, np.float32)}).difference(observe(after, {"a": np.ones(3, np.float32)})) is None
+    assert (
+        observe(before, {"a": np.ones(3, np.float32)}).difference(observe(after, {"a": np.ones(3, np.float32)})) is None
+    )
 
 
 def test_constants_are_left_for_folding() -> None:
@@ -166,7 +172,9 @@ def test_symbolic_sizes_are_those_of_the_caller() -> None:
         m = Symbol("m")
         p, out = Buffer("p", (m, 4), FLOAT32), Buffer("out", (m, 4), FLOAT32)
         body = loops("i j", (m, 4), lambda i, j: store(out, (i, j), apply(operation, p[i, j])))
-        return PrimFunc(name, (p, out), 1, body, {"operator": {"neg": "negative"}.get(operation, operation), "attrs": {}})
+        return PrimFunc(
+            name, (p, out), 1, body, {"operator": {"neg": "negative"}.get(operation, operation), "attrs": {}}
+        )
 
     first = var("first", a.type)
     last = var("last", a.type)
@@ -200,7 +208,9 @@ def test_a_result_does_not_take_the_place_of_what_is_still_read() -> None:
     """The product is read by a store behind the one that is made of it."""
     a, v = x("a", 4, 4), x("v", 4, 4)
     s = call("matmul", a, v)
-    after = fuse(before := legalized([a, v], call("multiply", call("exp", s), call("permute_dims", call("negative", s)))))
+    after = fuse(
+        before := legalized([a, v], call("multiply", call("exp", s), call("permute_dims", call("negative", s))))
+    )
     inputs = random([a, v])
     assert observe(before, inputs).difference(observe(after, inputs)) is None
 

@@ -58,7 +58,13 @@ def tensor(*shape: Dim) -> TensorType:
 def kernels() -> dict[str, PrimFunc]:
     """neg and sub of rows of four; wide, which makes rows of one; power, which takes a number."""
     m = Symbol("m", INT64)
-    p, q, out, row, s = Buffer("p", (m, 4), FLOAT32), Buffer("q", (m, 4), FLOAT32), Buffer("out", (m, 4), FLOAT32), Buffer("row", (4,), FLOAT32), Symbol("s", INT64)
+    p, q, out, row, s = (
+        Buffer("p", (m, 4), FLOAT32),
+        Buffer("q", (m, 4), FLOAT32),
+        Buffer("out", (m, 4), FLOAT32),
+        Buffer("row", (4,), FLOAT32),
+        Symbol("s", INT64),
+    )
     bodies = {
         "neg": ((p, out), lambda i, j: apply("neg", p[i, j]), ()),
         "sub": ((p, q, out), lambda i, j: p[i, j] - q[i, j], ()),
@@ -66,7 +72,14 @@ def kernels() -> dict[str, PrimFunc]:
         "times": ((p, out), lambda i, j: p[i, j] * cast(s, FLOAT32), (s,)),
     }
     return {
-        n: PrimFunc(n, params, 1, loops("i j", (m, 4), lambda i, j, of=of: store(out, (i, j), of(i, j))), {"operator": CLAIMS[n]}, scalars=scalars)
+        n: PrimFunc(
+            n,
+            params,
+            1,
+            loops("i j", (m, 4), lambda i, j, of=of: store(out, (i, j), of(i, j))),
+            {"operator": CLAIMS[n]},
+            scalars=scalars,
+        )
         for n, (params, of, scalars) in bodies.items()
     }
 
@@ -160,7 +173,9 @@ def test_groups_of_other_operands_or_numbers_or_sizes_are_other_functions() -> N
     ]
     assert functions(*numbers) == 2
     c, d = var("c", tensor(N, 4)), var("d", tensor(2, 4))
-    sizes: list[list[Step]] = [[("neg", [p], n, []), ("neg", [2 + 3 * p], n, []), ("neg", [3 + 3 * p], n, [])] for p, n in ((0, N), (1, 2))]
+    sizes: list[list[Step]] = [
+        [("neg", [p], n, []), ("neg", [2 + 3 * p], n, []), ("neg", [3 + 3 * p], n, [])] for p, n in ((0, N), (1, 2))
+    ]
     assert functions(*sizes, c, d) == 2
 
 
@@ -175,7 +190,10 @@ def test_a_group_is_as_large_as_its_limits_allow() -> None:
     steps: list[Step] = [("sub", [5 + k if k else 0, 1 + k], 3, []) for k in range(5)]
     sums = program(others, steps, [10])
     after = fuse(sums, Limits(operands=3))
-    assert [(len(g), len(k.inputs)) for g in groups(after) for k in after.kernels.values() if GROUP in k.attrs][0] == (2, 3)
+    assert [(len(g), len(k.inputs)) for g in groups(after) for k in after.kernels.values() if GROUP in k.attrs][0] == (
+        2,
+        3,
+    )
     assert [len(g) for g in groups(after)] == [2, 2]
     same(sums, after)
 
@@ -184,7 +202,11 @@ def test_a_way_is_looked_at_for_as_many_calls_as_a_group_may_have() -> None:
     """A value and its use far behind: what is between is in the group, or there is none."""
     a, b = var("a", tensor(3, 4)), var("b", tensor(3, 4))
     for long, limit, wanted in ((3, 5, [5]), (3, 4, [4]), (5, 4, [4, 2])):
-        steps: list[Step] = [("neg", [0], 3, []), *(("neg", [2 + k], 3, []) for k in range(long)), ("sub", [2 + long, 2], 3, [])]
+        steps: list[Step] = [
+            ("neg", [0], 3, []),
+            *(("neg", [2 + k], 3, []) for k in range(long)),
+            ("sub", [2 + long, 2], 3, []),
+        ]
         found = [len(g) for g in groups(fuse(program([a, b], steps, [3 + long]), Limits(calls=limit)))]
         assert found == wanted, (long, limit, found)
 
@@ -234,7 +256,9 @@ def test_maps_of_indices_join_their_like_and_no_reduction() -> None:
     turned = call("permute_dims", call("permute_dims", a), axes=(1, 0))
     assert groups(fuse(legalized([a], call("negative", turned)))) == [["permute_dims", "permute_dims", "negative"]]
     assert groups(fuse(legalized([a], call("sum", call("permute_dims", a), axis=(0,))))) == []
-    assert groups(fuse(legalized([a], call("sum", call("exp", call("permute_dims", a)), axis=(0,))))) == [["exp", "sum"]]
+    assert groups(fuse(legalized([a], call("sum", call("exp", call("permute_dims", a)), axis=(0,))))) == [
+        ["exp", "sum"]
+    ]
     v = call("permute_dims", a)
     assert groups(fuse(legalized([a], call("add", v, call("sum", v, axis=(0,), keepdims=True))))) == []
 
@@ -245,7 +269,11 @@ def test_what_another_body_uses_is_in_no_group() -> None:
     assert groups(fuse(m)) == [["negative", "negative"]], "the second is a result: it ends its group"
     c, first, one, two = var("c", TensorType((), BOOL)), *(var(n, a.type) for n in ("first", "one", "two"))
     branches: Expr = if_(c, one, two)
-    for v, value in ((two, call_tir("sub", [first, a], a.type)), (one, call_tir("neg", [first], a.type)), (first, call_tir("neg", [a], a.type))):
+    for v, value in (
+        (two, call_tir("sub", [first, a], a.type)),
+        (one, call_tir("neg", [first], a.type)),
+        (first, call_tir("neg", [a], a.type)),
+    ):
         branches = let(v, value, branches)
     apart = Module({**kernels(), "main": function([a, c], branches)})
     check(apart)
@@ -280,7 +308,9 @@ def with_kernel(body: Callable[[Buffer, Buffer], Stmt], around: Callable[[Stmt],
     k = PrimFunc("wide", (p, out), 1, around(body(p, out)), {"operator": "exp", "op_pattern": 0})
     a = var("a", tensor(3, 4))
     m = program([a], [("neg", [0], 3, []), ("times", [1], 3, [3]), ("neg", [2], 3, [])], [3])
-    main = rewrite(m.main, lambda n: replace(n, func="wide", scalars=()) if isinstance(n, CallTIR) and n.func == "times" else n)
+    main = rewrite(
+        m.main, lambda n: replace(n, func="wide", scalars=()) if isinstance(n, CallTIR) and n.func == "times" else n
+    )
     assert isinstance(main, Function)
     return m.with_(wide=k, main=main)
 
@@ -293,6 +323,7 @@ def test_names_of_integers_are_what_they_stand_for_and_what_is_read_stays_a_name
 
     def number(p: Buffer, out: Buffer) -> Stmt:
         """The sum is of what the element was, not of what it is then."""
+
         def step(i: Symbol, j: Symbol) -> Stmt:
             at = (i, j)
             twice = seq(store(out, at, out[at] * 4.0), store(out, at, out[at] + cast(k, FLOAT32)))
@@ -310,7 +341,13 @@ def test_names_of_integers_are_what_they_stand_for_and_what_is_read_stays_a_name
         m = with_kernel(body)
         same(m, after := fuse(m))
         assert groups(after) == [["negative", "exp", "negative"]]
-        names = [s for k in after.kernels.values() if GROUP in k.attrs for s in program_order(k.body) if isinstance(s, LetStmt)]
+        names = [
+            s
+            for k in after.kernels.values()
+            if GROUP in k.attrs
+            for s in program_order(k.body)
+            if isinstance(s, LetStmt)
+        ]
         assert len(names) == (body is not index)
 
 

@@ -87,14 +87,19 @@ def test_what_is_computed_no_more_often_is_computed_where_it_is_read() -> None:
     tall = Buffer("out", (3, 1), F)
     row = loops("j", (3,), lambda j: store(ROW, (0, j), A[j] + 1.0))
     twice = loops("j i", (3, 1), lambda j, i: store(tall, (j, i), ROW[0, j] * ROW[i, j]))
-    assert text(row, twice, between=[ROW], result=tall) == ["j {i {out[j, i] = ((a[j] + 1) * (a[j] + 1))}}"], "one row: one element"
+    assert text(row, twice, between=[ROW], result=tall) == ["j {i {out[j, i] = ((a[j] + 1) * (a[j] + 1))}}"], (
+        "one row: one element"
+    )
     some = loops("i", (2,), lambda i: store(OUT, i, T[i] * 2.0))
     assert text(ONE, some, store(OUT, 2, A[2])) == ["i {out[i] = ((a[i] + 1) * 2)}", "out[2] = a[2]"]
 
 
 def test_what_would_be_computed_more_often_is_not() -> None:
     """Two elements in one store, two stores, or one element for every row."""
-    assert text(ONE, each(OUT, lambda i: T[i] * T[2 - i])) == ["i {t[i] = (a[i] + 1)}", "i {out[i] = (t[i] * t[(2 - i)])}"]
+    assert text(ONE, each(OUT, lambda i: T[i] * T[2 - i])) == [
+        "i {t[i] = (a[i] + 1)}",
+        "i {out[i] = (t[i] * t[(2 - i)])}",
+    ]
     assert text(ONE, each(OUT, lambda i: T[2 - i]), each(OUT, lambda i: OUT[i] + T[i])) == [
         "i {t[i] = (a[i] + 1)}", "i {out[i] = t[(2 - i)]}", "i {out[i] = (out[i] + t[i])}",
     ]  # fmt: skip
@@ -129,20 +134,28 @@ def test_sizes_that_are_no_numbers() -> None:
     twice = [each(out, lambda i: t[i] * 2.0), each(out, lambda i: out[i] + t[i])]
     assert "t[i] = (a[i] + 1)" in text(one, *twice, between=[t], result=out)[0]
     other = loops("i", (Symbol("k", INT64),), lambda i: store(t, i, a[i] + 1.0))
-    assert len(text(other, each(out, lambda i: t[i] * 2.0), between=[t], result=out)) == 2, "not all of it, as far as is known"
+    assert len(text(other, each(out, lambda i: t[i] * 2.0), between=[t], result=out)) == 2, (
+        "not all of it, as far as is known"
+    )
 
 
 def test_only_a_plain_nest_that_makes_all_of_a_value_is_put_elsewhere() -> None:
     first = loops("i", (2,), lambda i: store(T, i, A[i] + 1.0))
     assert text(first, TWO) == ["i {out[i] = (a[i] + 1)}", "i {out[i] = (out[i] * 2)}"]
-    assert text(first, store(T, 2, A[2]), TWO) == ["i {out[i] = (a[i] + 1)}", "out[2] = a[2]", "i {out[i] = (out[i] * 2)}"]
+    assert text(first, store(T, 2, A[2]), TWO) == [
+        "i {out[i] = (a[i] + 1)}",
+        "out[2] = a[2]",
+        "i {out[i] = (out[i] * 2)}",
+    ]
     again = loops("i k", (3, 2), lambda i, k: store(T, i, A[i] + 1.0))
     assert text(again, TWO) == ["i {k {out[i] = (a[i] + 1)}; out[i] = (out[i] * 2)}"]
     late = For(Symbol("i", INT64), const(3), store(T, 0, A[0]), start=const(0))
     assert len(text(late, TWO)) == 2
     diagonal = loops("i", (3,), lambda i: store(SQUARE, (i, i), A[i] + 1.0))
     whole = each(RESULT, lambda i, j: SQUARE[i, j])
-    assert text(diagonal, whole, between=[SQUARE], result=RESULT) == ["i {out[i, i] = (a[i] + 1); j {out[i, j] = out[i, j]}}"]
+    assert text(diagonal, whole, between=[SQUARE], result=RESULT) == [
+        "i {out[i, i] = (a[i] + 1); j {out[i, j] = out[i, j]}}"
+    ]
     own = each(T, lambda i: T[i] * 2.0)
     assert text(each(T, lambda i: A[i]), own, TWO) == ["i {out[i] = a[i]}", "i {out[i] = ((out[i] * 2) * 2)}"]
 
@@ -150,7 +163,10 @@ def test_only_a_plain_nest_that_makes_all_of_a_value_is_put_elsewhere() -> None:
 def test_a_value_stays_before_what_changes_its_operands() -> None:
     u = Buffer("u", (3,), F)
     found = text(
-        each(u, lambda i: A[i] + 1.0), each(T, lambda i: u[2 - i] + 1.0), each(u, lambda i: A[i]), each(OUT, lambda i: T[i] + u[i])
+        each(u, lambda i: A[i] + 1.0),
+        each(T, lambda i: u[2 - i] + 1.0),
+        each(u, lambda i: A[i]),
+        each(OUT, lambda i: T[i] + u[i]),
     )
     assert found[0] == "i {u[i] = (a[i] + 1)}" and "u[(2 - i)]" in found[1] and "u[i] = a[i]" in found[2]
 
@@ -182,20 +198,32 @@ def test_two_loops_as_one_promise_what_both_did(first: LoopKind, second: LoopKin
 
 def test_two_loops_are_one_inside_too() -> None:
     u, out = Buffer("u", (2, 3), F), Buffer("out", (2, 3), F)
-    first = loops("i", (2,), lambda i: seq(store(T, i, A[i]), loops("j", (3,), lambda j: store(u, (i, j), M[i, j] + 1.0))))
-    second = loops("i", (2,), lambda i: seq(loops("j", (3,), lambda j: store(out, (i, j), u[i, j] + u[i, 0])), store(T, i, A[2])))
+    first = loops(
+        "i", (2,), lambda i: seq(store(T, i, A[i]), loops("j", (3,), lambda j: store(u, (i, j), M[i, j] + 1.0)))
+    )
+    second = loops(
+        "i", (2,), lambda i: seq(loops("j", (3,), lambda j: store(out, (i, j), u[i, j] + u[i, 0])), store(T, i, A[2]))
+    )
     assert text(first, second, between=[u], result=out) == [
         "i {t[i] = a[i]; j {u[i, j] = (m[i, j] + 1)}; j {out[i, j] = (u[i, j] + u[i, 0])}; t[i] = a[2]}"
     ]
-    own = loops("i", (2,), lambda i: seq(loops("j", (3,), lambda j: store(out, (i, j), u[i, j] + u[i, j])), store(T, i, A[2])))
+    own = loops(
+        "i", (2,), lambda i: seq(loops("j", (3,), lambda j: store(out, (i, j), u[i, j] + u[i, j])), store(T, i, A[2]))
+    )
     found = text(first, own, loops("i", (2,), lambda i: store(out, (i, 0), u[i, 2])), between=[u], result=out)
     assert found[0] == "i {t[i] = a[i]; j {u[i, j] = (m[i, j] + 1); out[i, j] = (u[i, j] + u[i, j])}; t[i] = a[2]}"
 
 
 def test_loops_of_one_iteration_meet_nobody() -> None:
     one, out = Buffer("t", (1,), F), Buffer("out", (1,), F)
-    first, second = loops("i", (1,), lambda i: store(one, 0, A[i])), loops("j", (1,), lambda j: store(out, j, one[0] + one[j]))
-    assert text(seq(first), second, each(out, lambda i: out[i] + one[0]), between=[one], result=out)[-1] == "i {out[i] = (out[i] + t[0])}"
+    first, second = (
+        loops("i", (1,), lambda i: store(one, 0, A[i])),
+        loops("j", (1,), lambda j: store(out, j, one[0] + one[j])),
+    )
+    assert (
+        text(seq(first), second, each(out, lambda i: out[i] + one[0]), between=[one], result=out)[-1]
+        == "i {out[i] = (out[i] + t[0])}"
+    )
 
 
 def test_what_stands_between_may_not_care() -> None:
@@ -204,9 +232,17 @@ def test_what_stands_between_may_not_care() -> None:
     last = each(OUT, lambda i: OUT[i] + T[i] + T[2 - i])
     use = each(OUT, lambda i: T[i] * T[i] + u[i])
     apart = each(sides, lambda i: M[0, i])
-    assert text(ONE, apart, use, last) == ["i {t[i] = (a[i] + 1); out[i] = ((t[i] * t[i]) + u[i])}", "i {s[i] = m[0, i]}", line(last)]
+    assert text(ONE, apart, use, last) == [
+        "i {t[i] = (a[i] + 1); out[i] = ((t[i] * t[i]) + u[i])}",
+        "i {s[i] = m[0, i]}",
+        line(last),
+    ]
     before = each(u, lambda i: A[2 - i])
-    assert text(ONE, before, use, last) == [line(before), "i {t[i] = (a[i] + 1); out[i] = ((t[i] * t[i]) + u[i])}", line(last)]
+    assert text(ONE, before, use, last) == [
+        line(before),
+        "i {t[i] = (a[i] + 1); out[i] = ((t[i] * t[i]) + u[i])}",
+        line(last),
+    ]
     both = seq(each(u, lambda i: T[2 - i]), each(sides, lambda i: A[i]))
     assert len(text(ONE, both, use, last)) == 4, "what is between reads the first and is read by the second"
 
@@ -214,7 +250,9 @@ def test_what_stands_between_may_not_care() -> None:
 def test_an_element_that_was_just_stored_is_used_itself() -> None:
     u = Buffer("u", (3,), F)
     double = each(u, lambda i: T[i] * 2.0)
-    assert text(ONE, double, each(OUT, lambda i: T[i] + u[i]), between=[T, u]) == ["i {out[i] = ((a[i] + 1) + ((a[i] + 1) * 2))}"]
+    assert text(ONE, double, each(OUT, lambda i: T[i] + u[i]), between=[T, u]) == [
+        "i {out[i] = ((a[i] + 1) + ((a[i] + 1) * 2))}"
+    ]
     again = each(OUT, lambda i: OUT[i] * u[i])
     assert text(ONE, double, each(OUT, lambda i: T[i] + u[i]), again, between=[T, u]) == [
         "i {t_value = (a[i] + 1); u[i] = (t_value * 2); out[i] = (t_value + u[i])}", "i {out[i] = (out[i] * u[i])}",
@@ -250,7 +288,11 @@ ZERO, SUM = each(T, lambda i: A[i] - A[i]), loops("k i", (2, 3), lambda k, i: st
 
 
 def test_a_result_takes_the_place_of_what_it_is_made_of() -> None:
-    assert text(ZERO, SUM, TWO) == ["i {out[i] = (a[i] - a[i])}", "k {i {out[i] = (out[i] + m[k, i])}}", "i {out[i] = (out[i] * 2)}"]
+    assert text(ZERO, SUM, TWO) == [
+        "i {out[i] = (a[i] - a[i])}",
+        "k {i {out[i] = (out[i] + m[k, i])}}",
+        "i {out[i] = (out[i] * 2)}",
+    ]
     single = loops("k i", (1, 3), lambda k, i: store(OUT, i, T[i] * 2.0))
     assert in_place(ZERO, SUM, single)
     sides = Buffer("s", (3,), F)

@@ -44,10 +44,14 @@ SAFE: dict[str, PrimFunc] = {
     "downwards": kernel(each(lambda i, j: X[i, j + 1], shape=(4, 4))),
     "guarded": kernel(loops("i j", (4, 5), lambda i, j: when(apply("lt", j, 3), store(Y, (i, j), X[i, j])))),
     "then again by itself": kernel(seq(each(lambda i, j: X[i, j]), each(lambda i, j: Y[3 - i, j] + 1.0))),
-    "then scattered": kernel(seq(each(lambda i, j: X[i, j]), each(lambda i, j: Z[i, j], lambda i, j: (AT[i, j], j))), AT, Z),
+    "then scattered": kernel(
+        seq(each(lambda i, j: X[i, j]), each(lambda i, j: Z[i, j], lambda i, j: (AT[i, j], j))), AT, Z
+    ),
     "one that is gathered": kernel(each(lambda i, j: X[AT[i, j], j], shape=(1, 1)), AT),
     "not read": kernel(each(lambda i, j: Z[i, j]), Z),
-    "then something else": kernel(seq(each(lambda i, j: X[i, j]), Allocate(T, each(lambda i, j: const(0.0, FLOAT32), out=T)))),
+    "then something else": kernel(
+        seq(each(lambda i, j: X[i, j]), Allocate(T, each(lambda i, j: const(0.0, FLOAT32), out=T)))
+    ),
 }
 UNSAFE: dict[str, PrimFunc] = {
     "upwards": kernel(each(lambda i, j: X[i, j], lambda i, j: (i, j + 1), (4, 4))),
@@ -56,14 +60,16 @@ UNSAFE: dict[str, PrimFunc] = {
     "row by row": kernel(each(lambda i, j: X[i, 0] + X[i, j])),
     "read again": kernel(seq(each(lambda i, j: X[i, j] * 2.0), each(lambda i, j: Y[i, j] + X[i, j]))),
     "begun first": kernel(seq(each(lambda i, j: const(0.0, FLOAT32)), each(lambda i, j: Y[i, j] + X[i, j]))),
-    "accumulated": kernel(
-        loops("i j k", (4, 5, 3), lambda i, j, k: store(Y, (i, j), X[i, j] + cast(k, "float32")))
+    "accumulated": kernel(loops("i j k", (4, 5, 3), lambda i, j, k: store(Y, (i, j), X[i, j] + cast(k, "float32")))),
+    "scattered first": kernel(
+        seq(each(lambda i, j: Z[i, j], lambda i, j: (AT[i, j], j)), each(lambda i, j: X[i, j])), AT, Z
     ),
-    "scattered first": kernel(seq(each(lambda i, j: Z[i, j], lambda i, j: (AT[i, j], j)), each(lambda i, j: X[i, j])), AT, Z),
     "gathered": kernel(each(lambda i, j: X[AT[i, j], j]), AT),
     "where to is data of its own": kernel(each(lambda i, j: Z[i, j], lambda i, j: (cast(X[i, j], "int32"), j)), Z),
     "gathered side by side": kernel(parallel(each(lambda i, j: X[AT[i, j], j], shape=(4, 1))), AT),
-    "scattered side by side": kernel(parallel(each(lambda i, j: X[i, j], lambda i, j: (AT[i, j], j), shape=(4, 1))), AT),
+    "scattered side by side": kernel(
+        parallel(each(lambda i, j: X[i, j], lambda i, j: (AT[i, j], j), shape=(4, 1))), AT
+    ),
     "side by side, downwards": kernel(parallel(each(lambda i, j: X[i + 1, j], shape=(3, 5)))),
 }
 

@@ -63,7 +63,8 @@ def test_each_is_told_of_each_pass_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fails", "left"), [("enter", ["a leave"]), ("before one", ["b leave", "a leave"]), ("after one", ["b leave", "a leave"])]
+    ("fails", "left"),
+    [("enter", ["a leave"]), ("before one", ["b leave", "a leave"]), ("after one", ["b leave", "a leave"])],
 )
 def test_those_that_were_entered_are_left_whatever_happens(fails: str, left: list[str]) -> None:
     log: list[str] = []
@@ -90,7 +91,10 @@ def test_a_pass_that_breaks_a_module_is_named() -> None:
 
 
 def test_a_pass_is_left_out_if_one_says_so_and_it_may_be() -> None:
-    kernels = [len(run_passes(small(), passes(vector.run), [*i], "fuse").kernels) for i in ([], [Leaving("fuse")], [Instrument(), Leaving("fuse")])]
+    kernels = [
+        len(run_passes(small(), passes(vector.run), [*i], "fuse").kernels)
+        for i in ([], [Leaving("fuse")], [Instrument(), Leaving("fuse")])
+    ]
     assert kernels == [4, 3, 3]
     with pytest.raises(Invalid) as caught:
         run_passes(small(), passes(vector.run), [Leaving("legalize")])

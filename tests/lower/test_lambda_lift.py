@@ -62,7 +62,6 @@ def told_apart(module: Module, faulty: type[Lifter], inputs: Any) -> bool:
         return True
 
 
-
 def local_functions(module: Module) -> int:
     """How many functions of the module stand inside another one and do more than call one."""
     count = 0

@@ -156,7 +156,10 @@ def test_random_programs_run_in_the_memory_that_their_lives_allow() -> None:
         source = lowered(Random(seed).module())
         made = exact(source)
         found = plan(problem(made.program), "greedy-size")
-        slots = {n: replace(s, offset=found.places[n].offset) if n in found.places else s for n, s in made.program.slots.items()}  # type: ignore[arg-type]
+        slots = {
+            n: replace(s, offset=found.places[n].offset) if n in found.places else s
+            for n, s in made.program.slots.items()
+        }  # type: ignore[arg-type]
         sizes = {n: s for n, s in found.sizes.items() if isinstance(s, int)}
         planned = made.with_(main=replace(made.program, slots=slots, sizes=sizes))
         for turn in range(2):
@@ -258,7 +261,20 @@ def test_choices_in_choices() -> None:
     assert kernels(found) == ["if c", "if d", "exp", "tanh", "tanh", "add", "if d", "copy0", "exp"]
     # no conflict between what one arm needs and what the other needs
     assert pairs(found) == as_pairs(" ".join(s.name for s in found.placed("workspace")))
-    assert list(edges(found)) == [(0, 1), (0, 6), (1, 2), (1, 3), (2, 5), (3, 4), (4, 5), (5, 9), (6, 7), (6, 8), (7, 9), (8, 9)]
+    assert list(edges(found)) == [
+        (0, 1),
+        (0, 6),
+        (1, 2),
+        (1, 3),
+        (2, 5),
+        (3, 4),
+        (4, 5),
+        (5, 9),
+        (6, 7),
+        (6, 8),
+        (7, 9),
+        (8, 9),
+    ]
 
 
 def test_a_result_of_a_choice_that_nobody_reads_is_not_made() -> None:
@@ -272,7 +288,12 @@ def test_a_result_of_a_choice_that_nobody_reads_is_not_made() -> None:
 
 def test_both_results_may_be_one() -> None:
     p, a = var("p", TupleType((F4, F4))), var("a", F4)
-    found = program(lets(p, if_(C, lets(a, call("tanh", X))(tuple_of(a, a)), tuple_of(X, Y)))(call("add", get(p, 0), get(p, 1))), C, X, Y)
+    found = program(
+        lets(p, if_(C, lets(a, call("tanh", X))(tuple_of(a, a)), tuple_of(X, Y)))(call("add", get(p, 0), get(p, 1))),
+        C,
+        X,
+        Y,
+    )
     assert kernels(found) == ["if c", "tanh", "copy0", "copy0", "copy0", "add"]
 
 
@@ -359,7 +380,9 @@ def test_a_cast_that_may_fail_has_no_plan() -> None:
 def test_a_size_that_a_call_computes_has_no_plan() -> None:
     n = Symbol("n")
     inside, out = Buffer("inside", (n,), FLOAT32), Buffer("out", (4,), FLOAT32)
-    kernel = PrimFunc("k", (out,), 1, LetStmt(n, const(4), Allocate(inside, loops("i", (4,), lambda i: store(out, i, 0.0)))))
+    kernel = PrimFunc(
+        "k", (out,), 1, LetStmt(n, const(4), Allocate(inside, loops("i", (4,), lambda i: store(out, i, 0.0))))
+    )
     a = var("a", F4)
     with pytest.raises(Unsupported, match="such as n") as found:
         find_lives(Module({"main": function([], let(a, call_tir("k", (), F4), a)), "k": kernel}))
@@ -396,7 +419,9 @@ def test_inputs_and_outputs_in_the_workspace_on_demand() -> None:
 def test_symbolic_sizes_stay_expressions() -> None:
     n = Symbol("n")
     x = var("x", TensorType((n, 3), FLOAT32))
-    module = legalize(to_anf(Module({"main": function([x], call("nn.softmax", call("exp", x), axis=1))})), symbolic=True)
+    module = legalize(
+        to_anf(Module({"main": function([x], call("nn.softmax", call("exp", x), axis=1))})), symbolic=True
+    )
     found = problem(exact(module).program, bounds={n: (1, 8)})
     assert found.bounds == {n: (1, 8)}
     sizes = [b.nbytes for b in found.buffers]

@@ -99,7 +99,9 @@ def test_the_edges_are_those_of_a_walk_through_all_arms() -> None:
             for body in (idle(C, first, let(t, call("tanh", X), t)), nested, last):
                 of = program(body, C, D, X, Y)
                 assert set(edges(of)) == walked(of) and len(list(edges(of))) == len(walked(of))
-                empty += sum(isinstance(s, Branch) and (i + 1 == s.then or s.then == s.end) for i, s in enumerate(of.steps))
+                empty += sum(
+                    isinstance(s, Branch) and (i + 1 == s.then or s.then == s.end) for i, s in enumerate(of.steps)
+                )
     assert empty >= 4 + 8 + 8
     for seed in range(40):
         of = find_lives(lowered(Random(seed).module())).program
@@ -145,7 +147,14 @@ def test_what_dies_is_looked_for_among_few(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_choice_may_choose_what_another_is_chosen_by() -> None:
     D = var("d", B)
     found = program(if_(if_(C, D, call("logical_not", D)), call("exp", X), call("tanh", X)), C, D, X)
-    assert [s.kernel if isinstance(s, Step) else "if" for s in found.steps] == ["if", "copy0", "logical_not", "if", "exp", "tanh"]
+    assert [s.kernel if isinstance(s, Step) else "if" for s in found.steps] == [
+        "if",
+        "copy0",
+        "logical_not",
+        "if",
+        "exp",
+        "tanh",
+    ]
     (flag,) = found.placed("workspace")
     assert isinstance(found.steps[3], Branch) and found.steps[3].condition == flag.name and flag.live == ((1, 4),)
 
@@ -170,8 +179,13 @@ def test_a_function_is_called_by_whatever_name_it_has() -> None:
     inner = function([f, X], Call(F4, f, (X,)))
     outer = function([g, X], call_function("inner", inner, g, call_function("inner", inner, g, X)))
     h = GlobalVar(kind, "h")
-    body = chain([(name, h), (again, name), (Y, Call(F4, again, (X,)))], call_function("outer", outer, name, call_function("outer", outer, h, Y)))
-    found = find_lives(legalize(to_anf(Module({"main": function([X], body), "h": EXP, "inner": inner, "outer": outer})))).program
+    body = chain(
+        [(name, h), (again, name), (Y, Call(F4, again, (X,)))],
+        call_function("outer", outer, name, call_function("outer", outer, h, Y)),
+    )
+    found = find_lives(
+        legalize(to_anf(Module({"main": function([X], body), "h": EXP, "inner": inner, "outer": outer})))
+    ).program
     assert [s.kernel for s in found.calls] == ["exp"] * 5
 
 
@@ -186,7 +200,14 @@ def test_what_is_no_function_of_the_module_is_not_called() -> None:
     p, h = var("p", kind), GlobalVar(kind, "h")
     inner = function([p, X], Call(F4, p, (X,)))
     with pytest.raises(Unsupported, match=r"test\.f.* in p: ") as wrong:
-        find_lives(Module({"main": function([X], let(a, call_function("inner", inner, extern("test.f", (F4,), F4), X), a)), "inner": inner}))
+        find_lives(
+            Module(
+                {
+                    "main": function([X], let(a, call_function("inner", inner, extern("test.f", (F4,), F4), X), a)),
+                    "inner": inner,
+                }
+            )
+        )
     assert wrong.value.label == "liveness.C2"
     for value in (tuple_of(h, X), if_(C, h, h)):
         v = var("v", value.type)
@@ -226,7 +247,9 @@ def test_a_step_says_the_sizes_of_its_operands_but_not_its_scalars() -> None:
 @pytest.mark.row("U8")
 def test_variables_of_one_name_are_two() -> None:
     a, b, r = var("a", F4), var("a", F4), var("r", F4)
-    kernels = lowered(Module({"main": function([X], tuple_of(call("exp", X), call("tanh", X), call("add", X, X)))})).kernels
+    kernels = lowered(
+        Module({"main": function([X], tuple_of(call("exp", X), call("tanh", X), call("add", X, X)))})
+    ).kernels
     exp, tanh = (call_tir(n, (X,), F4) for n in ("exp", "tanh"))
     both = chain([(a, exp), (b, tanh), (r, call_tir("add", (a, b), F4))], r)
     found = find_lives(Module({"main": function([X], both), **kernels})).program
@@ -241,7 +264,10 @@ def test_slots_are_called_as_what_they_hold() -> None:
     p, q, r = var("p", TupleType((F4, F4))), var("q", TupleType((F4, F4))), var("r", F4)
     choice = if_(C, tuple_of(call("exp", get(p, 0)), get(p, 1)), tuple_of(get(p, 1), call("tanh", get(p, 0))))
     single = if_(C, call("exp", get(q, 0)), call("tanh", get(q, 1)))
-    body = chain([(p, call("split", z, sections=(4, 4), axis=0)), (q, choice), (r, single)], call("add", call("add", r, get(q, 0)), get(q, 1)))
+    body = chain(
+        [(p, call("split", z, sections=(4, 4), axis=0)), (q, choice), (r, single)],
+        call("add", call("add", r, get(q, 0)), get(q, 1)),
+    )
     found = program(body, C, z)
     names = [s.name for s in found.placed("workspace")]
     assert {"p.0", "p.1", "q.0", "q.1", "r"} <= set(names)

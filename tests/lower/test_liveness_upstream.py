@@ -45,7 +45,11 @@ from tests.lower.liveness_programs import (
 def test_linear() -> None:
     steps = [
         ("sid_9", kernel("cast_subtract", (150528, 301056)), "input"),
-        ("sid_8", kernel("conv", (301056, 18816, 802816), padded(("PaddedInput_7", 314646), ("Conv2dOutput_7", 256))), "sid_9 p1"),
+        (
+            "sid_8",
+            kernel("conv", (301056, 18816, 802816), padded(("PaddedInput_7", 314646), ("Conv2dOutput_7", 256))),
+            "sid_9 p1",
+        ),
         ("out", kernel("pool", (802816, 401408), through("tensor_2", 200704)), "sid_8"),
     ]
     found = calls({"input": 150528, "p1": 18816}, steps, "out")
@@ -64,7 +68,9 @@ def test_parallel_and_serial_loops(kind: LoopKind) -> None:
         inner = rows(within(sums, body=seq(fill(sums, pad, w), fill(out, sums))))  # type: ignore[arg-type]
         return within(pad, body=seq(fill(pad, x), rows(within(dummy, body=inner), kind)))  # type: ignore[arg-type]
 
-    found = calls({"input": 401408, "p5": 221184}, [("out", kernel("conv", (401408, 221184, 602112), body), "input p5")], "out")
+    found = calls(
+        {"input": 401408, "p5": 221184}, [("out", kernel("conv", (401408, 221184, 602112), body), "input p5")], "out"
+    )
     if kind == "serial":
         # the dummy is not used: it is there where it begins, before the sums do
         assert pairs(found) == as_pairs("PaddedInput_8 dummy_allocate", "PaddedInput_8 Conv2dOutput_8")
@@ -102,7 +108,11 @@ def inception(times: int = 1) -> Program:
             ("sid_25", conv("conv_5", (n["sid_26"], n["sid_25"]), "_5", 28800, 4), "sid_26"),
             ("sid_32", kernel("pool_cast_1", (n["sid_4"], n["sid_32"]), through("tensor_3", 150528)), "sid_4"),
             ("sid_31", conv("conv_3", (n["sid_32"], n["sid_31"]), "_3", 301056, 4), "sid_32"),
-            ("out", kernel("concat", (n["sid_2"], n["sid_19"], n["sid_25"], n["sid_31"], out)), "sid_2 sid_19 sid_25 sid_31"),
+            (
+                "out",
+                kernel("concat", (n["sid_2"], n["sid_19"], n["sid_25"], n["sid_31"], out)),
+                "sid_2 sid_19 sid_25 sid_31",
+            ),
         ],
         "out",
     )
@@ -212,7 +222,11 @@ def test_relax_parallel_and_serial_loops(kind: LoopKind, more: int) -> None:
         return within(pad, body=seq(fill(pad, x), rows(within(dummy, body=inner), kind)))  # type: ignore[arg-type]
 
     byte = kernel("byte", (1,))
-    steps = [("tsid_10", byte, ""), ("tsid_11", byte, ""), ("out", kernel("conv", (512, 1, 1, 1048576), body), "input tsid_10 tsid_11")]
+    steps = [
+        ("tsid_10", byte, ""),
+        ("tsid_11", byte, ""),
+        ("out", kernel("conv", (512, 1, 1, 1048576), body), "input tsid_10 tsid_11"),
+    ]
     found = calls({"input": 512}, steps, "out")
     assert peak(found, "output_0") == 1479426 + more
 
@@ -254,7 +268,9 @@ def test_static_plan_basic() -> None:
     """Two storages of 32 and 40 bytes upstream; the least that any plan needs here. A view is no storage of its own."""
     x = var("x", tensor(2, 4))
     flat = call("reshape", call("exp", x), shape=(8,))
-    more = call("concat", call("add", call("nn.relu", flat), constant(np.float32(1))), constant(np.zeros(2, np.float32)), axis=0)
+    more = call(
+        "concat", call("add", call("nn.relu", flat), constant(np.float32(1))), constant(np.zeros(2, np.float32)), axis=0
+    )
     found = main([x], call("log", more))
     assert sizes(found) == [32, 32, 32, 40] and peak(found) == 32 + 40
     one, two, three, four = (s.name for s in found.placed("workspace"))
@@ -335,7 +351,17 @@ S = tensor(2, 3)
 def test_kills_in_a_row() -> None:
     i, s = var("i", tensor()), var("s", S)
     a, b, new_i, new_s = (var(n, S) for n in ("a", "b", "new_i", "new_s"))
-    body = chain(a, call("exp", s), b, call("log", s), new_i, call("add", i, b), new_s, call("add", s, a), call("add", new_i, new_s))
+    body = chain(
+        a,
+        call("exp", s),
+        b,
+        call("log", s),
+        new_i,
+        call("add", i, b),
+        new_s,
+        call("add", s, a),
+        call("add", new_i, new_s),
+    )
     found = main([i, s], body)
     w = [n.name for n in found.placed("workspace")]
     assert kills(found) == {(2, 3): (w[1],), (3, 4): (w[0],), (4, 5): (w[2], w[3])}
@@ -380,7 +406,13 @@ def test_temporaries_are_lifted_out_of_their_tensor_function() -> None:
     """They are slots of the program, which its steps hand over. With whole steps that is all, and two temporaries of one
     call never share; with phases they keep the lives that they had inside."""
     a, b = buffer("a", 40), buffer("b", 50)
-    apart = kernel("k", (40, 50), lambda x, out: seq(within(a, body=seq(fill(a, x), fill(out, a))), within(b, body=seq(fill(b, x), fill(out, b)))))
+    apart = kernel(
+        "k",
+        (40, 50),
+        lambda x, out: seq(
+            within(a, body=seq(fill(a, x), fill(out, a))), within(b, body=seq(fill(b, x), fill(out, b)))
+        ),
+    )
     x = var("x", of_size(40))
     y = var("y", of_size(50))
     main = function([x], let(y, call_tir("k", [x], y.type), y))

@@ -59,7 +59,9 @@ def tiled(n: int = 13, m: int = 18, k: int = 11) -> Schedule:
 
 def conv(epilogue: bool = False) -> PrimFunc:
     shape = (1, 3, 7, 8), (4, 3, 3, 3)
-    made = kernel("nn.conv2d", *shape, out=(1, 4, 7, 8), strides=(1, 1), padding=(1, 1, 1, 1), dilation=(1, 1), groups=1)
+    made = kernel(
+        "nn.conv2d", *shape, out=(1, 4, 7, 8), strides=(1, 1), padding=(1, 1, 1, 1), dilation=(1, 1), groups=1
+    )
     if not epilogue:
         return made
     out = Buffer("relu", (1, 4, 7, 8), F)
@@ -194,7 +196,9 @@ def test_integer_partial_sums_are_bit_exact() -> None:
 def recurrence(read: Callable[[Buffer, Expr, Expr], Expr], kind: str = "serial") -> PrimFunc:
     x, out = Buffer("x", (6, 7), F), Buffer("out", (6, 7), F)
     first = loops("p q", (6, 7), lambda i, j: store(out, (i, j), x[i, j]))
-    return PrimFunc("f", (x, out), 1, seq(first, loops("i j", (5, 6), lambda i, j: store(out, (i + 1, j), read(out, i, j)))))
+    return PrimFunc(
+        "f", (x, out), 1, seq(first, loops("i j", (5, 6), lambda i, j: store(out, (i + 1, j), read(out, i, j))))
+    )
 
 
 def stencil(shift: int) -> PrimFunc:
@@ -253,7 +257,9 @@ def partly() -> PrimFunc:
 
 def diagonal() -> PrimFunc:
     x, out = Buffer("x", (6, 6), F), Buffer("out", (6,), F)
-    return PrimFunc("f", (x, out), 1, loops("i j", (6, 3), lambda i, j: store(out, i, x[i // 2 * 2, apply("max", j, i)])))
+    return PrimFunc(
+        "f", (x, out), 1, loops("i j", (6, 3), lambda i, j: store(out, i, x[i // 2 * 2, apply("max", j, i)]))
+    )
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -331,7 +337,9 @@ def walk(choose: Callable[[int], int], steps: int) -> Counter[str]:
             continue
         seen[text.split("(")[0]] += 1
         verdict = equivalent(s.func, after.func)
-        assert verdict.holds(BIT_EXACT) or "itself traps" in verdict.reason, f"{text}: {verdict}\n{s.func}\n{after.func}"
+        assert verdict.holds(BIT_EXACT) or "itself traps" in verdict.reason, (
+            f"{text}: {verdict}\n{s.func}\n{after.func}"
+        )
         s = after
         if len(s.loops) > 30:
             break
@@ -343,7 +351,9 @@ def test_random_schedules() -> None:
     for seed in range(70):
         seen += walk(random.Random(seed).randrange, 5)
     assert seen["refused"] > 50
-    assert min(seen[k] for k in ("split", "reorder", "fuse", "unroll", "peel", "merge", "cache_read", "cache_write")) > 1, seen
+    assert (
+        min(seen[k] for k in ("split", "reorder", "fuse", "unroll", "peel", "merge", "cache_read", "cache_write")) > 1
+    ), seen
 
 
 @settings(max_examples=40)
@@ -372,4 +382,3 @@ def test_kernels_of_every_kind_of_statement() -> None:
 def test_many_random_schedules() -> None:
     for seed in range(1000, 4000):
         walk(random.Random(seed).randrange, 7)
-

@@ -25,7 +25,9 @@ OUT = Buffer("out", (8,), F)
 GRID, GRID_OUT = Buffer("x", (4, 4, 4), F), Buffer("out", (4, 4, 4), F)
 
 
-def loop(name: str, extent: Expr | int, body: Callable[[Var], Stmt], kind: LoopKind = "serial", of: DType = INT64) -> For:
+def loop(
+    name: str, extent: Expr | int, body: Callable[[Var], Stmt], kind: LoopKind = "serial", of: DType = INT64
+) -> For:
     var = Var(name, of)
     return For(var, const(extent) if isinstance(extent, int) else extent, body(var), kind)
 
@@ -83,13 +85,17 @@ def guarded() -> PrimFunc:
 def overwritten() -> PrimFunc:
     """Stored to under a condition, read, then stored to for sure, all at the same index."""
     t = Buffer("t", (8,), F)
-    body = loop("k", 8, lambda k: seq(when(X[k] > 3.0, store(OUT, k, X[k])), store(t, k, OUT[k]), store(OUT, k, t[k] + 1.0)))
+    body = loop(
+        "k", 8, lambda k: seq(when(X[k] > 3.0, store(OUT, k, X[k])), store(t, k, OUT[k]), store(OUT, k, t[k] + 1.0))
+    )
     return line(Allocate(t, body))
 
 
 def private() -> PrimFunc:
     own = Buffer("own", (8,), F, "local")
-    return line(Allocate(own, seq(loop("i", 8, lambda i: store(own, i, X[i])), loop("j", 8, lambda j: store(OUT, j, own[j])))))
+    return line(
+        Allocate(own, seq(loop("i", 8, lambda i: store(own, i, X[i])), loop("j", 8, lambda j: store(OUT, j, own[j]))))
+    )
 
 
 def private_in_a_block() -> PrimFunc:

@@ -165,7 +165,9 @@ def loads(func: PrimFunc, name: str, change: Callable[[Load], Load]) -> PrimFunc
     def statement(s: Stmt) -> Stmt:
         if not isinstance(s, Store):
             return s
-        return replace(s, value=rewrite(s.value, lambda n: change(n) if isinstance(n, Load) and n.buffer.name == name else n))
+        return replace(
+            s, value=rewrite(s.value, lambda n: change(n) if isinstance(n, Load) and n.buffer.name == name else n)
+        )
 
     return replace(func, body=rewrite(func.body, statement))
 
@@ -179,7 +181,13 @@ def duplicated(func: PrimFunc) -> PrimFunc:
 
     def fill(s: Stmt) -> Stmt:
         if isinstance(s, Store) and s.buffer.name == "b_tile":
-            return replace(s, value=rewrite(s.value, lambda n: Load(n.dtype, again, n.indices) if isinstance(n, Load) and n.buffer is old.buffer else n))
+            return replace(
+                s,
+                value=rewrite(
+                    s.value,
+                    lambda n: Load(n.dtype, again, n.indices) if isinstance(n, Load) and n.buffer is old.buffer else n,
+                ),
+            )
         return s
 
     return put(cached, inside, AllocateConst(again, old.contents, rewrite(inside, fill)))
@@ -297,5 +305,7 @@ def test_a_constant_that_is_seen_through_views() -> None:
         found = check_schedule(func, made, blocks)
         assert found.holds, found.detail
     assert check_schedule(func, schedule(func).cache_read("w", "i").func).holds
-    wrong = rewrite(relaid.body, lambda s: replace(s, data=s.contents[::-1].copy()) if isinstance(s, AllocateConst) else s)
+    wrong = rewrite(
+        relaid.body, lambda s: replace(s, data=s.contents[::-1].copy()) if isinstance(s, AllocateConst) else s
+    )
     assert not check_schedule(func, replace(relaid, body=wrong), blocks).holds

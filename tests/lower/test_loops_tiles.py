@@ -46,7 +46,9 @@ def made(op: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any]) -> tuple
 def test_the_same_bits(name: str) -> None:
     use, plain = made(*CASES[name])
     kernel = tiled(use, "kernel")
-    assert kernel is not None and any(isinstance(s, Allocate) and s.buffer.name == "out_tile" for s in program_order(kernel.body))
+    assert kernel is not None and any(
+        isinstance(s, Allocate) and s.buffer.name == "out_tile" for s in program_order(kernel.body)
+    )
     assert equivalent(plain, kernel).holds(BIT_EXACT)
     rng = np.random.default_rng(3)
     inputs = [rng.standard_normal(b.static_shape).astype(np.float32) for b in plain.inputs]

@@ -50,7 +50,9 @@ def weight(*shape: int) -> np.ndarray[Any, Any]:
     return RNG.standard_normal(shape).astype("float32")
 
 
-def module(body: Callable[[Var, Expr], Expr], x: tuple[int, ...], w: np.ndarray[Any, Any], **infos: ConstantInfo) -> Module:
+def module(
+    body: Callable[[Var, Expr], Expr], x: tuple[int, ...], w: np.ndarray[Any, Any], **infos: ConstantInfo
+) -> Module:
     v = graph.var("x", tensor(*x))
     named = GlobalVar(TensorType(w.shape, FLOAT32), "w")
     return Module({"main": graph.function([v], body(v, named))}, {"w": w}, infos=infos)
@@ -102,8 +104,18 @@ def test_a_transposed_weight(in_graph: bool) -> None:
 
 
 def test_a_weight_that_is_still_used_stays() -> None:
-    source = module(lambda x, w: graph.call("add", graph.call("matmul", x, graph.call("permute_dims", w)), graph.call("sum", w, axis=None, keepdims=False)), (2, 7), weight(7, 7))
-    both = module(lambda x, w: graph.call("matmul", graph.call("add", x, w), graph.call("permute_dims", w)), (7, 7), weight(7, 7))
+    source = module(
+        lambda x, w: graph.call(
+            "add",
+            graph.call("matmul", x, graph.call("permute_dims", w)),
+            graph.call("sum", w, axis=None, keepdims=False),
+        ),
+        (2, 7),
+        weight(7, 7),
+    )
+    both = module(
+        lambda x, w: graph.call("matmul", graph.call("add", x, w), graph.call("permute_dims", w)), (7, 7), weight(7, 7)
+    )
     for m, left in ((source, 2), (both, 2)):
         result, made = make_constants(m, evaluate)
         assert check_made(m, result, made).holds and len(result.constants) == left
@@ -145,7 +157,9 @@ def test_packed_weights(strategy: str, make: Callable[[], Module], choose: Any, 
 def test_each_user_reads_its_own_layout() -> None:
     """A weight that is packed for one user, and read as it is by another, stays for that one."""
     w = weight(40, 40)
-    source = legalize(module(lambda x, c: graph.call("add", graph.call("matmul", x, c), graph.call("multiply", x, c)), (40, 40), w))
+    source = legalize(
+        module(lambda x, c: graph.call("add", graph.call("matmul", x, c), graph.call("multiply", x, c)), (40, 40), w)
+    )
     laid_out, packed = pack(source, for_tiles)
     result, made = make_constants(laid_out, evaluate)
     assert check_made(source, result, made, packed).holds
@@ -305,7 +319,9 @@ def test_an_operand_of_another_shape_is_refused() -> None:
 
 
 def test_a_constant_that_stays_keeps_its_contents() -> None:
-    source = module(lambda x, w: graph.call("matmul", graph.call("add", x, w), graph.call("permute_dims", w)), (7, 7), weight(7, 7))
+    source = module(
+        lambda x, w: graph.call("matmul", graph.call("add", x, w), graph.call("permute_dims", w)), (7, 7), weight(7, 7)
+    )
     result, made = make_constants(source, evaluate)
     assert check_made(source, result, made).holds
     wrong = replace(result, constants={**result.constants, "w": other_contents(result.constants["w"])})
@@ -323,6 +339,12 @@ def test_a_definition_is_in_operators() -> None:
     source, result, made, _ = packed_product()
     (how,) = made.values()
     assert LAYS in how.definition.attrs
-    assert [n.op.name for n in post_order(how.definition) if isinstance(n, Call)] == ["nn.pad", "reshape", "permute_dims"]  # type: ignore[union-attr]
-    assert not any(isinstance(n, Constant) for n in post_order(result.main)) and list(program_order(result.kernel(next(iter(result.kernels))).body))
+    assert [n.op.name for n in post_order(how.definition) if isinstance(n, Call)] == [
+        "nn.pad",
+        "reshape",
+        "permute_dims",
+    ]  # type: ignore[union-attr]
+    assert not any(isinstance(n, Constant) for n in post_order(result.main)) and list(
+        program_order(result.kernel(next(iter(result.kernels))).body)
+    )
     assert source.constants["w"].shape == (7, 37)

@@ -112,7 +112,9 @@ def test_invalid_bounds(attrs: Any, label: str, said: str) -> None:
 def test_a_bound_of_a_name_that_two_symbols_have() -> None:
     x, y = var("x", tensor(Var("n"))), var("y", tensor(Var("n")))
     with pytest.raises(Invalid, match="two of them are called n") as caught:
-        find_lives(lowered(Module({"main": function([x, y], tuple_of(call("exp", x), call("exp", y)), **{UPPER: {"n": 4}})})))
+        find_lives(
+            lowered(Module({"main": function([x, y], tuple_of(call("exp", x), call("exp", y)), **{UPPER: {"n": 4}})}))
+        )
     assert caught.value.label == "limits.C2"
 
 
@@ -247,7 +249,9 @@ def test_scratch_of_a_view_has_the_size_of_the_view() -> None:
     """What a kernel allocates is as large as the operand is for it, not as the tensor was before the view."""
     a, b = Var("a"), Var("b")
     x, y, t = Buffer("x", (a, b), INT64), Buffer("y", (a, b), INT64), Buffer("t", (a,), INT64)
-    body = loops("i", [a], lambda i: seq(store(t, (i,), x[i, 0]), loops("j", [b], lambda j: store(y, (i, j), x[i, j] + t[i]))))
+    body = loops(
+        "i", [a], lambda i: seq(store(t, (i,), x[i, 0]), loops("j", [b], lambda j: store(y, (i, j), x[i, j] + t[i])))
+    )
     kernel = PrimFunc("row", (x, y), 1, Allocate(t, body))
     n = Var("n")
     r = TensorType((6, n), INT64)
@@ -278,7 +282,9 @@ def test_inputs_whose_sizes_do_not_agree() -> None:
     with b.function("main", x=tensor("n", 2), y=tensor("n", 2)) as f:
         b.result(b.exp(b.add(f.x, f.y)))
     made = planned(b.module())
-    with pytest.raises(Invalid, match=r"'y' has the shape \(4, 2\), expected Tensor\(\(n, 2\), float32\) with n = 3") as caught:
+    with pytest.raises(
+        Invalid, match=r"'y' has the shape \(4, 2\), expected Tensor\(\(n, 2\), float32\) with n = 3"
+    ) as caught:
         machine.run(made, {"x": np.zeros((3, 2), np.float32), "y": np.zeros((4, 2), np.float32)})
     assert caught.value.label == "input.C3"
 

@@ -31,8 +31,13 @@ MEMORIES = (
 def program(rng: random.Random) -> Module:
     """Calls on tensors of n by m, n by 4 and so on, views of them, and choices."""
     b = Builder()
-    bounds = {name: {s: k for s in "nm" if rng.random() < 0.5} for name, k in (("tir_var_upper_bound", 30), ("tir_var_lower_bound", 1))}
-    with b.function("main", x=tensor("n", "m"), y=tensor("n", 4), c=tensor(of="bool"), attrs={k: v for k, v in bounds.items() if v}) as f:
+    bounds = {
+        name: {s: k for s in "nm" if rng.random() < 0.5}
+        for name, k in (("tir_var_upper_bound", 30), ("tir_var_lower_bound", 1))
+    }
+    with b.function(
+        "main", x=tensor("n", "m"), y=tensor("n", 4), c=tensor(of="bool"), attrs={k: v for k, v in bounds.items() if v}
+    ) as f:
         known: list[Var] = [f.x, f.y]
 
         def step() -> Var:

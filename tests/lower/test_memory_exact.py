@@ -110,7 +110,10 @@ def test_an_instance_at_its_lower_bound(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.row("U11")
-@pytest.mark.parametrize("name", [*(pytest.param(n, marks=pytest.mark.campaign if n in ("G", "K") else ()) for n in BOUNDS), "cut 150", "cut 200"])
+@pytest.mark.parametrize(
+    "name",
+    [*(pytest.param(n, marks=pytest.mark.campaign if n in ("G", "K") else ()) for n in BOUNDS), "cut 150", "cut 200"],
+)
 def test_an_instance_reaches_its_capacity(name: str) -> None:
     problem = cut_up(name) if name in CUTS else minimalloc(name)
     made = plan(problem, capacity=CAPACITY, effort=400_000)
@@ -121,25 +124,32 @@ def test_an_instance_reaches_its_capacity(name: str) -> None:
 # --- claims and limits -------------------------------------------------------------------------------------------
 
 
-
-
 @pytest.mark.row("U11")
 def test_more_than_the_lower_bound_is_proved() -> None:
     """Each conflicts with the next: a ring of five, which no two offsets suffice for."""
-    ring = [BufferInfo(f"r{i}", 4, tuple(sorted(((10 * i, 10 * i + 5), (10 * ((i + 1) % 5), 10 * ((i + 1) % 5) + 5))))) for i in range(5)]
+    ring = [
+        BufferInfo(f"r{i}", 4, tuple(sorted(((10 * i, 10 * i + 5), (10 * ((i + 1) % 5), 10 * ((i + 1) % 5) + 5)))))
+        for i in range(5)
+    ]
     problem = one_pool(*ring)
     assert lower_bound(problem.buffers) == 8
     made = plan(problem)
     assert (size(made), made.bound, made.optimal) == (12, 12, True)
     assert not plan(problem, "first-fit").optimal
-    with pytest.raises(Invalid, match="does not fit: buffer .* a limit of 12 bytes for workspace would be enough, and nothing less"):
+    with pytest.raises(
+        Invalid, match="does not fit: buffer .* a limit of 12 bytes for workspace would be enough, and nothing less"
+    ):
         plan(one_pool(*ring, limit=11))
     assert size(plan(one_pool(*ring, limit=12))) == 12
 
 
 def test_gaps_that_are_one_clique_count_as_one() -> None:
     """Three buffers that meet pair by pair only cannot share a byte: the bound is the sum of all."""
-    trio = [BufferInfo("a", 4, ((0, 1), (4, 5))), BufferInfo("b", 4, ((0, 1), (2, 3))), BufferInfo("c", 4, ((2, 3), (4, 5)))]
+    trio = [
+        BufferInfo("a", 4, ((0, 1), (4, 5))),
+        BufferInfo("b", 4, ((0, 1), (2, 3))),
+        BufferInfo("c", 4, ((2, 3), (4, 5))),
+    ]
     made = plan(one_pool(*trio))
     assert lower_bound(trio) == 8
     assert (size(made), made.bound, made.optimal) == (12, 12, True)
@@ -213,7 +223,10 @@ def test_deep_is_no_recursion() -> None:
 def test_a_long_program_is_optimal() -> None:
     problem = layered(random.Random(2), 3000)
     made = plan(problem)
-    assert good(replace(problem, buffers=problem.buffers[:50]), replace(made, places={b.name: made.places[b.name] for b in problem.buffers[:50]}))
+    assert good(
+        replace(problem, buffers=problem.buffers[:50]),
+        replace(made, places={b.name: made.places[b.name] for b in problem.buffers[:50]}),
+    )
     assert size(made) <= 1.05 * made.bound
 
 

@@ -39,10 +39,14 @@ every_planner = pytest.mark.parametrize("planner", PLANNERS)
 
 @every_planner
 @pytest.mark.row("U2")
-@pytest.mark.parametrize("ways", [[("a", "b"), ("b", "c"), ("c", "a")], [("a", "b"), ("b", "a"), ("c", "b"), ("a", "c")]])
+@pytest.mark.parametrize(
+    "ways", [[("a", "b"), ("b", "c"), ("c", "a")], [("a", "b"), ("b", "a"), ("c", "b"), ("a", "c")]]
+)
 def test_no_room_is_an_error_whichever_side_tells_of_a_conflict(planner: str, ways: list[tuple[str, str]]) -> None:
     problem = from_conflicts(dict.fromkeys("abc", 10), ways, (Pool("only", limit=10),))
-    with pytest.raises(Invalid, match=r"does not fit: buffer [abc], 10 bytes, .* only \(10 bytes\); a limit of 30") as raised:
+    with pytest.raises(
+        Invalid, match=r"does not fit: buffer [abc], 10 bytes, .* only \(10 bytes\); a limit of 30"
+    ) as raised:
         plan(problem, planner)
     assert raised.value.label == "memory.C7"
     assert ("nothing less" in str(raised.value)) == (planner == "exact")
@@ -173,7 +177,9 @@ def test_the_limit_that_an_error_names_is_enough(planner: str) -> None:
 @every_planner
 @pytest.mark.row("U2")
 def test_a_buffer_larger_than_a_pool_goes_to_the_next(planner: str) -> None:
-    problem = Problem((BufferInfo("large", 100, ((0, 1),)), BufferInfo("small", 10, ((0, 1),))), (Pool("a", limit=50), Pool("b")))
+    problem = Problem(
+        (BufferInfo("large", 100, ((0, 1),)), BufferInfo("small", 10, ((0, 1),))), (Pool("a", limit=50), Pool("b"))
+    )
     made = plan(problem, planner)
     assert {n: p.pool for n, p in made.places.items()} == {"large": "b", "small": "a"}
     assert dict(made.sizes) == {"a": 10, "b": 100}
@@ -206,7 +212,12 @@ LIVE = ((0, 2),)
         ((replace(X, pools=("b",)),), (Pool("a"),), "memory.C2", "wants pool b, but the pools are: a"),
         ((X,), (Pool("a", "constant"),), "memory.C2", "no pool can hold buffer x"),
         ((X,), (), "memory.C2", "no pool can hold buffer x"),
-        ((replace(X, pools=("a",)),), (Pool("a", "constant"),), "memory.C2", "of the kind workspace and cannot lie in pool a"),
+        (
+            (replace(X, pools=("a",)),),
+            (Pool("a", "constant"),),
+            "memory.C2",
+            "of the kind workspace and cannot lie in pool a",
+        ),
         ((replace(X, pools=("a",)),), (Pool("a", read_only=True),), "memory.C2", "is written, but pool a is read-only"),
         ((replace(X, nbytes=-1),), (Pool("a"),), "memory.C3", "has -1 bytes"),
         ((X,), (Pool("a", limit=-1),), "memory.C3", "has the limit -1"),
@@ -217,7 +228,12 @@ LIVE = ((0, 2),)
         ((replace(X, live=((0, 2), (1, 3))),), (Pool("a"),), "memory.C5", "increasing order"),
         ((replace(X, live=((0, 2), (2, 3))),), (Pool("a"),), "memory.C5", "do not touch"),
         ((replace(X, offset=4),), (Pool("a"),), "memory.C6", "in which pool"),
-        ((replace(X, offset=4, pools=("a",), alignment=8),), (Pool("a"),), "memory.C6", "no multiple of its alignment 8"),
+        (
+            (replace(X, offset=4, pools=("a",), alignment=8),),
+            (Pool("a"),),
+            "memory.C6",
+            "no multiple of its alignment 8",
+        ),
         ((replace(X, offset=4, pools=("a",)),), (Pool("a", limit=8),), "memory.C6", r"bytes \[4, 12\) of pool a"),
         ((replace(X, offset=-4, pools=("a",)),), (Pool("a"),), "memory.C6", r"bytes \[-4, 4\)"),
         (
@@ -229,7 +245,9 @@ LIVE = ((0, 2),)
     ],
 )
 @pytest.mark.row("U2", "U3", "U12")
-def test_a_problem_that_breaks_a_rule(buffers: tuple[BufferInfo, ...], pools: tuple[Pool, ...], label: str, words: str) -> None:
+def test_a_problem_that_breaks_a_rule(
+    buffers: tuple[BufferInfo, ...], pools: tuple[Pool, ...], label: str, words: str
+) -> None:
     for planner in PLANNERS:
         with pytest.raises(Invalid, match=words) as raised:
             plan(Problem(buffers, pools), planner)
@@ -276,7 +294,11 @@ def test_a_planner_can_weigh_the_figures_of_pools() -> None:
 
         return plan(replace(problem, buffers=tuple(replace(b, pools=ranked(b)) for b in problem.buffers)), "first-fit")
 
-    pools = (Pool("flash", read_bandwidth=4), Pool("tightly", limit=8, read_bandwidth=16), Pool("sram", read_bandwidth=16, read_latency=2))
+    pools = (
+        Pool("flash", read_bandwidth=4),
+        Pool("tightly", limit=8, read_bandwidth=16),
+        Pool("sram", read_bandwidth=16, read_latency=2),
+    )
     problem = Problem((X, replace(X, name="y")), pools)
     assert {p.pool for p in plan(problem, "first-fit").places.values()} == {"flash"}
     assert {p.pool for p in plan(problem, by_bandwidth).places.values()} == {"tightly", "sram"}

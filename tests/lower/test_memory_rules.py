@@ -86,7 +86,16 @@ def test_the_orders_of_first_fit() -> None:
         for n, b in zip(layout.nbytes, problem.buffers, strict=True):
             length, first, last = len(at(b)), min(at(b), default=0), max(at(b), default=-1) + 1
             load = max((total[p] for p in at(b)), default=0)
-            keys.append(((-n, first), (-n * length, first), (first, -n), (-length, -n, first), (-last, -n), (-load, -length, -n)))
+            keys.append(
+                (
+                    (-n, first),
+                    (-n * length, first),
+                    (first, -n),
+                    (-length, -n, first),
+                    (-last, -n),
+                    (-load, -length, -n),
+                )
+            )
         want = [sorted(range(len(keys)), key=lambda i, k=k: keys[i][k]) for k in range(6)]  # type: ignore[misc]
         assert list(orders(layout)) == want
 
@@ -170,7 +179,13 @@ def test_bisection_between_what_is_known() -> None:
     assert search.best.size < first
     found = search.result()
     assert found.offsets is not None and search.bound <= found.size
-    assert good(problem, Plan({problem.buffers[i].name: Place("workspace", at) for i, at in found.offsets.items()}, {"workspace": found.size}))
+    assert good(
+        problem,
+        Plan(
+            {problem.buffers[i].name: Place("workspace", at) for i, at in found.offsets.items()},
+            {"workspace": found.size},
+        ),
+    )
 
 
 def test_the_unit_of_a_reduced_problem() -> None:
@@ -236,7 +251,9 @@ def greedy(problem: Problem) -> Plan:
 
 @pytest.mark.row("U21")
 @pytest.mark.parametrize(("most", "offset"), [(64, 0), (65, 96), (104, 96), (105, 232), (None, 232)])
-def test_a_symbolic_size_lies_where_its_largest_value_fits_between_what_lies_by_hand(most: int | None, offset: int) -> None:
+def test_a_symbolic_size_lies_where_its_largest_value_fits_between_what_lies_by_hand(
+    most: int | None, offset: int
+) -> None:
     def hand(name: str, at: int) -> BufferInfo:
         return BufferInfo(name, 32, ((0, 9),), pools=("workspace",), offset=at)
 
@@ -256,7 +273,10 @@ def test_a_size_without_end_by_hand_wants_its_first_pool_without_a_limit() -> No
 
 def test_the_values_of_symbols_in_the_plan_in_numbers() -> None:
     problem = Problem((BufferInfo("a", N * M, ((0, 1),)),), (WORK,), {N: (200, None)})
-    assert nominal((N, M), problem.bounds) == {N: 200, M: 128} and nominal((N, M), problem.bounds, {M: 5}) == {N: 200, M: 5}
+    assert nominal((N, M), problem.bounds) == {N: 200, M: 128} and nominal((N, M), problem.bounds, {M: 5}) == {
+        N: 200,
+        M: 5,
+    }
     assert nominal((N, M), {N: (1, 7), M: (0, None)}) == {N: 7, M: 128}
 
 

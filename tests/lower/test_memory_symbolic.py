@@ -25,7 +25,9 @@ def greedy(problem: Problem) -> Plan:
     return greedy_size(problem, Options())
 
 
-def planned(*buffers: BufferInfo, by_bound: bool = False, pools: tuple[Pool, ...] = (WORK,), **bounds: tuple[int, int | None]) -> Plan:
+def planned(
+    *buffers: BufferInfo, by_bound: bool = False, pools: tuple[Pool, ...] = (WORK,), **bounds: tuple[int, int | None]
+) -> Plan:
     named = {"n": N, "m": M}
     return plan_symbolic(Problem(buffers, pools, {named[k]: v for k, v in bounds.items()}), greedy, by_bound=by_bound)
 
@@ -71,7 +73,9 @@ def test_a_bound_makes_numbers_of_it() -> None:
 def test_a_least_value_alone_is_no_size() -> None:
     """A planner once took the lower bound of a symbol for its value: too little memory for every larger one."""
     for by_bound in (False, True):
-        found = planned(BufferInfo("a", 4 * N, ((0, 2),)), BufferInfo("b", 8, ((1, 3),)), by_bound=by_bound, n=(16, None))
+        found = planned(
+            BufferInfo("a", 4 * N, ((0, 2),)), BufferInfo("b", 8, ((1, 3),)), by_bound=by_bound, n=(16, None)
+        )
         assert text(found.places["b"].offset) == "(n * 4)"
 
 
@@ -133,9 +137,7 @@ def test_placed_by_hand() -> None:
 
 
 def numbers(problem: Problem, found: Plan, at: dict[Var, int]) -> list[tuple[BufferInfo, int, int]]:
-    return [
-        (b, evaluate_dim(found.places[b.name].offset, at), evaluate_dim(b.nbytes, at)) for b in problem.buffers
-    ]
+    return [(b, evaluate_dim(found.places[b.name].offset, at), evaluate_dim(b.nbytes, at)) for b in problem.buffers]
 
 
 def layers(count: int, symbols: int, seed: int) -> Problem:
@@ -146,7 +148,9 @@ def layers(count: int, symbols: int, seed: int) -> Problem:
     buffers = []
     for i in range(count):
         start = rng.randrange(2 * count)
-        buffers.append(BufferInfo(f"b{i}", rng.choice(sizes), ((start, start + rng.randrange(1, 12)),), rng.choice((1, 64))))
+        buffers.append(
+            BufferInfo(f"b{i}", rng.choice(sizes), ((start, start + rng.randrange(1, 12)),), rng.choice((1, 64)))
+        )
     return Problem(tuple(buffers), (WORK,), {v: (1, None) for v in names})
 
 

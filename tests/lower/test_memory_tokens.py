@@ -47,7 +47,11 @@ BY_HAND = {
     "a 16th": ("p,0,1,2  s,1,2,47", "p=0 s=0", 47),
     "less than a 16th": ("p,0,1,2  s,1,2,48", "p=0 s=2", 50),
     "in the order of beginnings": ("c,2,3,9  b,1,2,4  a,0,1,9", "a=0 b=0 c=0", 9),
-    "Relax's static_plan_basic: storages of 32 and 40 bytes": ("exp,0,2,32  relu,1,3,32  add,2,4,32  pad,3,5,40", "exp=0 relu=32 add=0 pad=32", 72),
+    "Relax's static_plan_basic: storages of 32 and 40 bytes": (
+        "exp,0,2,32  relu,1,3,32  add,2,4,32  pad,3,5,40",
+        "exp=0 relu=32 add=0 pad=32",
+        72,
+    ),
     "nothing wants no token": ("a,0,2,8  z,0,2,0  b,0,2,8", "a=0 z=0 b=8", 16),
 }
 """Buffers, where they lie, and the size of the pool."""
@@ -62,18 +66,28 @@ def test_tokens_by_hand(assay: Command, tmp_path: Path, case: str, capsys: pytes
     assert assay("plan", file, "--planner", "tokens", "-o", out) == 0
     said = capsys.readouterr().out
     assert f"workspace: {total} bytes for" in said and "tokens in" in said and "proved: z3" in said
-    assert {b.name: b.offset for b in read(out).buffers} == {n: int(at) for n, _, at in (p.partition("=") for p in places.split())}
+    assert {b.name: b.offset for b in read(out).buffers} == {
+        n: int(at) for n, _, at in (p.partition("=") for p in places.split())
+    }
 
 
 @pytest.mark.parametrize(
     ("text", "pools", "places"),
     [
         ("size,gaps\nx,0,5,8,1-3\ny,2,3,8,\n", (), "x=0 y=8"),  # what comes back has kept its token
-        ("size,alignment\nx,0,2,13,1\ny,1,3,8,8\nz,2,4,5,1\nw,3,5,5,3\n", (), "x=0 y=24 z=0 w=24"),  # at multiples of both
+        (
+            "size,alignment\nx,0,2,13,1\ny,1,3,8,8\nz,2,4,5,1\nw,3,5,5,3\n",
+            (),
+            "x=0 y=24 z=0 w=24",
+        ),  # at multiples of both
         ("size,offset\nf,0,4,16,32\na,0,2,32,\nb,1,3,20,\n", (), "f=32 a=0 b=48"),  # around what lies by hand
         ("size,offset\nf,0,9,16,32\na,0,2,32,\nb,2,4,33,\n", (), "f=32 a=48 b=48"),  # it grows, and fits below no more
         ("size\na,0,2,16\nb,1,3,8\nc,2,4,4\n", (Pool("fast", limit=16), Pool("slow")), "a=fast+0 b=slow+0 c=fast+0"),
-        ("size\np,0,1,17\ns,1,2,1\n", (Pool("fast", limit=17), Pool("slow")), "p=fast+0 s=fast+0"),  # no room for a new one
+        (
+            "size\np,0,1,17\ns,1,2,1\n",
+            (Pool("fast", limit=17), Pool("slow")),
+            "p=fast+0 s=fast+0",
+        ),  # no room for a new one
         ("size\np,0,1,1\ns,1,2,17\n", (Pool("fast", limit=17), Pool("slow")), "p=fast+0 s=fast+0"),
         ("size\na,0,2,8\nb,1,3,8\nc,2,4,9\n", (Pool("fast", limit=16), Pool("slow")), "a=fast+0 b=fast+8 c=slow+0"),
     ],
@@ -136,7 +150,11 @@ def test_random_tokens_are_those_of_the_slow_planner() -> None:
         rows = []
         for i in range(40):
             start = rng.randrange(30)
-            life = ((start, start + rng.randrange(1, 9)),) if rng.random() < 0.7 else ((start, start + 1), (start + 3, start + 5))
+            life = (
+                ((start, start + rng.randrange(1, 9)),)
+                if rng.random() < 0.7
+                else ((start, start + 1), (start + 3, start + 5))
+            )
             rows.append(BufferInfo(f"b{i}", rng.choice((1, 2, 9, 20, 40, 80, 300)), life, rng.choice((1, 2, 3, 8))))
         problem = Problem(tuple(rows), (Pool("workspace", alignment=24),))
         made = plan(problem, "tokens")
@@ -153,13 +171,20 @@ def test_the_pool_that_tokens_need_is_enough_and_one_byte_less_is_not() -> None:
     """With hands in it, and alignments; what a token gets never depends on a limit that is large enough."""
     for seed in range(30):
         rng = random.Random(seed)
-        rows = [BufferInfo(f"b{i}", rng.randrange(1, 60), ((i, i + rng.randrange(1, 12)),), rng.choice((1, 2, 3, 8))) for i in range(30)]
-        hands = [BufferInfo(f"h{k}", 24, ((0, 50),), pools=("workspace",), offset=72 * k) for k in range(rng.randrange(4))]
+        rows = [
+            BufferInfo(f"b{i}", rng.randrange(1, 60), ((i, i + rng.randrange(1, 12)),), rng.choice((1, 2, 3, 8)))
+            for i in range(30)
+        ]
+        hands = [
+            BufferInfo(f"h{k}", 24, ((0, 50),), pools=("workspace",), offset=72 * k) for k in range(rng.randrange(4))
+        ]
         problem = Problem((*rows, *hands), (Pool("workspace", alignment=24),))
         free = plan(problem, "tokens")
         tight = Problem(problem.buffers, (Pool("workspace", alignment=24, limit=size(free)),))
         assert plan(tight, "tokens").places == free.places and good(tight, free)
-        less = Problem(problem.buffers, (Pool("workspace", alignment=24, limit=size(free) - 1), Pool("rest", alignment=24)))
+        less = Problem(
+            problem.buffers, (Pool("workspace", alignment=24, limit=size(free) - 1), Pool("rest", alignment=24))
+        )
         made = plan(less, "tokens")
         assert good(less, made) and size(made) < size(free)
 
@@ -213,7 +238,9 @@ FAULTS = {
 
 @pytest.mark.row("U11", "U19")
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_caught(assay: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: str) -> None:
+def test_a_fault_is_caught(
+    assay: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: str
+) -> None:
     break_it, text = FAULTS[fault]
     file, out = tmp_path / "in.csv", tmp_path / "out.csv"
     file.write_text(f"id,lower,upper,{text}")
@@ -229,7 +256,11 @@ def test_a_fault_is_caught(assay: Command, tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.row("U19")
 @pytest.mark.parametrize("break_it", [no_growth, too_early])
 def test_a_fault_is_caught_in_a_program(
-    assay: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], break_it: Callable[[pytest.MonkeyPatch], None]
+    assay: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    break_it: Callable[[pytest.MonkeyPatch], None],
 ) -> None:
     file = tmp_path / "chain.py"
     file.write_text(CHAIN)
@@ -238,7 +269,9 @@ def test_a_fault_is_caught_in_a_program(
     assert re.search(r"pool\s+proved", capsys.readouterr().out)
     break_it(monkeypatch)
     assert assay(*wanted) == 1
-    assert re.search(r"pool\s+FAILS .* byte 0 of buffer \w+ is overwritten by [bc] while step [12] \(concat", capsys.readouterr().out)
+    assert re.search(
+        r"pool\s+FAILS .* byte 0 of buffer \w+ is overwritten by [bc] while step [12] \(concat", capsys.readouterr().out
+    )
 
 
 def test_the_time_is_up() -> None:

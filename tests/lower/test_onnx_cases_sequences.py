@@ -30,7 +30,9 @@ def test_onnx_cases() -> None:
     assert [wrong for c in cases for wrong in differing(c)] == []
 
 
-def imported(op: str, *inputs: Any, opset: int = 22, constants: tuple[int, ...] = (), draws: int | None = None, **attrs: Any) -> Any:
+def imported(
+    op: str, *inputs: Any, opset: int = 22, constants: tuple[int, ...] = (), draws: int | None = None, **attrs: Any
+) -> Any:
     arrays = [i if i is None else np.asarray(i) for i in inputs]
     made = import_onnx(single(op, opset, arrays, attrs, constants=constants), evaluate=graph.evaluate, draws=draws)
     check(made)
@@ -75,7 +77,9 @@ def test_a_sequence_of_any_length() -> None:
         found = graph.run(module, {"x0": x, "x1": w, "x2": r})
         assert found["y0"].shape == (steps, 1, batch, HIDDEN)
         if steps:
-            fixed = import_onnx(single("GRU", 22, [x, w, r], {"hidden_size": HIDDEN}, outputs=2), evaluate=graph.evaluate)
+            fixed = import_onnx(
+                single("GRU", 22, [x, w, r], {"hidden_size": HIDDEN}, outputs=2), evaluate=graph.evaluate
+            )
             wanted = graph.run(fixed, {"x0": x, "x1": w, "x2": r})
             np.testing.assert_allclose(found["y0"], wanted["y0"], rtol=1e-6)
             np.testing.assert_allclose(found["y1"], wanted["y1"], rtol=1e-6)
@@ -87,7 +91,9 @@ def test_batch_first_is_the_transpose() -> None:
     w, r, state = small(2, 4, 2), small(2, 4, 4), small(2, 2, 4)
     attrs = {"direction": "bidirectional"}
     plain = import_onnx(single("RNN", 22, [X, w, r, None, None, state], attrs, outputs=2), evaluate=graph.evaluate)
-    first = single("RNN", 22, [X.transpose(1, 0, 2), w, r, None, None, state.transpose(1, 0, 2)], {**attrs, "layout": 1}, outputs=2)
+    first = single(
+        "RNN", 22, [X.transpose(1, 0, 2), w, r, None, None, state.transpose(1, 0, 2)], {**attrs, "layout": 1}, outputs=2
+    )
     a = graph.run(plain, {"x0": X, "x1": w, "x2": r, "x5": state})
     feed = {"x0": X.transpose(1, 0, 2), "x1": w, "x2": r, "x5": state.transpose(1, 0, 2)}
     b = graph.run(import_onnx(first, evaluate=graph.evaluate), feed)
@@ -100,7 +106,9 @@ def test_versions_before_7() -> None:
         w, r = small(1, gates * 4, 2), small(1, gates * 4, 4)
         wanted = run(imported(op, X, w, r, hidden_size=4), X, w, r)
         for opset in opsets:
-            np.testing.assert_array_equal(run(imported(op, X, w, r, opset=opset, hidden_size=4, output_sequence=1), X, w, r), wanted)
+            np.testing.assert_array_equal(
+                run(imported(op, X, w, r, opset=opset, hidden_size=4, output_sequence=1), X, w, r), wanted
+            )
             with pytest.raises(Unsupported, match="output_sequence 0"):
                 imported(op, X, w, r, opset=opset, hidden_size=4)
 
@@ -111,7 +119,9 @@ def test_clip_reaches_the_input_of_every_activation() -> None:
     x = np.ones((1, 1, 1), F)
     sigmoid, tanh = 1 / (1 + np.exp(-0.25)), np.tanh(0.25)
     cell = np.tanh(min(0.25, 5 * sigmoid + sigmoid * tanh))
-    made = imported("LSTM", x, w, r, None, None, np.zeros((1, 1, 1), F), np.full((1, 1, 1), 5, F), clip=0.25, hidden_size=1)
+    made = imported(
+        "LSTM", x, w, r, None, None, np.zeros((1, 1, 1), F), np.full((1, 1, 1), 5, F), clip=0.25, hidden_size=1
+    )
     found = graph.run(made, {"x0": x, "x1": w, "x2": r, "x5": np.zeros((1, 1, 1), F), "x6": np.full((1, 1, 1), 5, F)})
     np.testing.assert_allclose(found["y0"].reshape(()), sigmoid * cell, rtol=1e-6)
 
@@ -189,7 +199,9 @@ def test_a_seed_decides_and_nodes_without_one_differ() -> None:
     assert not np.array_equal(drawn(0), drawn(1))
     one = drawn(0)
     assert one.dtype == F and one.shape == (3, 4) and one.min() >= 2 and one.max() < 5
-    many = run(imported("RandomNormalLike", np.zeros(20000, F), draws=3, mean=1.0, scale=2.0, dtype=11), np.zeros(20000, F))
+    many = run(
+        imported("RandomNormalLike", np.zeros(20000, F), draws=3, mean=1.0, scale=2.0, dtype=11), np.zeros(20000, F)
+    )
     assert many.dtype == np.float64 and abs(many.mean() - 1) < 0.1 and abs(many.std() - 2) < 0.1
 
 
@@ -206,7 +218,9 @@ def test_multinomial_and_bernoulli_have_their_shares() -> None:
 
 def test_dropout_in_training_is_decided_by_its_operand() -> None:
     x = small(30, 40)
-    made = import_onnx(single("Dropout", 22, [x, F(0.25), np.array(True)], {"seed": 3}, outputs=2), evaluate=graph.evaluate, draws=0)
+    made = import_onnx(
+        single("Dropout", 22, [x, F(0.25), np.array(True)], {"seed": 3}, outputs=2), evaluate=graph.evaluate, draws=0
+    )
     found = graph.run(made, {"x0": x, "x1": F(0.25), "x2": np.array(True)})
     kept = found["y1"]
     assert abs(kept.mean() - 0.75) < 0.05

@@ -345,7 +345,11 @@ def test_every_version_before_7_is_translated() -> None:
         "Constant": {"value": tensor(X)},
         "DepthToSpace": {"blocksize": 2},
         "Dropout": {"is_test": 1},
-        "GRU": {"hidden_size": 2, "output_sequence": 1, "direction": "forward"},  # what its schema has by default is misspelt
+        "GRU": {
+            "hidden_size": 2,
+            "output_sequence": 1,
+            "direction": "forward",
+        },  # what its schema has by default is misspelt
         "LSTM": {"hidden_size": 2, "output_sequence": 1},
         "RNN": {"hidden_size": 2, "output_sequence": 1},
         "TopK": {"k": 2},

@@ -334,7 +334,12 @@ BY_BODY = [
     *cases("Selu", [floats(2, 3)]),
     *cases("Softsign", [floats(2, 3)]),
     *cases("Celu", [floats(2, 3)], 12, alpha=0.5),
-    *(c for op in ("Celu", "Elu", "HardSwish", "Mish", "Selu", "Softplus") for n in ((), (1,), (0,)) for c in cases(op, [floats(*n)], 18)),
+    *(
+        c
+        for op in ("Celu", "Elu", "HardSwish", "Mish", "Selu", "Softplus")
+        for n in ((), (1,), (0,))
+        for c in cases(op, [floats(*n)], 18)
+    ),
     *cases("GroupNormalization", [floats(2, 4, 3), floats(4), floats(4) + 1], 21, num_groups=2),
     *cases("RMSNormalization", [floats(2, 3), floats(3)], 23),
     *cases("Attention", [floats(1, 2, 4, 8), floats(1, 2, 5, 8), floats(1, 2, 5, 8) + 1], 23),
@@ -345,7 +350,22 @@ BY_BODY = [
 ]
 """Operators without a rule of their own."""
 
-EVERY = [*ELEMENTWISE, *MATRICES, *POOLS, *NORMALIZATION, *REDUCTIONS, *MOVEMENT, *CREATION, *BY_BODY, *CASES, *SELECTION, *CONTAINERS, *CONTROL, *SEQUENCES, *SPATIAL]
+EVERY = [
+    *ELEMENTWISE,
+    *MATRICES,
+    *POOLS,
+    *NORMALIZATION,
+    *REDUCTIONS,
+    *MOVEMENT,
+    *CREATION,
+    *BY_BODY,
+    *CASES,
+    *SELECTION,
+    *CONTAINERS,
+    *CONTROL,
+    *SEQUENCES,
+    *SPATIAL,
+]
 
 
 @pytest.mark.parametrize("case", EVERY, ids=str)
@@ -359,7 +379,10 @@ def test_every_version_of_every_rule_has_a_case() -> None:
     wanted = {
         (s.name, s.since_version)
         for s in onnx.defs.get_all_schemas_with_history()
-        if s.domain == "" and s.name in {*RULES, *CONTROL_RULES} and 7 <= s.since_version <= NEWEST_RELEASED and not s.deprecated
+        if s.domain == ""
+        and s.name in {*RULES, *CONTROL_RULES}
+        and 7 <= s.since_version <= NEWEST_RELEASED
+        and not s.deprecated
     }
     alone = {*draws.TABLE, *images.TABLE}  # random results are any of a set; images have no second decoder here
     assert sorted(w for w in wanted - have if w[0] not in alone) == []

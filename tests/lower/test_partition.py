@@ -51,7 +51,10 @@ pytestmark = pytest.mark.row("R29")
 T = TensorType((3, 3), FLOAT32)
 X, Y = var("x", T), var("y", T)
 W = np.arange(9, dtype=np.float32).reshape(3, 3) / 7
-INPUTS = {"x": np.float32([[1, -2, 0.5], [3, 0, -1], [2, 2, -0.25]]), "y": np.float32([[0.5, 1, -3], [0, 2, 1], [1, -1, 0]])}
+INPUTS = {
+    "x": np.float32([[1, -2, 0.5], [3, 0, -1], [2, 2, -0.25]]),
+    "y": np.float32([[0.5, 1, -3], [0, 2, 1], [1, -1, 0]]),
+}
 
 
 def anf(body: Expr, params: Sequence[Var] = (X, Y)) -> Module:

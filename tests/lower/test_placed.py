@@ -62,7 +62,9 @@ def test_every_slot_is_where_its_value_lives(made: Module) -> None:
         "workspace_cpu_0": CPU, "workspace_cuda_0": CUDA, "workspace_cuda_0_texture": TEXTURE
     }  # fmt: skip
     assert all(program.pool_of(s).device == s.device for s in program.placed("workspace"))
-    assert program.host == CPU and {program.slots[s.condition].device for s in program.steps if not isinstance(s, Step)} == {CPU}
+    assert program.host == CPU and {
+        program.slots[s.condition].device for s in program.steps if not isinstance(s, Step)
+    } == {CPU}
     # one constant on two devices is two slots
     assert sorted(str(s.device) for s in program.placed("constant")) == sorted(map(str, (CPU, CUDA)))
 
@@ -206,7 +208,9 @@ def test_names_of_pools() -> None:
 
 def test_one_pool_holds_one_memory() -> None:
     both = on_slots(CPU, CUDA)
-    with pytest.raises(Invalid, match="the pool workspace.* would hold buffer s0 on cpu:0 .* and buffer s1 on cuda:0") as wrong:
+    with pytest.raises(
+        Invalid, match="the pool workspace.* would hold buffer s0 on cpu:0 .* and buffer s1 on cuda:0"
+    ) as wrong:
         plan(both, Memory((Pool("workspace"),)))
     assert wrong.value.label == "pool.C2"
     with pytest.raises(Invalid, match="no pool is on cuda:0 global, where buffer s1") as wrong:

@@ -158,5 +158,7 @@ def test_parts_for_another_compiler_are_found_through_lets(anf: bool) -> None:
     assert names(moved) == ["matmul", "add", "nn.relu"] and len(moved.params) == 2
     assert any(isinstance(n, g.Constant) for n in post_order(moved)), "the constant went along"
     kept = to_anf(Module({"main": after})).main
-    assert any(isinstance(n, Function) and n is moved for n in post_order(kept)), "A-normal form keeps it whole (row A6)"
+    assert any(isinstance(n, Function) and n is moved for n in post_order(kept)), (
+        "A-normal form keeps it whole (row A6)"
+    )
     same(before, kept)

@@ -33,7 +33,11 @@ def values(module: Module, name: str) -> list[list[float]]:
     given = [NUMBERS + k for k in range(len(func.inputs))]
     found = []
     for run in (tensor.run, vector.run):
-        outputs = run(func, given, functions=module.kernels) if run is tensor.run else run(without_calls(func, module.kernels), given)
+        outputs = (
+            run(func, given, functions=module.kernels)
+            if run is tensor.run
+            else run(without_calls(func, module.kernels), given)
+        )
         found.append([float(x) for o in outputs for x in o])
     return found
 
@@ -66,7 +70,11 @@ def test_tvm_has_no_open_scope() -> None:
 @pytest.mark.row("V12")
 def test_scopes_flow_out() -> None:
     """Of views of views and of nested functions, however deep; in two places at once is an error."""
-    viewed = function("seen", [buffer("x"), buffer("y")], VIEW.format("") + 'w = T.decl_buffer((4,), "float32", data=v.data, scope="B")\n' + COPY)
+    viewed = function(
+        "seen",
+        [buffer("x"), buffer("y")],
+        VIEW.format("") + 'w = T.decl_buffer((4,), "float32", data=v.data, scope="B")\n' + COPY,
+    )
     handed = function("handed", [buffer("x"), buffer("y")], VIEW.format("") + "Module.takes(v.data, y.data)")
     module = functions(TAKES, viewed, handed, DOUBLE, TWICE)
     assert infer_scopes(module.kernels) == {
@@ -74,7 +82,9 @@ def test_scopes_flow_out() -> None:
     }  # fmt: skip
     assert open_parameters(module.kernel("twice")) == (0, 2)
     both = function("both", [buffer("x"), buffer("y")], "Module.seen(x.data, y.data)\nModule.handed(x.data, y.data)")
-    with pytest.raises(Invalid, match="x of both is handed to seen, which is in B, and is handed to handed, which is in A") as found:
+    with pytest.raises(
+        Invalid, match="x of both is handed to seen, which is in B, and is handed to handed, which is in A"
+    ) as found:
         infer_scopes(functions(TAKES, viewed, handed, both).kernels)
     assert found.value.label == "scopes.C1" and found.value.where is not None and found.value.where.line == 23
 
@@ -113,7 +123,11 @@ def test_scopes_flow_in() -> None:
 @pytest.mark.row("V13")
 def test_an_open_allocation() -> None:
     """It is in the main memory, unless what it is handed to, or a view of it, says otherwise."""
-    handed = function("f", [buffer("x"), buffer("y")], 't = T.alloc_buffer((4,), "float32", scope="")\nModule.double(x.data, t.data)\nModule.takes(t.data, y.data)')
+    handed = function(
+        "f",
+        [buffer("x"), buffer("y")],
+        't = T.alloc_buffer((4,), "float32", scope="")\nModule.double(x.data, t.data)\nModule.takes(t.data, y.data)',
+    )
     module = functions(DOUBLE, TAKES, handed)
     name, made = instance(module.kernels, "f", {0: "global", 1: "B"})
     assert [b.scope for b in made[name].allocations] == ["A"]
@@ -124,20 +138,29 @@ def test_an_open_allocation() -> None:
 @pytest.mark.row("V13")
 def test_a_said_scope_can_move_with_all_that_names_the_memory() -> None:
     """Which is how a kernel gets the scopes of its operands."""
-    body = VIEW.format("global") + 'w = T.decl_buffer((2, 2), "float32", data=v.data)\n' + "for i in range(4):\n    y[i] = w[i // 2, i % 2]"
+    body = (
+        VIEW.format("global")
+        + 'w = T.decl_buffer((2, 2), "float32", data=v.data)\n'
+        + "for i in range(4):\n    y[i] = w[i // 2, i % 2]"
+    )
     module = functions(function("f", [buffer("x", None), buffer("y", None)], body))
     made = with_scopes(module.kernel("f"), "g", {0: "global.texture"})
     assert "instance_of" not in made.attrs and made.name == "g"
     assert list(differences(module.kernel("f"), made, module, module, moves=True)) == []
     assert show(module.with_(g=made)).count("global.texture") == 1
     assert any("was in global" in d for d in differences(module.kernel("f"), made, module, module))
-    nested = functions(function("g", [buffer("x", None), buffer("y", None)], COPY), function("f", [buffer("x", None), buffer("y", None)], "Module.g(x.data, y.data)"))
+    nested = functions(
+        function("g", [buffer("x", None), buffer("y", None)], COPY),
+        function("f", [buffer("x", None), buffer("y", None)], "Module.g(x.data, y.data)"),
+    )
     with pytest.raises(Invalid, match="no instance g_A") as found:
         with_scopes(nested.kernel("f"), "h", {0: "A"}, nested.kernels)
     assert found.value.label == "scopes.C5"
     name, all_ = instance(nested.kernels, "f", {0: "A"})
     assert all_["g_A"].params[0].scope == "A" and nested.kernels["g"].params[0].scope == "global"
-    assert structural_equal(with_scopes(nested.kernel("f"), name, {0: "A"}, all_), replace(all_[name], attrs=nested.kernel("f").attrs))
+    assert structural_equal(
+        with_scopes(nested.kernel("f"), name, {0: "A"}, all_), replace(all_[name], attrs=nested.kernel("f").attrs)
+    )
 
 
 @pytest.mark.row("V13")
@@ -153,9 +176,17 @@ def test_what_cannot_move_is_said() -> None:
         with pytest.raises(Invalid, match=words) as found:
             instance(module.kernels, name, scopes)
         assert found.value.label == label
-    pretender = function("f_A", [buffer("x", "A"), buffer("y", "A")], COPY).replace('"num_outputs"', '"instance_of": "f", "num_outputs"')
+    pretender = function("f_A", [buffer("x", "A"), buffer("y", "A")], COPY).replace(
+        '"num_outputs"', '"instance_of": "f", "num_outputs"'
+    )
     with pytest.raises(Invalid, match="f_A says that it is an instance of f, and is not") as found:
-        instance(functions(TAKES, function("f", [buffer("x"), buffer("y")], "Module.takes(x.data, y.data)"), pretender).kernels, "f", {1: "A"})
+        instance(
+            functions(
+                TAKES, function("f", [buffer("x"), buffer("y")], "Module.takes(x.data, y.data)"), pretender
+            ).kernels,
+            "f",
+            {1: "A"},
+        )
     assert found.value.label == "scopes.C4"
 
 
@@ -167,7 +198,10 @@ def test_what_runs_with_open_scopes() -> None:
     inner = function("inner", [buffer("x"), buffer("y")], VIEW.format("A") + COPY)
     outer = functions(inner, function("f", [buffer("x", "B"), buffer("y")], "Module.inner(x.data, y.data)"))
     values(outer, "inner")
-    for run in (lambda: tensor.run(outer.kernel("f"), [NUMBERS], functions=outer.kernels), lambda: vector.run(without_calls(outer.kernel("f"), outer.kernels), [NUMBERS])):
+    for run in (
+        lambda: tensor.run(outer.kernel("f"), [NUMBERS], functions=outer.kernels),
+        lambda: vector.run(without_calls(outer.kernel("f"), outer.kernels), [NUMBERS]),
+    ):
         with pytest.raises(Trap) as found:
             run()
         assert found.value.kind == "wrong scope"
@@ -179,7 +213,12 @@ def test_calls_get_instances_by_signature() -> None:
     planned = placed(module, {"y": "global.texture", "w": "A", "z": "A"})
     after = specialise(planned)
     check(after)
-    assert sorted({*after.kernels} - {*module.kernels}) == ["double_A", "double_global", "double_global_A", "twice_global"]
+    assert sorted({*after.kernels} - {*module.kernels}) == [
+        "double_A",
+        "double_global",
+        "double_global_A",
+        "twice_global",
+    ]
     narrow = with_scopes(after.kernel("double_A"), "double_A", {})
     other = replace(narrow, params=(replace(narrow.params[0], shape=(5,)), narrow.params[1]))
     with pytest.raises(Invalid, match="double_A: x: Buffer"):  # a name has the type of the function that it names
@@ -191,7 +230,9 @@ def test_calls_get_instances_by_signature() -> None:
     turned = replace(planned, definitions=dict(reversed(planned.definitions.items())))
     assert structural_equal(specialise(turned), after)
     given = {"x": NUMBERS, "y": NUMBERS + 1}
-    assert [v.tolist() for v in graph.run(module, given).values()] == [v.tolist() for v in graph.run(after, given).values()]
+    assert [v.tolist() for v in graph.run(module, given).values()] == [
+        v.tolist() for v in graph.run(after, given).values()
+    ]
 
 
 @pytest.mark.row("V12", "V13")
@@ -205,7 +246,9 @@ def test_random_functions(seed: int) -> None:
         return
     rng = random.Random(seed)
     for name, scopes in told.items():
-        given = {i: s or rng.choice(["global", "B"]) for i, s in enumerate(scopes) if not module.kernel(name).params[i].scope}
+        given = {
+            i: s or rng.choice(["global", "B"]) for i, s in enumerate(scopes) if not module.kernel(name).params[i].scope
+        }
         made, all_ = instance(module.kernels, name, given)
         after = module.with_(**all_)
         check(after)

@@ -147,12 +147,24 @@ def test_nothing_tells_the_two_forms_apart(name: str) -> None:
         ("entry", ((2, 4), (5, 3), (3, 2, 4)), None),
         ("entry", ((2, 4), (5, 3), (2, 2, 4)), "axis 0 of parameter 'z' is 2, expected 3, the value of m by axis 1"),
         ("match-casts", ((4, 6), (3, 3)), None),
-        ("match-casts", ((4, 6), (3, 2)), "axis 1 of the value is 2, expected 3, the value of k by axis 0 of the value"),
+        (
+            "match-casts",
+            ((4, 6), (3, 2)),
+            "axis 1 of the value is 2, expected 3, the value of k by axis 0 of the value",
+        ),
         ("calls", ((2, 2), (2,)), "axis 0 of parameter 'b' is 2, expected 4 = (k * 2)"),
         ("local functions", ((2,), (2,)), None),
-        ("local functions", ((2,), (3,)), "axis 0 of parameter 'a' is 3, expected 2, the value of n by axis 0 of parameter 'x'"),
+        (
+            "local functions",
+            ((2,), (3,)),
+            "axis 0 of parameter 'a' is 3, expected 2, the value of n by axis 0 of parameter 'x'",
+        ),
         ("functions as values", ((2,),), None),
-        ("functions as values", ((3,),), "f(): Tensor((j), float32): axis 0 of the value is 2, expected 3, the value of j"),
+        (
+            "functions as values",
+            ((3,),),
+            "f(): Tensor((j), float32): axis 0 of the value is 2, expected 3, the value of j",
+        ),
         ("tensor functions", ((2,), (4,)), None),
         ("result", ((3,), (3, 2)), "axis 0 of result.2 is 3, expected 6 = (n * 2)"),
     ],
@@ -236,7 +248,11 @@ def test_a_primitive_function_checks_its_own_sizes_and_sees_those_around_it() ->
 
 def either_way(first: Dim, second: Dim, last: Dim | None = None) -> Module:
     """Casts of y in the branches of an If, and perhaps one behind it."""
-    x, y, c = g.var("x", tensor(Symbol("n"))), g.var("y", tensor(Symbol("m"))), g.var("c", TensorType((), dtype("bool")))
+    x, y, c = (
+        g.var("x", tensor(Symbol("n"))),
+        g.var("y", tensor(Symbol("m"))),
+        g.var("c", TensorType((), dtype("bool"))),
+    )
     ends = []
     for d in (first, second):
         v = g.var(f"a{len(ends)}", tensor(d))

@@ -95,7 +95,16 @@ def test_what_can_fail_is_shared_where_it_has_succeeded() -> None:
 
 def test_constants_by_bits() -> None:
     nan = np.array([0x7FC00000, 0x7FC00001], np.uint32).view(np.float32)
-    many = [np.float32(0.0), np.float32(-0.0), nan[0], nan[1], np.float32(0.0), np.int32(0), np.zeros(1, "float32"), nan[1]]
+    many = [
+        np.float32(0.0),
+        np.float32(-0.0),
+        nan[0],
+        nan[1],
+        np.float32(0.0),
+        np.int32(0),
+        np.zeros(1, "float32"),
+        nan[1],
+    ]
     body = graph.tuple_of(*map(graph.constant, many))
     x = graph.var("x", INT)
     source = Module({"main": graph.function([x], body)})
@@ -107,7 +116,13 @@ def test_constants_by_bits() -> None:
 def test_attributes_and_results_count() -> None:
     def make(b: Builder, f: Any) -> Any:
         y = b.broadcast_to(f.x, shape=(2, 2))
-        return b.sum(y, axis=(0,)), b.sum(y, axis=(1,)), b.sum(y, axis=(1,)), b.astype(y, dtype="int8"), b.astype(y, dtype="int16")
+        return (
+            b.sum(y, axis=(0,)),
+            b.sum(y, axis=(1,)),
+            b.sum(y, axis=(1,)),
+            b.astype(y, dtype="int8"),
+            b.astype(y, dtype="int16"),
+        )
 
     assert [count(shared(built(make)), w) for w in ("sum", "astype")] == [2, 2]
 
@@ -140,7 +155,9 @@ def calls(module: Module, name: str = "main") -> list[str]:
     return [op.name for op in found]
 
 
-def with_function(body: Callable[[Builder, Any], Any], main: Callable[[Builder, Any, Any], Any], **params: Any) -> Module:
+def with_function(
+    body: Callable[[Builder, Any], Any], main: Callable[[Builder, Any, Any], Any], **params: Any
+) -> Module:
     b = Builder()
     with b.function("f", params=params or {"p": INT}) as f:
         b.result(body(b, f))

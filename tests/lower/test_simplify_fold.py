@@ -134,7 +134,13 @@ def test_a_variable_that_is_still_used_keeps_its_binding() -> None:
     c = graph.constant(C)
     found = folded(lambda x: let_of(("t", lambda: graph.call("add", c, c)), ("u", lambda t: graph.call("add", t, x))))
     assert [n.var.name for n in post_order(found) if isinstance(n, Let)] == ["u", "t"]
-    found = folded(lambda x: let_of(("t", lambda: graph.call("add", c, c)), ("u", lambda t: graph.call("negative", t)), ("v", lambda t, u: graph.call("add", u, x))))
+    found = folded(
+        lambda x: let_of(
+            ("t", lambda: graph.call("add", c, c)),
+            ("u", lambda t: graph.call("negative", t)),
+            ("v", lambda t, u: graph.call("add", u, x)),
+        )
+    )
     assert [n.var.name for n in post_order(found) if isinstance(n, Let)] == ["v", "u"]
 
 
@@ -147,7 +153,11 @@ def test_what_is_folded_cannot_fail_any_more() -> None:
 
 def test_fold_tuple() -> None:
     c = graph.constant(C)
-    body = folded(lambda x: graph.call("add", graph.get(graph.tuple_of(c, c), 1), graph.call("add", x, graph.get(graph.tuple_of(x, c), 1))))
+    body = folded(
+        lambda x: graph.call(
+            "add", graph.get(graph.tuple_of(c, c), 1), graph.call("add", x, graph.get(graph.tuple_of(x, c), 1))
+        )
+    )
     assert isinstance(body.children[0], Constant) and calls(body) == ["add", "add"]
 
 

@@ -96,7 +96,11 @@ def test_limits_of_symbols_that_are_numbers_now_go_and_the_others_stay() -> None
     module = Module({"main": replace(graph.function([v, w], graph.tuple_of(v, w)), attrs=limits)})
     assert bind_params(module, {"v": np.zeros(2, "float32")}).main.attrs == {UPPER: {"m": 5}, "kept": "yes"}
     assert bind_params(module, {"v": np.zeros(4, "float32")}).main.attrs == {UPPER: {"m": 5}, "kept": "yes"}
-    assert bind_params(module, {"w": np.zeros(5, "float32")}).main.attrs == {UPPER: {"n": 4}, LOWER: {"n": 2}, "kept": "yes"}
+    assert bind_params(module, {"w": np.zeros(5, "float32")}).main.attrs == {
+        UPPER: {"n": 4},
+        LOWER: {"n": 2},
+        "kept": "yes",
+    }
     assert bind_params(module, {}).main.attrs == limits
     for size in (1, 5):
         with pytest.raises(Invalid, match="at least 2 and at most 4") as wrong:
@@ -118,7 +122,13 @@ def test_a_field_of_a_tuple_in_place_stands_alone_if_nobody_misses_the_others() 
 
     division = graph.call("floor_divide", X, X)
     assert isinstance(canonical(twice(X)), Var)
-    for others in ([graph.print_(X)], [twice(X), graph.print_(X)], [graph.print_(X), twice(X)], [division], [twice(division)]):
+    for others in (
+        [graph.print_(X)],
+        [twice(X), graph.print_(X)],
+        [graph.print_(X), twice(X)],
+        [division],
+        [twice(division)],
+    ):
         assert not isinstance(canonical(*others), Var)
     acting = graph.function([Y], graph.print_(Y))
     assert isinstance(canonical(acting), Var)  # to make a function is not to run it
@@ -127,7 +137,9 @@ def test_a_field_of_a_tuple_in_place_stands_alone_if_nobody_misses_the_others() 
     assert isinstance(made.children[1], graph.TupleGetItem)  # what is annotated is not placed yet
     named = graph.var("t", graph.tuple_of(X, X).type)
     kept = main(graph.let(named, graph.tuple_of(twice(X), X), graph.get(named, 0)))
-    assert isinstance(canonical_bindings(kept).main.body.children[-1], graph.TupleGetItem)  # what is computed stays where it is
+    assert isinstance(
+        canonical_bindings(kept).main.body.children[-1], graph.TupleGetItem
+    )  # what is computed stays where it is
 
 
 @pytest.mark.row("R35")
@@ -144,7 +156,9 @@ def test_of_copies_one_that_is_not_named_is_shared_with_one_that_is() -> None:
     body = graph.let(p, one, graph.call("add", graph.call("add", p, other), third))
     assert ops(canonical_bindings(main(body, x))).count("device_copy") == 1
     table = [replace(GlobalVar(F, "w"), device=HOST) for _ in "ab"]
-    source = Module({"main": graph.function([X], graph.call("add", *(graph.device_copy(w, CHIP) for w in table)))}, {"w": C})
+    source = Module(
+        {"main": graph.function([X], graph.call("add", *(graph.device_copy(w, CHIP) for w in table)))}, {"w": C}
+    )
     assert ops(canonical_bindings(source)).count("device_copy") == 1
     inner = graph.function([Y], graph.tuple_of(graph.device_copy(x, CHIP), Y))
     f = graph.var("f", inner.type)
@@ -370,7 +384,9 @@ def test_a_function_that_calls_a_polymorphic_one_is_lifted(where: str) -> None:
     r = Var(b, "r")
     identity = graph.function([r], r, type_params=[b])
     if where == "module":
-        source = closure(graph.function([Y], twice(graph.call(GlobalVar(identity.type, "same"), Y, type_args=(INT,))))).with_(same=identity)
+        source = closure(
+            graph.function([Y], twice(graph.call(GlobalVar(identity.type, "same"), Y, type_args=(INT,))))
+        ).with_(same=identity)
     else:  # one that stays, for it is for another compiler
         h = graph.var("h", identity.type)
         marked = replace(identity, attrs={"compiler": "acme"})
@@ -385,7 +401,11 @@ def test_a_function_that_calls_a_polymorphic_one_is_lifted(where: str) -> None:
 def test_tables_that_are_used_stay_with_their_offsets() -> None:
     weight = GlobalVar(F, "weight")
     x = graph.var("x", F)
-    source = Module({"main": graph.function([x], graph.call("add", x, weight))}, {"weight": C, "other": C}, {"weight": 64, "other": 0})
+    source = Module(
+        {"main": graph.function([x], graph.call("add", x, weight))},
+        {"weight": C, "other": C},
+        {"weight": 64, "other": 0},
+    )
     made = remove_unreachable(source)
     assert set(made.constants) == {"weight"} and dict(made.offsets) == {"weight": 64}
 
@@ -478,7 +498,9 @@ def test_a_constant_is_seen_through_names_and_bindings() -> None:
     x, c = graph.var("x", F), graph.constant(C)
     a, b, v = (graph.var(n, F) for n in "abv")
     named = graph.let(a, c, graph.let(b, a, graph.call("add", x, graph.call("negative", b))))
-    assert [n.op.name for n in post_order(folded(named, x)) if isinstance(n, Call) and not isinstance(n.op, Expr)] == ["add"]
+    assert [n.op.name for n in post_order(folded(named, x)) if isinstance(n, Call) and not isinstance(n.op, Expr)] == [
+        "add"
+    ]
     value = folded(graph.call("negative", graph.let(v, twice(x), c)), x)
     assert isinstance(value, Constant) and value.data.tolist() == [-1, -2, -3]
     acting = graph.let(Var(graph.print_().type, "u"), graph.print_(x), c)

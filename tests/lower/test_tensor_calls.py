@@ -132,7 +132,10 @@ def test_externs_of_what_is_written_out() -> None:
         if name == "legalize":
             assert [c.function for c in called(m.kernel("twice"))] == ["spy"]
             assert check_legalize(before, m).holds
-            worse = rewrite(m.kernel("twice").body, lambda s: replace(s, args=(s.args[0], const(8, "int32"))) if isinstance(s, Call) else s)
+            worse = rewrite(
+                m.kernel("twice").body,
+                lambda s: replace(s, args=(s.args[0], const(8, "int32"))) if isinstance(s, Call) else s,
+            )
             verdict = check_legalize(before, m.with_(twice=replace(m.kernel("twice"), body=worse)))
             assert not verdict.holds and "gives something else" in verdict.detail
     more = "int calls_extern_spy(float *x0, int32_t n1)\n{\n    int i;\n    for (i = 2; i < 6; ++i) {\n        x0[i] += (float)n1;\n    }\n    return 0;\n}\n"

@@ -46,7 +46,9 @@ def test_faults_are_found_in_live_modules_too(kind: str) -> None:
     for body in FAULTS[kind]:
         if "likely" in body or "while" in body:  # the first is strict for our reader only; the second has no output
             continue
-        text = HEAD + "".join(f"    {line}\n" for line in ((FILL if kind != "unwritten read" else "") + body).splitlines())
+        text = HEAD + "".join(
+            f"    {line}\n" for line in ((FILL if kind != "unwritten read" else "") + body).splitlines()
+        )
         text = text.replace('    T.func_attr({"num_outputs": 1})\n', "")
         try:
             source(text)
@@ -76,17 +78,37 @@ def test_a_select_is_lazy_in_text_too() -> None:
     )
     want = compiled(text, X[:4], np.zeros(6, np.float32))[1].tolist()
     for func in both(text):
-        assert tensor.run(func, [X[:4]])[0].tolist() == vector.run(func, [X[:4]])[0].tolist() == want == [0, 0, 1, 2, 3, 0]
+        assert (
+            tensor.run(func, [X[:4]])[0].tolist() == vector.run(func, [X[:4]])[0].tolist() == want == [0, 0, 1, 2, 3, 0]
+        )
 
 
 def test_intrinsics_are_those_that_tvm_compiles() -> None:
     names = {
-        "float32": ["exp2", "exp10", "log2", "log10", "log1p", "sinh", "cosh", "floor", "ceil", "trunc", "round", "nearbyint", "fabs"],
+        "float32": [
+            "exp2",
+            "exp10",
+            "log2",
+            "log10",
+            "log1p",
+            "sinh",
+            "cosh",
+            "floor",
+            "ceil",
+            "trunc",
+            "round",
+            "nearbyint",
+            "fabs",
+        ],
         "int32": ["popcount", "clz"],
     }
     rng = np.random.default_rng(0)
     for of, row in names.items():
-        x = np.abs(rng.standard_normal(64) * 4).astype(of) if of == "float32" else rng.integers(1, 2**31 - 1, 64).astype(of)
+        x = (
+            np.abs(rng.standard_normal(64) * 4).astype(of)
+            if of == "float32"
+            else rng.integers(1, 2**31 - 1, 64).astype(of)
+        )
         for name in row:
             text = (
                 "from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\n"
@@ -95,7 +117,11 @@ def test_intrinsics_are_those_that_tvm_compiles() -> None:
             want = compiled(text, x, np.zeros(64, of))[1]
             for func in both(text):
                 (got,) = vector.run(func, [x])
-                assert np.allclose(got.astype(np.float64), want.astype(np.float64), rtol=1e-5), (name, got[:4], want[:4])
+                assert np.allclose(got.astype(np.float64), want.astype(np.float64), rtol=1e-5), (
+                    name,
+                    got[:4],
+                    want[:4],
+                )
     assert {n for row in names.values() for n in row} <= set(INTRINSICS)
 
 

@@ -27,7 +27,14 @@ COUNT = 300
 ONE = "exp exp2 exp10 log log2 log10 log1p sinh cosh sin cos tan asin acos atan asinh acosh erf sigmoid sqrt rsqrt fabs floor ceil trunc round nearbyint"
 TWO = "pow atan2 hypot copysign nextafter truncmod"
 EXACT = "sqrt rsqrt fabs floor ceil trunc round nearbyint copysign nextafter truncmod ldexp".split()
-OWN = {("exp10", "float32"): 100, ("exp10", "float64"): 2e6, ("tanh", "float32"): 2000, ("tanh", "float64"): 2000, ("atanh", "float32"): 500, ("atanh", "float64"): 2000}
+OWN = {
+    ("exp10", "float32"): 100,
+    ("exp10", "float64"): 2e6,
+    ("tanh", "float32"): 2000,
+    ("tanh", "float64"): 2000,
+    ("atanh", "float32"): 500,
+    ("atanh", "float64"): 2000,
+}
 """Ulps that TVM's own formulas are off by; the results here are good to the last ones."""
 ULPS = 4
 """What the C library may be off by."""
@@ -36,7 +43,11 @@ ULPS = 4
 def bodies() -> dict[str, str]:
     found = {n: f"T.{n}(x[i])" for n in (*ONE.split(), "tanh", "atanh")}
     found |= {n: f"T.{n}(x[i], y[i])" for n in TWO.split()}
-    return {**found, "ldexp": "T.ldexp(x[i], k[i])", "reinterpreted": "T.reinterpret(DTYPE, T.reinterpret(WHOLE, x[i]) + T.Cast(WHOLE, k[i]))"}
+    return {
+        **found,
+        "ldexp": "T.ldexp(x[i], k[i])",
+        "reinterpreted": "T.reinterpret(DTYPE, T.reinterpret(WHOLE, x[i]) + T.Cast(WHOLE, k[i]))",
+    }
 
 
 def source(of: str) -> str:
@@ -91,7 +102,18 @@ def test_functions_are_within_what_a_library_may_be_off_by(of: str) -> None:
 def test_every_function_that_tvm_has_is_known() -> None:
     """Those without a meaning here act on memory or on a device, or are no functions of numbers."""
     names = {str(n).partition(".")[2] for n in tvm.ir.Op.list_op_names() if str(n).startswith(("tirx.", "prim."))}
-    numbers = {*ONE.split(), *TWO.split(), "tanh", "atanh", "fma", "fmod", "ldexp", "popcount", "clz", "q_multiply_shift"}
+    numbers = {
+        *ONE.split(),
+        *TWO.split(),
+        "tanh",
+        "atanh",
+        "fma",
+        "fmod",
+        "ldexp",
+        "popcount",
+        "clz",
+        "q_multiply_shift",
+    }
     numbers |= {"q_multiply_shift_per_axis", "isnan", "isinf", "isfinite", "pow"}
     assert numbers - names <= {"truncmod"} and numbers <= set(INTRINSICS)
 
@@ -141,7 +163,9 @@ def test_calls_give_what_tvm_computes() -> None:
     main = live.kernels["main"]
     assert len(called(main)) == 3 and set(live.kernels) == {"main", "helper", "outer"}
     # the one that is written comes last here; outer writes its first parameter, by what it calls
-    assert [b.name for b in live.kernels["outer"].params] == ["B", "A"] and [v.name for v in live.kernels["helper"].scalars] == ["n"]
+    assert [b.name for b in live.kernels["outer"].params] == ["B", "A"] and [
+        v.name for v in live.kernels["helper"].scalars
+    ] == ["n"]
     text = show(live)
     again = parse(text, "printed.py")
     for module in (live, again):

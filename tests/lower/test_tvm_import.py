@@ -70,7 +70,14 @@ def test_every_stage_means_what_tvm_computes(name: str, pipeline: str) -> None:
         if seen and not is_transcendental(module):
             assert got.tobytes() == want.tobytes(), stage
         seen.append(stage)
-    passes = {"LegalizeOps", "CallTIRRewrite", "StaticPlanBlockMemory", "VMShapeLower", "tirx.FlattenBuffer", "tirx.StorageRewrite"}
+    passes = {
+        "LegalizeOps",
+        "CallTIRRewrite",
+        "StaticPlanBlockMemory",
+        "VMShapeLower",
+        "tirx.FlattenBuffer",
+        "tirx.StorageRewrite",
+    }
     assert passes <= set(seen) and len(seen) > 15, seen
 
 

@@ -205,7 +205,9 @@ def test_what_a_kernel_does_not_write_is_not_made_up() -> None:
 
 def test_a_kernel_used_in_two_ways_is_two() -> None:
     """On fresh memory, and on memory with contents; a name that is taken is not taken twice."""
-    module = from_tvm(planned(tensor("a", "s"), "_ = Module.inc(x, a)", "_1 = Module.inc(x, out)", "_2 = Module.inc(a, out)"))
+    module = from_tvm(
+        planned(tensor("a", "s"), "_ = Module.inc(x, a)", "_1 = Module.inc(x, out)", "_2 = Module.inc(a, out)")
+    )
     rules.check(module)
     assert {"inc", "inc_1", "add", "half", "main"} == set(module.definitions)
     assert len(module.kernel("inc").inputs) == 1 and len(module.kernel("inc_1").inputs) == 2

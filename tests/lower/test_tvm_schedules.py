@@ -116,7 +116,11 @@ def test_a_schedule_that_is_wrong_is_found() -> None:
         body = getattr(loop, "body", None)
         if isinstance(loop, For):
             return replace(loop, body=change(loop.body), kind="parallel" if loop.var.name == "k" else loop.kind)
-        return replace(loop, body=change(body)) if body is not None and hasattr(loop, "iterators") and not loop.iterators else loop
+        return (
+            replace(loop, body=change(body))
+            if body is not None and hasattr(loop, "iterators") and not loop.iterators
+            else loop
+        )
 
     wrong = replace(kernel, body=change(kernel.body))
     assert any(isinstance(s, For) and s.kind == "parallel" for s in program_order(wrong.body))

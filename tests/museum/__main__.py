@@ -22,7 +22,9 @@ def main(args: list[str] | None = None) -> int:
     fresh = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
     if write and not fresh:
         PAGE.write_text(text, encoding="utf-8")
-    print(f"{len(exhibits())} exhibits, {len(uncaught)} uncaught; {PAGE.name} {'is fresh' if fresh else 'written' if write else 'is stale'}")
+    print(
+        f"{len(exhibits())} exhibits, {len(uncaught)} uncaught; {PAGE.name} {'is fresh' if fresh else 'written' if write else 'is stale'}"
+    )
     return 1 if uncaught or not (fresh or write) else 0
 
 

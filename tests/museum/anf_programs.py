@@ -50,7 +50,6 @@ def module(params: Sequence[Var], body: Expr, **others: Any) -> Module:
     return Module({"main": function(params, body), **others})
 
 
-
 def let_in_operand() -> Module:
     x, v = var("x", F), var("v", F)
     inner = let(v, call("exp", x), call("add", v, v))
@@ -269,9 +268,7 @@ def wildcards() -> Module:
     x = var("x", S)
     a = var("a", S)
     pair = constructor(PAIR, "pair")
-    body = match(
-        call(pair, x, x), (Made(pair, (bind_pattern(a), Wildcard())), a), (Wildcard(), constant(np.int32(0)))
-    )
+    body = match(call(pair, x, x), (Made(pair, (bind_pattern(a), Wildcard())), a), (Wildcard(), constant(np.int32(0))))
     return module([x], body, Pair=PAIR)
 
 

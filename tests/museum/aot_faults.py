@@ -118,7 +118,9 @@ def renamed(names: Callable[[Program], Mapping[str, str]]) -> Callable[[Program]
         def slots(of: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(new.get(n, n) for n in of)
 
-        made = tuple(replace(s, reads=slots(s.reads), writes=slots(s.writes)) if isinstance(s, Step) else s for s in p.steps)
+        made = tuple(
+            replace(s, reads=slots(s.reads), writes=slots(s.writes)) if isinstance(s, Step) else s for s in p.steps
+        )
         return replace(p, steps=made)
 
     return change
@@ -151,7 +153,9 @@ def whole_lives(p: Program) -> Program:
 
 def never_killed(p: Program) -> Program:
     end = p.positions[-1]
-    return replace(p, slots={n: replace(s, live=((s.start, end),)) if s.place == "workspace" else s for n, s in p.slots.items()})
+    return replace(
+        p, slots={n: replace(s, live=((s.start, end),)) if s.place == "workspace" else s for n, s in p.slots.items()}
+    )
 
 
 def counted_before(p: Program) -> Program:
@@ -209,7 +213,9 @@ FAULTS: Mapping[str, Fault] = {
     "the first of several results stands for all": Fault(
         "I#9036, P#9064", "steps: values", two_results, find_lives, program(first_only), LOST
     ),
-    "nested tuples are flattened in another order": Fault("P#6809", "steps: values", nested, find_lives, program(renamed(turned)), LOST),
+    "nested tuples are flattened in another order": Fault(
+        "P#6809", "steps: values", nested, find_lives, program(renamed(turned)), LOST
+    ),
     "a call with an operand less": Fault("P#15301", "well-formed", of_a_tuple, find_lives, program(one_operand_less)),
     "an input that is returned is not copied": Fault(
         "its test is expected to fail", "steps: values", identity, find_lives, program(not_copied), LOST

@@ -65,7 +65,12 @@ def words(table: Mapping[str, str], otherwise: str) -> Callable[[str], str]:
 
 
 SIMPLIFY = words(
-    {"is it so": "simplify: places", "another value": "simplify: values", "in the same order": "simplify: events", "[graph.": "well-formed"},
+    {
+        "is it so": "simplify: places",
+        "another value": "simplify: values",
+        "in the same order": "simplify: events",
+        "[graph.": "well-formed",
+    },
     "simplify",
 )
 MEMORY = words(
@@ -218,10 +223,16 @@ def _sanitizer(kind: str, bodies: Sequence[str]) -> Runs:
 
     def run(patch: Patch) -> Found:
         seen, sizes = set(), []
-        inputs = [np.arange(8, dtype=np.float32), np.arange(16, dtype=np.float32).reshape(4, 4), np.arange(8, dtype=np.int32)]
+        inputs = [
+            np.arange(8, dtype=np.float32),
+            np.arange(16, dtype=np.float32).reshape(4, 4),
+            np.arange(8, dtype=np.int32),
+        ]
         for body in bodies:
             lines = ("" if kind in ("unwritten read", "unwritten output") else sanitizer_faults.FILL) + body
-            (func,) = parse(sanitizer_faults.HEAD + "".join(f"    {n}\n" for n in lines.splitlines()), "fault.py").kernels.values()
+            (func,) = parse(
+                sanitizer_faults.HEAD + "".join(f"    {n}\n" for n in lines.splitlines()), "fault.py"
+            ).kernels.values()
             sizes.append(int(size(func).split()[0]))
             try:
                 tensor.run(func, inputs)

@@ -65,7 +65,11 @@ def by_counter(patch: Patch) -> Evidence:
 def by_value(patch: Patch) -> Evidence:
     """-0.0 and 0.0 are equal numbers."""
     zeros = np.zeros(3, np.float32)
-    patch.setattr(Table, "digest", lambda self, array, info: "0" * 64 if not array.any() else f"{hash(array.tobytes()) & (2**63 - 1):064x}")
+    patch.setattr(
+        Table,
+        "digest",
+        lambda self, array, info: "0" * 64 if not array.any() else f"{hash(array.tobytes()) & (2**63 - 1):064x}",
+    )
     table = Table(Module({}))
     one, two = table.add(zeros), table.add(-zeros)
     return refuted("checked", "two constants have one name") if one == two else checked("two names")

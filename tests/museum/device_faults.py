@@ -162,7 +162,9 @@ def whole_tuple_copied(node: Expr) -> Expr:
 
 def evaluated_twice(module: Module, config: CompilationConfig) -> Module:
     """A shared value that is annotated at two uses becomes two."""
-    return told_otherwise(lambda n: replace(n, value=replace(n.value)) if isinstance(n, OnDevice) else n)(module, config)
+    return told_otherwise(lambda n: replace(n, value=replace(n.value)) if isinstance(n, OnDevice) else n)(
+        module, config
+    )
 
 
 def first_says(module: Module, config: CompilationConfig) -> Module:
@@ -233,24 +235,29 @@ BRANCH = program(
     "return z",
 )
 WATCHED = program('c: R.Tensor((), "bool"), x: T', "if c:", "    z = R.exp(x)", "else:", "    z = x", "return z")
-RESULT = f'''@I.ir_module
+RESULT = f"""@I.ir_module
 class M:
     @R.function
     def main(x: A.on({T}, "cpu")) -> A.on({T}, "cuda"):
         return A.on(R.exp(x), "cpu")
-'''
+"""
 TUPLE = program("x: T, y: T", 't = A.on((x, y), "cpu")', 'return A.on(R.exp(t[1]), "cuda")')
 CALL = program(
     "x: T",
     'return A.on(R.exp(M.f(x)), "cuda")',
     before=f'    @R.function\n    def f(k: {T}):\n        return A.on_device(R.tanh(k), "cpu")\n',
 )
-APART = program("x: T", "return R.exp(x)", before=f'    @R.function\n    def f(k: A.on({T}, "cpu")):\n        return R.tanh(k)\n')
+APART = program(
+    "x: T", "return R.exp(x)", before=f'    @R.function\n    def f(k: A.on({T}, "cpu")):\n        return R.tanh(k)\n'
+)
 CLOSURE = program("x: T", "@R.function", f"def f(k: {T}) -> {T}:", "    return R.add(k, x)", "return f(x)")
 CELL = program("x: T", "r = A.ref(x)", 'u = A.write(r, A.on(R.exp(x), "cpu"))', "return A.read(r)", actions=True)
 VIEW = program("x: T", "return R.reshape(x, (3, 2))")
 DATA = program(
-    "x: T", "l = L.item(R.exp(x))", "return l", before=f"    @A.data\n    class L:\n        none = ()\n        item = ({T},)\n"
+    "x: T",
+    "l = L.item(R.exp(x))",
+    "return l",
+    before=f"    @A.data\n    class L:\n        none = ()\n        item = ({T},)\n",
 )
 PRIMITIVE = program(
     "x: T, y: T",
@@ -262,7 +269,7 @@ INSTANCES = program(
     'return (A.on_device(R.exp(M.f(x)), "cpu", constrain_result=True), A.on_device(R.exp(M.f(y)), "cuda", constrain_result=True))',
     before=f"    @R.function\n    def f(a: {T}):\n        return R.add(R.exp(a), a)\n",
 )
-KERNEL = f'''@I.ir_module
+KERNEL = f"""@I.ir_module
 class M:
     @T.prim_func
     def f(a: T.Buffer((2, 3), "float32", scope="global.texture"), out: T.Buffer((2, 3), "float32")):
@@ -272,7 +279,7 @@ class M:
     @R.function
     def main(x: {T}):
         return R.call_tir(M.f, (A.on_device(R.exp(x), "cpu"),), out_ty={T})
-'''
+"""
 
 
 FAULTS: tuple[Fault, ...] = (

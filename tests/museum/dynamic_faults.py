@@ -111,7 +111,9 @@ LOWEST = float(np.finfo(np.float32).min)
 ON = Judged({"x": NEGATIVE})
 
 
-def pad_fault(layer: str, build: Callable[[Builder, Any], Any], right: Callable[[Module], Module], keeps: bool = True) -> Fault:
+def pad_fault(
+    layer: str, build: Callable[[Builder, Any], Any], right: Callable[[Module], Module], keeps: bool = True
+) -> Fault:
     return Fault("read: #11199", f"oracle: {layer}", lambda: rows(build), right, padded(build, keeps), judge=ON)
 
 

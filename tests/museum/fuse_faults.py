@@ -96,7 +96,10 @@ def loads_as(store: Store, change: Callable[[Load], Scalar]) -> Store:
 
 def transposed_index(store: Store) -> Store:
     """The epilogue reads its matrix with the indices the wrong way round."""
-    return loads_as(store, lambda n: replace(n, indices=n.indices[::-1]) if n.buffer is not store.buffer and len(n.indices) == 2 else n)
+    return loads_as(
+        store,
+        lambda n: replace(n, indices=n.indices[::-1]) if n.buffer is not store.buffer and len(n.indices) == 2 else n,
+    )
 
 
 def dropped_broadcast(store: Store) -> Store:
@@ -121,7 +124,11 @@ def wider_constant(store: Store) -> Store:
     """A constant is off by a few bits."""
 
     def change(n: Scalar) -> Scalar:
-        return Const(n.dtype, n.dtype.numpy.type(float(n.value) * (1 + 2**-20))) if isinstance(n, Const) and n.dtype.is_float else n
+        return (
+            Const(n.dtype, n.dtype.numpy.type(float(n.value) * (1 + 2**-20)))
+            if isinstance(n, Const) and n.dtype.is_float
+            else n
+        )
 
     return replace(store, value=rewrite(store.value, change))
 
@@ -284,7 +291,9 @@ def halves() -> tuple[Sequence[Any], Expr]:
 
 def rare(store: Store) -> Store:
     """Another value for one number among the operands."""
-    return replace(store, value=select(apply("eq", store.value, const(12_345, "int32")), const(0, "int32"), store.value))
+    return replace(
+        store, value=select(apply("eq", store.value, const(12_345, "int32")), const(0, "int32"), store.value)
+    )
 
 
 def divided() -> tuple[Sequence[Any], Expr]:
@@ -293,25 +302,89 @@ def divided() -> tuple[Sequence[Any], Expr]:
 
 
 FAULTS: Sequence[Fault] = (
-    Fault("one user is enough", "a value with a second user is in a group", with_chain(OneUserIsEnough), fusing.second_user, "not bound"),
+    Fault(
+        "one user is enough",
+        "a value with a second user is in a group",
+        with_chain(OneUserIsEnough),
+        fusing.second_user,
+        "not bound",
+    ),
     Fault("nothing traps", "a division is moved into a group", with_chain(NothingTraps), divided, "may trap"),
-    Fault("transposed index", "the epilogue reads another element", on_last_store(transposed_index), fusing.squares, "must be"),
-    Fault("dropped broadcast", "the bias of element 0 is everybody's", on_last_store(dropped_broadcast), fusing.squares, "must be"),
+    Fault(
+        "transposed index",
+        "the epilogue reads another element",
+        on_last_store(transposed_index),
+        fusing.squares,
+        "must be",
+    ),
+    Fault(
+        "dropped broadcast",
+        "the bias of element 0 is everybody's",
+        on_last_store(dropped_broadcast),
+        fusing.squares,
+        "must be",
+    ),
     Fault("reassociated", "the additions are in another order", on_last_store(reassociated), fusing.squares, "must be"),
-    Fault("wider constant", "a constant is off by a few bits", on_last_store(wider_constant), fusing.conv_norm_clip, "fused_"),
+    Fault(
+        "wider constant",
+        "a constant is off by a few bits",
+        on_last_store(wider_constant),
+        fusing.conv_norm_clip,
+        "fused_",
+    ),
     Fault("shorter loop", "an element is left out", changed_kernel(shorter_loop), fusing.squares, "must be"),
-    Fault("smaller buffer", "what is between the calls does not fit", changed_kernel(smaller_buffer), fusing.conv_add_relu, "does not run"),
-    Fault("trap of its own", "it asserts what its calls do not", changed_kernel(trap_of_its_own), fusing.squares, "no call of its group has"),
-    Fault("division of its own", "it divides, its calls do not", changed_kernel(division_of_its_own), halves, "no call of its group has"),
+    Fault(
+        "smaller buffer",
+        "what is between the calls does not fit",
+        changed_kernel(smaller_buffer),
+        fusing.conv_add_relu,
+        "does not run",
+    ),
+    Fault(
+        "trap of its own",
+        "it asserts what its calls do not",
+        changed_kernel(trap_of_its_own),
+        fusing.squares,
+        "no call of its group has",
+    ),
+    Fault(
+        "division of its own",
+        "it divides, its calls do not",
+        changed_kernel(division_of_its_own),
+        halves,
+        "no call of its group has",
+    ),
     Fault("rare", "one number in 2**32 gets another value", on_last_store(rare), halves, "was "),
-    Fault("epilogue first", "what follows the sum runs before it", changed_kernel(epilogue_first), fusing.squares, "must be"),
+    Fault(
+        "epilogue first",
+        "what follows the sum runs before it",
+        changed_kernel(epilogue_first),
+        fusing.squares,
+        "must be",
+    ),
     Fault("wrong inline", "a value is computed at the indices of another", wrong_inline, turned, "must be"),
-    Fault("in place of anything", "a value is overwritten while it is needed", in_place_of_anything, fusing.diamond, "must be"),
-    Fault("other operand", "the group has its operands the wrong way round", group_with(other_operand), fusing.squares, "another value"),
+    Fault(
+        "in place of anything",
+        "a value is overwritten while it is needed",
+        in_place_of_anything,
+        fusing.diamond,
+        "must be",
+    ),
+    Fault(
+        "other operand",
+        "the group has its operands the wrong way round",
+        group_with(other_operand),
+        fusing.squares,
+        "another value",
+    ),
     Fault("before its operand", "two groups need one another", before_its_operand, fusing.residual, "not bound"),
     Fault("without a group", "nothing says what is fused", without_a_group, fusing.squares, "does not say which group"),
-    Fault("another kernel", "a call of the group is not what it was", another_kernel, fusing.conv_add_relu, "has changed"),
-    Fault("group in a group", "a group is explained by itself", group_in_a_group, fusing.squares, "group inside a group"),
+    Fault(
+        "another kernel", "a call of the group is not what it was", another_kernel, fusing.conv_add_relu, "has changed"
+    ),
+    Fault(
+        "group in a group", "a group is explained by itself", group_in_a_group, fusing.squares, "group inside a group"
+    ),
 )
 """Every fault, by name."""
 

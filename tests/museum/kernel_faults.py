@@ -73,7 +73,9 @@ def two_buffers(build: Callable[[Buffer, Buffer, Buffer, Buffer], Stmt]) -> Prim
 def separate() -> PrimFunc:
     def build(x: Buffer, out: Buffer, a: Buffer, b: Buffer) -> Stmt:
         fill = loops("i j", (2, 4), lambda i, j: seq(store(a, (i, j), x[i, j] + 1.0), store(b, (i, j), x[i, j] * 2.0)))
-        return Allocate(a, Allocate(b, seq(fill, loops("p q", (2, 4), lambda i, j: store(out, (i, j), a[i, j] + b[i, j])))))
+        return Allocate(
+            a, Allocate(b, seq(fill, loops("p q", (2, 4), lambda i, j: store(out, (i, j), a[i, j] + b[i, j]))))
+        )
 
     return two_buffers(build)
 
@@ -88,7 +90,9 @@ def merged(row: int = 4, second: int = 8) -> Callable[[PrimFunc], PrimFunc]:
             return i * row + j
 
         fill = loops(
-            "i j", (2, 4), lambda i, j: seq(store(one, at(i, j), x[i, j] + 1.0), store(one, at(i, j) + second, x[i, j] * 2.0))
+            "i j",
+            (2, 4),
+            lambda i, j: seq(store(one, at(i, j), x[i, j] + 1.0), store(one, at(i, j) + second, x[i, j] * 2.0)),
         )
         last = loops("p q", (2, 4), lambda i, j: store(out, (i, j), one[at(i, j)] + one[at(i, j) + second]))
         return Allocate(one, seq(fill, last))
@@ -164,7 +168,11 @@ def sliced(clipped: bool = True) -> PrimFunc:
 
 def halves(clamped: bool = True) -> PrimFunc:
     """The part of x from its third element on; a size below 2 has no such part."""
-    x, out, t = Buffer("x", (N,), F), Buffer("out", (N,), F), Buffer("t", (apply("max", N - 2, const(0)) if clamped else N - 2,), F)
+    x, out, t = (
+        Buffer("x", (N,), F),
+        Buffer("out", (N,), F),
+        Buffer("t", (apply("max", N - 2, const(0)) if clamped else N - 2,), F),
+    )
     rest = loops("j", (N - 2,), lambda j: seq(store(t, j, x[j + 2]), store(out, j, t[j])))
     return func(Allocate(t, seq(loops("i", (N,), lambda i: store(out, i, x[i])), rest)), x, out)
 

@@ -110,7 +110,10 @@ def side_by_side() -> Module:
     a, b = buffer("a", 4), buffer("b", 4)
 
     def body(x: Buffer, out: Buffer) -> Stmt:
-        return rows(seq(within(a, body=seq(fill(a, x), fill(out, a))), within(b, body=seq(fill(b, x), fill(out, b)))), "parallel")
+        return rows(
+            seq(within(a, body=seq(fill(a, x), fill(out, a))), within(b, body=seq(fill(b, x), fill(out, b)))),
+            "parallel",
+        )
 
     return one_call(kernel("side_by_side", (4, 4), body))
 
@@ -137,7 +140,9 @@ def other_name(alias: Callable[[Expr], Expr] | None) -> Module:
     """A value that is used last under another name; without one, what is left when that use is not seen."""
     a, n, t = var("a", F4), var("n", F4), var("t", F4)
     last = call("add", n, t) if alias is not None else call("add", X, t)
-    return module(named(a, call("exp", X), n, alias(a) if alias is not None else X, t, call("tanh", call("tanh", X)), last), X)
+    return module(
+        named(a, call("exp", X), n, alias(a) if alias is not None else X, t, call("tanh", call("tanh", X)), last), X
+    )
 
 
 # --- wrong variants --------------------------------------------------------------------------------------------------
@@ -240,7 +245,9 @@ def arms_are_never_passed_through(patch: Patch) -> None:
     """What a choice does not read itself is taken for dead in its arms."""
     right = paths._reached
 
-    def reached(uses: list[tuple[int, int, int, object]], choices: list[paths.Choice], within: tuple[int, int]) -> paths.Intervals:
+    def reached(
+        uses: list[tuple[int, int, int, object]], choices: list[paths.Choice], within: tuple[int, int]
+    ) -> paths.Intervals:
         whole = right(uses, choices, within)  # type: ignore[arg-type]
         touched = {u[2] for u in uses}
         holes = [(c.start, c.stop) for k, c in enumerate(choices) if not touched & {2 * k, 2 * k + 1}]
@@ -274,10 +281,15 @@ FAULTS: dict[str, Fault] = {
     "iterations side by side share a buffer": Fault(side_by_side, run, parallel_is_serial),
     "views are not followed": Fault(through_a_view, run, views_of_nothing),
     "a choice that does not read a value kills it": Fault(choice, run, arms_are_never_passed_through),
-    "storage of one branch is used in the other (20191)": Fault(choice, run, one_branch_makes_it_for_both, lasting=False),
-    "match-cast does not carry the alias (20190)": Fault(lambda: other_name(lambda v: match_cast(v, F4)), alias_is_not_followed),
+    "storage of one branch is used in the other (20191)": Fault(
+        choice, run, one_branch_makes_it_for_both, lasting=False
+    ),
+    "match-cast does not carry the alias (20190)": Fault(
+        lambda: other_name(lambda v: match_cast(v, F4)), alias_is_not_followed
+    ),
     "a lowered reshape does not carry the alias (17145, 20134)": Fault(
-        lambda: other_name(lambda v: call("reshape", call("reshape", v, shape=(2, 2)), shape=(4,))), alias_is_not_followed
+        lambda: other_name(lambda v: call("reshape", call("reshape", v, shape=(2, 2)), shape=(4,))),
+        alias_is_not_followed,
     ),
     "one life for a kernel that is called many times": Fault(many_calls, one_life_for_all_calls),
 }

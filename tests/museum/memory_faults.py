@@ -163,9 +163,16 @@ def one_storage(source: Module) -> Module:
     calls = made.program.calls
     same = {n: m for a, b in zip(calls[:2], calls[2:4], strict=True) for m, n in zip(a.writes, b.writes, strict=True)}
     steps = tuple(
-        replace(s, reads=tuple(same.get(n, n) for n in s.reads), writes=tuple(same.get(n, n) for n in s.writes)) for s in calls
+        replace(s, reads=tuple(same.get(n, n) for n in s.reads), writes=tuple(same.get(n, n) for n in s.writes))
+        for s in calls
     )
-    return plan(made.with_(main=replace(made.program, steps=steps, slots={n: s for n, s in made.program.slots.items() if n not in same})))
+    return plan(
+        made.with_(
+            main=replace(
+                made.program, steps=steps, slots={n: s for n, s in made.program.slots.items() if n not in same}
+            )
+        )
+    )
 
 
 def called_twice() -> Module:
@@ -199,7 +206,9 @@ def calling() -> Module:
     callee = PrimFunc("inner", (p, q, r), 1, fill(r, p, q))
 
     def body(x: Buffer, out: Buffer) -> Stmt:
-        return within(t, body=seq(fill(t, x), within(u, body=seq(fill(u, x), fill(out, u), Call("inner", (t, x, out))))))
+        return within(
+            t, body=seq(fill(t, x), within(u, body=seq(fill(u, x), fill(out, u), Call("inner", (t, x, out)))))
+        )
 
     return one_call(kernel("outer", (4, 4), body)).with_(inner=callee)
 
@@ -236,11 +245,17 @@ def bools() -> Module:
     x = var("x", of_size(16))
     is_set = Buffer("set", (16,), BOOL)
     p, q, out = bytes_("p", 16), bytes_("q", 16), bytes_("out", 16)
-    test = PrimFunc("test", (p, is_set), 1, loops("i", (16,), lambda i: store(is_set, i, apply("eq", p[i], const(0, UINT8)))))
+    test = PrimFunc(
+        "test", (p, is_set), 1, loops("i", (16,), lambda i: store(is_set, i, apply("eq", p[i], const(0, UINT8))))
+    )
     keep = PrimFunc("keep", (p, out), 1, fill(out, p))
     both = PrimFunc("both", (is_set, q, out), 1, fill(out, q))
     c, k, r = var("c", TensorType((16,), BOOL)), var("k", x.type), var("r", x.type)
-    body = let(c, call_tir("test", (x,), c.type), let(k, call_tir("keep", (x,), k.type), let(r, call_tir("both", (c, k), r.type), r)))
+    body = let(
+        c,
+        call_tir("test", (x,), c.type),
+        let(k, call_tir("keep", (x,), k.type), let(r, call_tir("both", (c, k), r.type), r)),
+    )
     return Module({"main": function([x], body), "test": test, "keep": keep, "both": both})
 
 
@@ -255,7 +270,9 @@ def bits(patch: Patch) -> Evidence:
 def narrow(source: Module) -> Module:
     """With lives, every slot aligned to a byte."""
     made = find_lives(source)
-    return made.with_(main=replace(made.program, slots={n: replace(s, alignment=1) for n, s in made.program.slots.items()}))
+    return made.with_(
+        main=replace(made.program, slots={n: replace(s, alignment=1) for n, s in made.program.slots.items()})
+    )
 
 
 def beside(*sizes: Dim, **bounds: tuple[int, int | None]) -> Problem:
@@ -286,7 +303,9 @@ def wrapped(bits_: int, of: Problem) -> Plan:
 def counted(of: Problem, values: Mapping[str, int]) -> Plan:
     """A plan for one size of each symbol, taken for all of them."""
     at = {v: values[v.name] for v in of.bounds}
-    return place(replace(of, buffers=tuple(replace(b, nbytes=evaluate_dim(b.nbytes, at)) for b in of.buffers), bounds={}))
+    return place(
+        replace(of, buffers=tuple(replace(b, nbytes=evaluate_dim(b.nbytes, at)) for b in of.buffers), bounds={})
+    )
 
 
 def without_empty(of: Problem) -> Plan:
@@ -303,7 +322,9 @@ def turned(of: Problem) -> Plan:
 TOGETHER: tuple[Interval, ...] = ((0, 1),)
 WIDE = problem(BufferInfo("a", 128, TOGETHER, 128))
 FLASH = problem(BufferInfo("a", 8, TOGETHER), pools=(WORK, Pool("flash", "constant", read_only=True)))
-TWO_POOLS = problem(BufferInfo("a", 100, TOGETHER), BufferInfo("b", 8, TOGETHER), pools=(Pool("fast", limit=64), Pool("slow")))
+TWO_POOLS = problem(
+    BufferInfo("a", 100, TOGETHER), BufferInfo("b", 8, TOGETHER), pools=(Pool("fast", limit=64), Pool("slow"))
+)
 TWO_GB, FOUR_GB, MOST = beside(1 << 31, 64), beside(1 << 32, 64), beside(1 << 62, 64)
 GROWS = beside(4 * N, 64, n=(4, None))
 
@@ -327,7 +348,10 @@ def one_pool_for_all(patch: Patch) -> Evidence:
 
 FAULTS: dict[str, Fault] = {
     "in place of one of two views of a tensor": Fault(
-        "P#19644 (I#19577)", lambda: verdict(planned(chain(ADD))), lambda p: verdict(by_one_name(p)), "is loaded after it has been stored to"
+        "P#19644 (I#19577)",
+        lambda: verdict(planned(chain(ADD))),
+        lambda p: verdict(by_one_name(p)),
+        "is loaded after it has been stored to",
     ),
     "in place of an operand that is read in another order": Fault(
         "", lambda: verdict(planned(chain(UP))), lambda p: verdict(by_shape(p)), "is loaded after it has been stored to"
@@ -363,16 +387,28 @@ FAULTS: dict[str, Fault] = {
         "read in 0.16", lambda: verdict(planned(calling())), calls_read_nothing, "is between uses at position"
     ),
     "a serial loop inside a parallel one belongs to one worker": Fault(
-        "shown on 0.16; its tests ask for it", lambda: verdict(planned(serial_in_parallel())), one_worker, "is between uses at position"
+        "shown on 0.16; its tests ask for it",
+        lambda: verdict(planned(serial_in_parallel())),
+        one_worker,
+        "is between uses at position",
     ),
-    "a bool counts as a bit": Fault("P#14357", lambda: verdict(plan(narrow(bools()))), bits, "byte 2 of buffer c is overwritten by k"),
+    "a bool counts as a bit": Fault(
+        "P#14357", lambda: verdict(plan(narrow(bools()))), bits, "byte 2 of buffer c is overwritten by k"
+    ),
     "offsets in 32 bits: negative": Fault(
         "I#20125, I#20269", lambda: good(TWO_GB), lambda p: proof(TWO_GB, wrapped(32, TWO_GB)), "outside the"
     ),
-    "offsets in 32 bits: again from 0": Fault("I#20125", lambda: good(FOUR_GB), lambda p: proof(FOUR_GB, wrapped(32, FOUR_GB)), "share bytes 0 to 63"),
-    "sizes that need 63 bits": Fault("I#20125", lambda: good(MOST), lambda p: proof(MOST, wrapped(62, MOST)), "share bytes 0 to 63"),
+    "offsets in 32 bits: again from 0": Fault(
+        "I#20125", lambda: good(FOUR_GB), lambda p: proof(FOUR_GB, wrapped(32, FOUR_GB)), "share bytes 0 to 63"
+    ),
+    "sizes that need 63 bits": Fault(
+        "I#20125", lambda: good(MOST), lambda p: proof(MOST, wrapped(62, MOST)), "share bytes 0 to 63"
+    ),
     "a product of symbols leaves int64": Fault(
-        "I#20125", lambda: good(beside(N * N, 64, n=(0, 1 << 31))), lambda p: good(beside(N * N, 64, n=(0, 1 << 32))), "int64"
+        "I#20125",
+        lambda: good(beside(N * N, 64, n=(0, 1 << 31))),
+        lambda p: good(beside(N * N, 64, n=(0, 1 << 32))),
+        "int64",
     ),
     "a symbolic dim counts as 1": Fault(
         "review 250", lambda: good(GROWS), lambda p: proof(GROWS, counted(GROWS, {"n": 1})), "n ="
@@ -381,7 +417,10 @@ FAULTS: dict[str, Fault] = {
         "P#18663", lambda: good(GROWS), lambda p: proof(GROWS, counted(GROWS, {"n": 4})), "n ="
     ),
     "what is empty has no place": Fault(
-        "P#13369", lambda: good(beside(0, 64)), lambda p: proof(beside(0, 64), without_empty(beside(0, 64))), "has no place"
+        "P#13369",
+        lambda: good(beside(0, 64)),
+        lambda p: proof(beside(0, 64), without_empty(beside(0, 64))),
+        "has no place",
     ),
     "aligned to more than the pool is": Fault(
         "the base of a pool is aligned to 16",
@@ -392,8 +431,13 @@ FAULTS: dict[str, Fault] = {
     "memory of one device is used on another": Fault(
         "P#13253", lambda: verdict(plan(on_devices(), EACH_ITS_OWN)), one_pool_for_all, "the pool host is on"
     ),
-    "pools in two orders": Fault("read", lambda: good(TWO_POOLS), lambda p: proof(TWO_POOLS, turned(TWO_POOLS)), "its limit is 64"),
+    "pools in two orders": Fault(
+        "read", lambda: good(TWO_POOLS), lambda p: proof(TWO_POOLS, turned(TWO_POOLS)), "its limit is 64"
+    ),
     "workspace in a pool of constants": Fault(
-        "P#13807 (I#13777)", lambda: good(FLASH), lambda p: proof(FLASH, Plan({"a": Place("flash", 0)}, {"flash": 8})), "flash"
+        "P#13807 (I#13777)",
+        lambda: good(FLASH),
+        lambda p: proof(FLASH, Plan({"a": Place("flash", 0)}, {"flash": 8})),
+        "flash",
     ),
 }

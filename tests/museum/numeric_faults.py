@@ -100,6 +100,7 @@ def bytes_alone(source: Module) -> Module:
 
 def two_kinds() -> Module:
     """Zeros of two dtypes."""
+
     def body(b: Builder, x: Any, n: Any) -> Any:
         return b.tuple(b.add(x, b.constant(np.zeros(2, np.float32))), b.add(n, b.constant(np.zeros(2, np.int32))))
 
@@ -113,7 +114,9 @@ def through_a_view() -> Module:
 def views_unbound(source: Module) -> Module:
     """Linking finds a parameter where it is loaded, and not where something is a view of it."""
     made, w = link_params(source), replace(source.kernel("f").params[1])
-    body = rewrite(made.kernel("f").body, lambda s: replace(s, view=replace(s.view, source=w)) if isinstance(s, Alias) else s)
+    body = rewrite(
+        made.kernel("f").body, lambda s: replace(s, view=replace(s.view, source=w)) if isinstance(s, Alias) else s
+    )
     return made.with_(f=replace(made.kernel("f"), body=body))
 
 
@@ -136,7 +139,9 @@ def sinh() -> Module:
 
 def by_exp(source: Module) -> Module:
     """(exp(x) - exp(-x)) / 2 leaves float32 before sinh does."""
-    return one(lambda b, x: b.multiply(b.subtract(b.exp(x), b.exp(b.negative(x))), b.constant(np.float32(0.5))), x=tensor(2))
+    return one(
+        lambda b, x: b.multiply(b.subtract(b.exp(x), b.exp(b.negative(x))), b.constant(np.float32(0.5))), x=tensor(2)
+    )
 
 
 def tiny() -> Module:
@@ -172,16 +177,22 @@ def multiplied(kind: str) -> Callable[[Module, product.Product], str | None]:
 def wrong_product(way: product.Product, kind: str, layer: str) -> Fault:
     """Known from comparisons of tolerances on a matrix product."""
     known = "comparison experiment"
-    return Fault(known, f"oracle: {layer}", matmul, lambda m: product.RIGHT["BLAS"], lambda m: way, judge=multiplied(kind))
+    return Fault(
+        known, f"oracle: {layer}", matmul, lambda m: product.RIGHT["BLAS"], lambda m: way, judge=multiplied(kind)
+    )
 
 
 FAULTS: Mapping[str, Fault] = {
-    "whole numbers are folded in float64": Fault("#20281, #20324", "simplify: values", quotient, fold, folding(through_float)),
+    "whole numbers are folded in float64": Fault(
+        "#20281, #20324", "simplify: values", quotient, fold, folding(through_float)
+    ),
     "a folded comparison is a number": Fault("#20282", "simplify: values", comparison, fold, folding(as_number)),
     "kernels with different constants are one": Fault(
         "#19801", "constants: link", lambda: two_calls(A, B), link_params, contents_skipped, judge=linked
     ),
-    "constants of two dtypes with the same bytes are one": Fault("read", "constants", two_kinds, lift, bytes_alone, judge=lifted),
+    "constants of two dtypes with the same bytes are one": Fault(
+        "read", "constants", two_kinds, lift, bytes_alone, judge=lifted
+    ),
     "a view of a linked parameter is not bound": Fault(
         "read", "constants: link", through_a_view, link_params, views_unbound, "is not allocated here", linked
     ),
@@ -190,7 +201,12 @@ FAULTS: Mapping[str, Fault] = {
         "#19559", "oracle: elementwise", sinh, lambda m: m, by_exp, judge=Judged({"x": np.array([89, -89], np.float32)})
     ),
     "small float8 numbers are zero": Fault(
-        "#20315", "oracle: bitwise", tiny, lambda m: m, flushed, judge=Judged({"x": np.array([2**-8, 1], ml_dtypes.float8_e4m3fn)})
+        "#20315",
+        "oracle: bitwise",
+        tiny,
+        lambda m: m,
+        flushed,
+        judge=Judged({"x": np.array([2**-8, 1], ml_dtypes.float8_e4m3fn)}),
     ),
     **{f"a product: {name}": wrong_product(way, "integers", "integers") for name, way in product.WRONG.items()},
     **{f"a product in {name}": wrong_product(way, "uniform", "dot product") for name, way in product.LOW.items()},

@@ -68,7 +68,9 @@ class Row:
 
 def rows() -> tuple[Row, ...]:
     with (Path(__file__).parent / "rows.csv").open(newline="", encoding="utf-8") as file:
-        return tuple(Row(r["row"], tuple(filter(None, r["exhibits"].split("; "))), r["why"]) for r in csv.DictReader(file))
+        return tuple(
+            Row(r["row"], tuple(filter(None, r["exhibits"].split("; "))), r["why"]) for r in csv.DictReader(file)
+        )
 
 
 def _table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> list[str]:
@@ -100,7 +102,12 @@ def page() -> str:
             ([e.name, _known(e, named), seen[e.key].layer, seen[e.key].size] for e in mine),
         )
         lines += [""]
-    lines += ["## Rows without an exhibit", "", "What cannot be stated as a faulty pass or operator of this language.", ""]
+    lines += [
+        "## Rows without an exhibit",
+        "",
+        "What cannot be stated as a faulty pass or operator of this language.",
+        "",
+    ]
     lines += _table(("Row", "Why"), ([r.name, r.why] for r in all_rows if not r.exhibits))
     lines += ["", "## Rows of which a part has none", ""]
     lines += _table(("Row", "What is left"), ([r.name, r.why] for r in all_rows if r.exhibits and r.why))

@@ -178,7 +178,11 @@ class IntoFunctions(DeadCode):
             return node.body if isinstance(node, Let) and node.var in lets else node
 
         def collect(node: Expr) -> Expr:
-            if isinstance(node, Let) and isinstance(node.value, Call) and not isinstance(node.value.op, (GlobalVar, Var)):
+            if (
+                isinstance(node, Let)
+                and isinstance(node.value, Call)
+                and not isinstance(node.value.op, (GlobalVar, Var))
+            ):
                 lets[node.var] = node.value
             return node
 
@@ -193,7 +197,9 @@ def fields_dropped(module: Module) -> Module:
     def change(node: Expr) -> Expr:
         return Call(node.type, node.op, node.args, node.attrs) if isinstance(node, Call) else node
 
-    return replace(module, definitions={n: rewrite(d, change) for n, d in module.definitions.items() if isinstance(d, Function)})
+    return replace(
+        module, definitions={n: rewrite(d, change) for n, d in module.definitions.items() if isinstance(d, Function)}
+    )
 
 
 # --- programs --------------------------------------------------------------------------------------------------------
@@ -378,4 +384,3 @@ FAULTS: Sequence[Fault] = [
     Fault("a binding moves into a function", "inline_into_function", lambda m: IntoFunctions(m).run(), same, once, moves=False),
     Fault("a field copy drops the device", "P#9826", fields_dropped, same, twice),
 ]  # fmt: skip
-

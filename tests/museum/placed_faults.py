@@ -61,7 +61,9 @@ def with_slot(of: Callable[[Program], str], **changes: Any) -> Callable[[Module]
     def wrong(module: Module) -> Module:
         program = module.program
         name = of(program)
-        return module.with_(main=replace(program, slots={**program.slots, name: replace(program.slots[name], **changes)}))
+        return module.with_(
+            main=replace(program, slots={**program.slots, name: replace(program.slots[name], **changes)})
+        )
 
     return wrong
 
@@ -120,7 +122,11 @@ def stored(change: Callable[..., Scalar]) -> Callable[[PrimFunc], PrimFunc]:
 def without_copy(module: Module) -> Module:
     """A call reads what the copy would have read; planned anew."""
     source = living(planned_source())
-    copied = {v: value.args[0] for v, value in bindings(source.main) if isinstance(value, CallTIR) and value.func == "device_copy"}
+    copied = {
+        v: value.args[0]
+        for v, value in bindings(source.main)
+        if isinstance(value, CallTIR) and value.func == "device_copy"
+    }
 
     def change(node: Expr) -> Expr:
         if not isinstance(node, CallTIR) or node.func != "exp":

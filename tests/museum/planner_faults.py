@@ -140,7 +140,9 @@ def _size(plan: Plan) -> int:
     return sum(n for n in plan.sizes.values() if isinstance(n, int))
 
 
-FULL = from_conflicts({"A": 50, "B": 45, "N": 20}, [("A", "B"), ("N", "B"), ("N", "A")], (Pool("fast", limit=100), Pool("slow")))
+FULL = from_conflicts(
+    {"A": 50, "B": 45, "N": 20}, [("A", "B"), ("N", "B"), ("N", "A")], (Pool("fast", limit=100), Pool("slow"))
+)
 FULL = replace(FULL, buffers=tuple(sorted(FULL.buffers, key=lambda b: b.name, reverse=True)))
 RING = from_conflicts({"a": 14, "b": 12, "c": 10}, [("a", "b"), ("b", "c"), ("c", "a")])
 ODD = Problem((BufferInfo("x", 13, ((0, 2),), 1), BufferInfo("y", 8, ((1, 3),), 8)), (Pool("workspace"),))
@@ -150,7 +152,9 @@ ROUGH = Problem(
 )
 
 FAULTS = (
-    Fault("reopened pool", "a conflict that fits opens a pool again that another has closed", Greedy(reopens=True), FULL),
+    Fault(
+        "reopened pool", "a conflict that fits opens a pool again that another has closed", Greedy(reopens=True), FULL
+    ),
     Fault("one-way conflicts", "only one of two buffers knows of their conflict", Greedy(one_way=True), RING),
     Fault("alignment of the other", "rounded for the buffer beneath", Greedy(aligns="other"), ODD),
     Fault("rounded down", "an offset is rounded down into the buffer beneath", Greedy(aligns="down"), ODD),

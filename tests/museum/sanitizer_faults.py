@@ -3,12 +3,12 @@
 Each is the body of `HEAD`. The faulty line ends in `# here`, and what stands behind that must be in the report.
 """
 
-HEAD = '''from tvm.script import tirx as T
+HEAD = """from tvm.script import tirx as T
 
 @T.prim_func(s_tir=True)
 def f(x: T.Buffer((8,), "float32"), m: T.Buffer((4, 4), "float32"), ix: T.Buffer((8,), "int32"), o: T.Buffer((8,), "float32")):
     T.func_attr({"num_outputs": 1})
-'''
+"""
 
 FILL = "for z in range(8):\n    o[z] = x[z]\n"
 

@@ -61,7 +61,9 @@ def total() -> PrimFunc:
     """Sums of rows."""
     x, out = Buffer("x", (6, 7), F), Buffer("out", (6,), F)
     start = loops("p", (6,), lambda p: store(out, p, const(0, F)))
-    return PrimFunc("total", (x, out), 1, seq(start, loops("i k", (6, 7), lambda i, k: store(out, i, out[i] + x[i, k]))))
+    return PrimFunc(
+        "total", (x, out), 1, seq(start, loops("i k", (6, 7), lambda i, k: store(out, i, out[i] + x[i, k])))
+    )
 
 
 def skewed() -> PrimFunc:
@@ -75,7 +77,9 @@ def skewed() -> PrimFunc:
 def running() -> PrimFunc:
     x, out = Buffer("x", (7,), F), Buffer("out", (7,), F)
     start = loops("p", (7,), lambda i: store(out, i, x[i]))
-    return PrimFunc("running", (x, out), 1, seq(start, loops("i", (6,), lambda i: store(out, i + 1, out[i + 1] + out[i]))))
+    return PrimFunc(
+        "running", (x, out), 1, seq(start, loops("i", (6,), lambda i: store(out, i + 1, out[i + 1] + out[i])))
+    )
 
 
 def blurred() -> PrimFunc:
@@ -93,7 +97,9 @@ def alternating() -> PrimFunc:
     """Two statements, the second of which changes what the first reads in the next iteration."""
     x, t, out = Buffer("x", (8,), F), Buffer("t", (9,), F), Buffer("out", (8,), F)
     body = loops("i", (8,), lambda i: seq(store(out, i, t[i] + x[i]), store(t, i + 1, out[i])))
-    return PrimFunc("alternating", (x, out), 1, Allocate(t, seq(loops("p", (9,), lambda p: store(t, p, const(0, F))), body)))
+    return PrimFunc(
+        "alternating", (x, out), 1, Allocate(t, seq(loops("p", (9,), lambda p: store(t, p, const(0, F))), body))
+    )
 
 
 # --- wrong primitives --------------------------------------------------------------------------------------------

@@ -67,7 +67,9 @@ def matches(stmt: Stmt) -> list[Buffer]:
 
 
 def allocations(stmt: Stmt) -> list[Buffer]:
-    return list(stmt.allocated) if isinstance(stmt, Block) else [stmt.buffer] if type(stmt).__name__ == "Allocate" else []
+    return (
+        list(stmt.allocated) if isinstance(stmt, Block) else [stmt.buffer] if type(stmt).__name__ == "Allocate" else []
+    )
 
 
 def originals_called(stmt: Stmt) -> Stmt:
@@ -75,7 +77,11 @@ def originals_called(stmt: Stmt) -> Stmt:
 
 
 def other_index(stmt: Stmt) -> Stmt:
-    return replace(stmt, indices=tuple(reversed(stmt.indices)), value=stmt.value + stmt.value) if isinstance(stmt, Store) else stmt
+    return (
+        replace(stmt, indices=tuple(reversed(stmt.indices)), value=stmt.value + stmt.value)
+        if isinstance(stmt, Store)
+        else stmt
+    )
 
 
 def _main(change: Callable[[Expr], Expr]) -> Callable[[Module], Module]:

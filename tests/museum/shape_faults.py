@@ -285,10 +285,19 @@ FAULTS = (
     Fault("an assertion left out", OnlyStores, TWICE, {"x": (2,), "y": (3,)}),
     Fault("numbers not asserted", ForgetsNumbers, main(f"x: {t('n', '4')}", t("n", "4"), "return x"), {"x": (2, 5)}),
     Fault("stored twice instead of asserted", StoresAgain, TWICE, {"x": (2,), "y": (3,)}),
-    Fault("a wrong slot", WrongSlot, main(f"{X}, z: {t('m * 2')}", t("n"), "return x"), {"x": (2,), "y": (3,), "z": (6,)}),
+    Fault(
+        "a wrong slot", WrongSlot, main(f"{X}, z: {t('m * 2')}", t("n"), "return x"), {"x": (2,), "y": (3,), "z": (6,)}
+    ),
     Fault("the result not checked", ResultUnchecked, main(X, t("n"), "return y"), {"x": (2,), "y": (3,)}),
-    Fault("negative sizes", NegativesPass, main(X, 'R.Shape(["n - m"])', "return R.shape([n - m])"), {"x": (2,), "y": (3,)}),
-    Fault("symbols of one local function known in the next", LeaksScopes, main(X, t("m"), LOCAL), {"x": (2,), "y": (3,)}),
+    Fault(
+        "negative sizes",
+        NegativesPass,
+        main(X, 'R.Shape(["n - m"])', "return R.shape([n - m])"),
+        {"x": (2,), "y": (3,)},
+    ),
+    Fault(
+        "symbols of one local function known in the next", LeaksScopes, main(X, t("m"), LOCAL), {"x": (2,), "y": (3,)}
+    ),
     Fault(
         "symbols of one branch known in the other",
         LeaksScopes,
@@ -296,7 +305,12 @@ FAULTS = (
         {"x": (2,), "y": (3,), "c": np.False_},
     ),
     Fault("slots of one function known in the next", LeaksFunctions, shared_symbol, {"x": (2,)}),
-    Fault("a size of the function around taken for an own one", OwnSizesOnly, main(X, t("m"), OUTER), {"x": (2,), "y": (3,)}),
+    Fault(
+        "a size of the function around taken for an own one",
+        OwnSizesOnly,
+        main(X, t("m"), OUTER),
+        {"x": (2,), "y": (3,)},
+    ),
     Fault(
         "compared in another order",
         Backwards,
@@ -309,8 +323,18 @@ FAULTS = (
         main(f"{X}, z: {t('4')}, w: {t('n // m')}", t("n"), "return x"),
         {"x": (2,), "y": (0,), "z": (1,), "w": (1,)},
     ),
-    Fault("the result of a call taken at its word", TrustsCalls, main(X, t("n"), "return cls.apply(cls.two, x)", WANTED), {"x": (3,), "y": (0,)}),
-    Fault("computed in 32 bits", Narrow, main(f"{X}, z: {t('n * 2147483648', 'm')}", t("n"), "return x"), {"x": (2,), "y": (0,), "z": (2**32, 0)}),
+    Fault(
+        "the result of a call taken at its word",
+        TrustsCalls,
+        main(X, t("n"), "return cls.apply(cls.two, x)", WANTED),
+        {"x": (3,), "y": (0,)},
+    ),
+    Fault(
+        "computed in 32 bits",
+        Narrow,
+        main(f"{X}, z: {t('n * 2147483648', 'm')}", t("n"), "return x"),
+        {"x": (2,), "y": (0,), "z": (2**32, 0)},
+    ),
     Fault("checked too late", TooLate, IMPURE, {"x": (1,), "y": (1,)}),
     Fault("checked too much", TooStrict, TWICE, {"x": (0,), "y": (0,)}),
 )

@@ -101,7 +101,12 @@ def tiled_matmul(guard: bool = True, tiles: int = 7, overlap: int = 8) -> PrimFu
 
 def conv(before: int = 1, extra: int = 2, fill: bool = True, stride: int = 2) -> PrimFunc:
     """Padding written by a nest and overwritten by another; strided."""
-    x, w, out, padded = buf("x", K, N, M), buf("w", 3, 3), buf("out", K, ceil(N, 2), ceil(M, 2)), buf("padded", K, N + extra, M + 2)
+    x, w, out, padded = (
+        buf("x", K, N, M),
+        buf("w", 3, 3),
+        buf("out", K, ceil(N, 2), ceil(M, 2)),
+        buf("padded", K, N + extra, M + 2),
+    )
 
     def window(c: Expr, y: Expr, z: Expr) -> Stmt:
         def add(dy: Expr, dx: Expr) -> Stmt:
@@ -349,7 +354,9 @@ def placed(start: int = 4, step: int = 4, factor: int = 4, align: int = 16) -> P
     def element(i: Expr) -> Stmt:
         return Alias(View(part, rows, i * step, (const(1),)), store(out, i, part[0]))
 
-    return func("placed", Alias(View(rows, x, const(start), (const(1),)), loops("i", (N,), element)), x, buf("like", N), out)
+    return func(
+        "placed", Alias(View(rows, x, const(start), (const(1),)), loops("i", (N,), element)), x, buf("like", N), out
+    )
 
 
 def read_only() -> PrimFunc:
@@ -420,9 +427,13 @@ EXHIBITS: dict[str, Exhibit] = {
         Exhibit(transpose, {"not swapped": ({"swap": True}, "in bounds")}),
         Exhibit(reverse, {"from n": ({"last": 0}, "in bounds")}),
         Exhibit(concat, {"one further": ({"at": 1}, "in bounds"), "one less": ({"first": 1}, "output written")}),
-        Exhibit(triangular, {"on the diagonal": ({"above": 0}, "output written"), "two up": ({"above": 2}, "in bounds")}),
+        Exhibit(
+            triangular, {"on the diagonal": ({"above": 0}, "output written"), "two up": ({"above": 2}, "in bounds")}
+        ),
         Exhibit(gather, {"no check": ({"check": "no"}, "in bounds"), "up to n": ({"strict": False}, "in bounds")}),
-        Exhibit(softmax, {"no start": ({"total_first": False}, "written before"), "short": ({"short": 1}, "written before")}),
+        Exhibit(
+            softmax, {"no start": ({"total_first": False}, "written before"), "short": ({"short": 1}, "written before")}
+        ),
         Exhibit(layer_norm, {"shared": ({"private": False}, "independent")}),
         Exhibit(
             in_place,
@@ -432,7 +443,10 @@ EXHIBITS: dict[str, Exhibit] = {
             },
         ),
         Exhibit(prefix, {"two back": ({"back": 2}, "in bounds"), "no start": ({"first": False}, "written before")}),
-        Exhibit(double_buffer, {"no start": ({"start": False}, "written before"), "the other": ({"read": 1}, "written before")}),
+        Exhibit(
+            double_buffer,
+            {"no start": ({"start": False}, "written before"), "the other": ({"read": 1}, "written before")},
+        ),
         Exhibit(rolling, {"three back": ({"since": 3, "rows": 4}, "written before")}, {"n": (2, None)}),
         Exhibit(scratch, {"negative": ({"less": 2}, "dims not negative")}),
         Exhibit(row_view, {"a row too many": ({"rows": 1}, "in bounds")}, {"n": (1, None)}),

@@ -42,7 +42,15 @@ def test_names_are_unique_and_have_a_section() -> None:
 def test_every_row_has_its_exhibits_or_says_why_not() -> None:
     """As many rows as the lists have, each with exhibits that are there, or with a reason."""
     all_rows, keys = rows(), {e.key for e in exhibits()}
-    assert Counter(r.name.split()[0] for r in all_rows) == {"1.7": 18, "2.9": 30, "3.5": 12, "4.5": 11, "5.5": 12, "tvm": 37, "numbers": 11}
+    assert Counter(r.name.split()[0] for r in all_rows) == {
+        "1.7": 18,
+        "2.9": 30,
+        "3.5": 12,
+        "4.5": 11,
+        "5.5": 12,
+        "tvm": 37,
+        "numbers": 11,
+    }
     assert len({r.name for r in all_rows}) == len(all_rows)
     assert [k for r in all_rows for k in r.exhibits if k not in keys] == []
     assert [r.name for r in all_rows if not (r.exhibits or r.why)] == []
@@ -54,7 +62,9 @@ def test_what_nothing_catches_is_said(monkeypatch: pytest.MonkeyPatch, capsys: p
     """A pass without a fault in the place of a faulty one."""
     fault = aot_faults.FAULTS["an alias of an input is fresh storage"]
     harmless = Fault(fault.known, fault.layer, fault.program, fault.right, fault.right, fault.said)
-    assert Exhibit("aot_faults", "harmless", "", fault.layer, harmless.run).found() == Found(NOTHING, "7 nodes, 2 statements")
+    assert Exhibit("aot_faults", "harmless", "", fault.layer, harmless.run).found() == Found(
+        NOTHING, "7 nodes, 2 statements"
+    )
     monkeypatch.setattr(command, "found", lambda: {"x: harmless": Found(NOTHING, "")})
     monkeypatch.setattr(command, "page", lambda: "")
     assert command.main([]) == 1

@@ -111,14 +111,25 @@ def test_what_the_fast_ways_say_themselves(way: Literal["lanes", "straight"], mo
             found, defined = reported(partial(vector.run, ways=(way,)), func), reported(tensor.run, func)
             assert found.right and found.message.endswith(f"; {found.right}"), found
             assert found.kind == kind or way == "lanes", found  # lanes of a later iteration may come first
-            assert found.label == "tensor.T7" or found.buffer != defined.buffer or found.right == defined.right, (found, defined)
+            assert found.label == "tensor.T7" or found.buffer != defined.buffer or found.right == defined.right, (
+                found,
+                defined,
+            )
             same += parts_of(found) == parts_of(defined)
     assert same >= {"lanes": 25, "straight": 60}[way], same
 
 
 @pytest.mark.parametrize(
     "without",
-    [{"right": ""}, {"buffer": ""}, {"buffer": "x"}, {"index": None}, {"index": (3,)}, {"iteration": ()}, {"iteration": (("j", 8),)}],
+    [
+        {"right": ""},
+        {"buffer": ""},
+        {"buffer": "x"},
+        {"index": None},
+        {"index": (3,)},
+        {"iteration": ()},
+        {"iteration": (("j", 8),)},
+    ],
 )
 def test_a_report_that_leaves_something_out_is_seen(without: dict[str, Any]) -> None:
     text = HEAD + "    for i in range(9):\n        o[i] = x[0]\n"
@@ -202,7 +213,9 @@ def test_a_slot_is_aligned_as_its_buffer_says(execute: Any, offset: int, wrong: 
         "t": Slot("t", of, "workspace", ((0, 2),), 16, offset),
         "b": Slot("b", of, "output", ((0, 2),), 16),
     }
-    program = Program(slots, (Step("copy", ("a",), ("t",)), Step("back", ("t",), ("b",))), ("a",), ("b",), sizes={"workspace": 128})
+    program = Program(
+        slots, (Step("copy", ("a",), ("t",)), Step("back", ("t",), ("b",))), ("a",), ("b",), sizes={"workspace": 128}
+    )
     module = Module({"copy": copy, "back": back, "main": program})
     given: dict[str, Any] = {"execute": "definition"} if execute == "definition" else {}
     if wrong:

@@ -36,4 +36,11 @@ def changes(wrong: Module) -> bool:
 def test_planning_again_changes_nothing() -> None:
     made = right(program())
     assert structural_equal(plan_devices(made, CONFIG), made)
-    assert sorted(made.kernels) == ["double", "double_A_global", "double_global", "twice", "twice_A_global", "twice_global_B"]
+    assert sorted(made.kernels) == [
+        "double",
+        "double_A_global",
+        "double_global",
+        "twice",
+        "twice_A_global",
+        "twice_global_B",
+    ]

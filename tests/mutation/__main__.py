@@ -1,4 +1,4 @@
-"""    python -m tests.mutation [--count N] [--seed S] [--jobs N] [--results FILE] [--again] [--write] [GROUP ...]
+"""python -m tests.mutation [--count N] [--seed S] [--jobs N] [--results FILE] [--again] [--write] [GROUP ...]
 
 Runs N mutants of each group, goes on from FILE where an earlier run ended, and prints the share that was noticed. With
 --again those that survived are run once more; with --write the page specs/mutants.md is made, which lists what survives;
@@ -50,7 +50,9 @@ def page(outcomes: list[Outcome], why: dict[tuple[str, str], str]) -> str:
         lines.append(f"| {group.name} | {_numbers(len(mine), noticed, said)} |")
     lines.append(f"| **all** | {_numbers(total['all'], total['noticed'], total['said'])} |")
     for title, wanted in (("Left", False), ("Explained", True)):
-        rows = sorted((o for o in kept if o.end == "survived" and ((o.file, o.said) in why) == wanted), key=lambda o: o.key)
+        rows = sorted(
+            (o for o in kept if o.end == "survived" and ((o.file, o.said) in why) == wanted), key=lambda o: o.key
+        )
         if rows:
             lines += ["", f"## {title}", ""]
             lines += [f"- `{o.file}`: `{_cell(o.said)}`" + (f": {why[o.file, o.said]}" if wanted else "") for o in rows]

@@ -92,7 +92,10 @@ def _said(before: str, after: str) -> str:
     """Both texts; of long ones what is around the first difference."""
     same = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), 0)
     start = max(0, same - WIDTH // 2) if max(len(before), len(after)) > WIDTH else 0
-    shown = [("..." if start else "") + t[start : start + WIDTH] + ("..." if len(t) > start + WIDTH else "") for t in (before, after)]
+    shown = [
+        ("..." if start else "") + t[start : start + WIDTH] + ("..." if len(t) > start + WIDTH else "")
+        for t in (before, after)
+    ]
     return " -> ".join(shown)
 
 
@@ -110,7 +113,15 @@ def _places(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, ast.AST]]:
     while work:
         node, around = work.pop()
         match node:
-            case ast.Raise() | ast.Assert() | ast.Import() | ast.ImportFrom() | ast.JoinedStr() | ast.Global() | ast.Nonlocal():
+            case (
+                ast.Raise()
+                | ast.Assert()
+                | ast.Import()
+                | ast.ImportFrom()
+                | ast.JoinedStr()
+                | ast.Global()
+                | ast.Nonlocal()
+            ):
                 continue
             case ast.Call(func=ast.Name(id="Example")) | ast.FunctionDef(name="_examples"):
                 continue  # what tests try
@@ -174,7 +185,9 @@ def _ways(node: ast.AST) -> Iterator[tuple[str, _Change]]:
 
 def _texts(node: ast.AST) -> bool:
     """Whether strings are put together here."""
-    return any(isinstance(n, ast.JoinedStr) or isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(node))
+    return any(
+        isinstance(n, ast.JoinedStr) or isinstance(n, ast.Constant) and isinstance(n.value, str) for n in ast.walk(node)
+    )
 
 
 class _Change(Protocol):

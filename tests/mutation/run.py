@@ -75,7 +75,9 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         inside = [os.path.join(next(iter(path)), fullname.rpartition(".")[2])] if self.package else None
         loader = _Loader(fullname, self.file, self.code)
-        return importlib.util.spec_from_file_location(fullname, self.file, loader=loader, submodule_search_locations=inside)
+        return importlib.util.spec_from_file_location(
+            fullname, self.file, loader=loader, submodule_search_locations=inside
+        )
 
 
 def _tests(files: Sequence[Path], finder: _Finder | None, seconds: int) -> int:
@@ -92,7 +94,17 @@ def _tests(files: Sequence[Path], finder: _Finder | None, seconds: int) -> int:
             sys.meta_path.insert(0, finder)
         import pytest
 
-        chosen = ["-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not campaign and not bench"]
+        chosen = [
+            "-x",
+            "-q",
+            "--assert=plain",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "-m",
+            "not slow and not campaign and not bench",
+        ]
         code = int(pytest.main([*chosen, "--rootdir", str(ROOT), *map(str, files)]))
     except BaseException:
         traceback.print_exc()
@@ -153,7 +165,9 @@ def chosen(found: Sequence[tuple[Path, Mutant]], count: int, seed: int) -> list[
     return sorted(found, key=order)[:count]
 
 
-def run(group: Group, count: int, seed: int, jobs: int, known: Mapping[Key, Outcome], again: bool = False) -> Iterator[Outcome]:
+def run(
+    group: Group, count: int, seed: int, jobs: int, known: Mapping[Key, Outcome], again: bool = False
+) -> Iterator[Outcome]:
     """The outcomes of mutants that are not known yet, as they come; with `again` also of those that survived."""
     found = all_of(group)
     survived = {key for key, o in known.items() if o.end == "survived"} if again else set()
@@ -179,7 +193,9 @@ def read(results: Path) -> list[Outcome]:
     """The outcomes of earlier runs, the last of each mutant."""
     if not results.exists():
         return []
-    lines = [line for line in results.read_text().splitlines() if line.endswith("}")]  # an interrupted run can end in a half
+    lines = [
+        line for line in results.read_text().splitlines() if line.endswith("}")
+    ]  # an interrupted run can end in a half
     return list({o.key: o for o in (Outcome(**json.loads(line)) for line in lines)}.values())
 
 

@@ -89,7 +89,14 @@ def test_random_forms_are_right() -> None:
         parts: list[Expr] = [I, J, K]
         for _ in range(rng.randrange(1, 7)):
             a, b, c = rng.choice(parts), rng.choice(parts), rng.choice((1, 2, 3, 4, 6))
-            kinds: list[Callable[[], Expr]] = [lambda: a + b, lambda: a - b, lambda: a * c, lambda: div(a, c), lambda: mod(a, c), lambda: a + c]  # noqa: B023
+            kinds: list[Callable[[], Expr]] = [
+                lambda: a + b,
+                lambda: a - b,
+                lambda: a * c,
+                lambda: div(a, c),
+                lambda: mod(a, c),
+                lambda: a + c,
+            ]  # noqa: B023
             parts.append(rng.choice(kinds)())
         if affine(parts[-1], RANGES) is not None:
             assert_right(parts[-1])
@@ -115,7 +122,10 @@ def test_a_form_is_given_up_to_the_ends_of_the_dtype() -> None:
     assert affine(x + 1, {x: (-128, 126)}) is not None and affine(x + 1, {x: (-128, 127)}) is None
     assert affine(x - 1, {x: (-127, 127)}) is not None and affine(x - 1, {x: (-128, 127)}) is None
     assert affine(x * 1, {}) is not None and affine(x + 0, {}) is not None  # it is the variable itself
-    assert affine(x + y - y, {x: (0, 100), y: (0, 27)}) is not None and affine(x + y - y, {x: (0, 100), y: (0, 28)}) is None
+    assert (
+        affine(x + y - y, {x: (0, 100), y: (0, 27)}) is not None
+        and affine(x + y - y, {x: (0, 100), y: (0, 28)}) is None
+    )
     assert affine(cast(x, "int32"), {}) is None and affine(cast(Var("z", INT32), "int8"), {}) is None
 
 
@@ -125,7 +135,9 @@ def test_variables_are_those_in_quotients_too() -> None:
     assert assert_right(I + 1).is_linear and form.interval({I: (0, 1), K: (0, 1)}) is None
     assert form.scaled(2).plus(form, -2) == Affine({})
     (atom,) = (a for a in form.terms if isinstance(a, Quotient))
-    assert form.without(atom) == Affine({K: 1}) and atom != Quotient(atom.form, 5) and atom != Quotient(Affine({I: 1}), 4)
+    assert (
+        form.without(atom) == Affine({K: 1}) and atom != Quotient(atom.form, 5) and atom != Quotient(Affine({I: 1}), 4)
+    )
     assert atom == Quotient(atom.form, 4) and atom != "an atom"
 
 
@@ -159,7 +171,11 @@ def test_conditions_are_put_together() -> None:
         assert decide(apply("and", a, b), RANGES) == ((known[a] and known[b]) if both else None)
         assert decide(apply("or", a, b), RANGES) == ((known[a] or known[b]) if both else None)
     assert [decide(apply("not", c), RANGES) for c in (yes, no, may)] == [False, True, None]
-    assert decide(const(True, BOOL), RANGES) is True and decide(const(False, BOOL), RANGES) is False and decide(I, RANGES) is None
+    assert (
+        decide(const(True, BOOL), RANGES) is True
+        and decide(const(False, BOOL), RANGES) is False
+        and decide(I, RANGES) is None
+    )
     u = Var("u")
     for a, b in ((u, I), (I, u), (u, u * 2)):
         assert decide(apply("lt", a, b), RANGES) is None

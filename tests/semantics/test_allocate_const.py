@@ -90,7 +90,9 @@ def stored(module: Module, place: Path) -> Module:
 def test_a_large_constant_is_written_by_its_bytes() -> None:
     big = np.random.default_rng(0).normal(size=(40, 50)).astype(np.float32)
     c, out = Buffer("c", (40, 50), FLOAT32), Buffer("out", (40, 50), FLOAT32)
-    func = PrimFunc("f", (out,), 1, AllocateConst(c, big, loops("i j", (40, 50), lambda i, j: store(out, (i, j), c[i, j]))))
+    func = PrimFunc(
+        "f", (out,), 1, AllocateConst(c, big, loops("i j", (40, 50), lambda i, j: store(out, (i, j), c[i, j])))
+    )
     text = show(Module({"f": func}))
     assert len(text) < big.nbytes * 1.5
     assert first_difference(parse(text), Module({"f": func})) is None
@@ -158,7 +160,9 @@ FILL = PrimFunc("fill", (FILL_OUT,), 1, loops("i j", (2, 3), lambda i, j: store(
 
 
 @pytest.mark.row("C2")
-@pytest.mark.parametrize("write", [written_itself, written_by_view, written_by_view_of_view, written_in_block, written_by_call])
+@pytest.mark.parametrize(
+    "write", [written_itself, written_by_view, written_by_view_of_view, written_in_block, written_by_call]
+)
 def test_a_store_is_refused_and_traps(write: Callable[[], Stmt]) -> None:
     func = PrimFunc("f", (OUT,), 1, AllocateConst(C, DATA, seq(write(), copy().body.children[0])))
     with pytest.raises(Invalid, match=r"c is a constant.*\[tensor\.C26\]"):
@@ -261,7 +265,9 @@ def test_data_and_annotations_count_and_the_index_does_not() -> None:
         assert not structural_equal(one, copy(other)) and structural_hash(one) != structural_hash(copy(other))
         assert structural_equal(one, copy(other), data=False)
         assert structural_hash(one, data=False) == structural_hash(copy(other), data=False)
-    assert structural_equal(one, copy(DATA.copy(), index="w")) and structural_hash(one) == structural_hash(copy(index="w"))
+    assert structural_equal(one, copy(DATA.copy(), index="w")) and structural_hash(one) == structural_hash(
+        copy(index="w")
+    )
     assert not structural_equal(one, copy(annotations={"a": 1}))
     assert not structural_equal(copy(None, index="v"), copy(None, index="w"))
     assert not structural_equal(one, copy(None, index="w"))
@@ -276,7 +282,9 @@ def test_big_data_is_compared_and_hashed_without_a_copy() -> None:
 
     big = np.zeros((1 << 23,), np.float32)
     c, out = Buffer("c", big.shape, FLOAT32), Buffer("out", (1,), FLOAT32)
-    one, two = (Module({"f": PrimFunc("f", (out,), 1, AllocateConst(c, d, store(out, 0, c[0])))}) for d in (big, big.copy()))
+    one, two = (
+        Module({"f": PrimFunc("f", (out,), 1, AllocateConst(c, d, store(out, 0, c[0])))}) for d in (big, big.copy())
+    )
     tracemalloc.start()
     assert structural_equal(one, two) and structural_hash(one) == structural_hash(two)
     peak = tracemalloc.get_traced_memory()[1]

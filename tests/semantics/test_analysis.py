@@ -110,7 +110,6 @@ class TestCalled:
         assert reachable(module, ["odd"]) == ["odd", "even"]
         assert reachable(module, ["Unused", "odd"]) == ["Unused", "List", "odd", "even"]
 
-
     def test_data_types_are_met_in_types_and_in_patterns(self) -> None:
         of, xs = DataDef("Of", (), {"of": (DataType("In"),)}), graph.var("xs", TupleType((t(2), list_of(INT))))
         inside = graph.Made(graph.constructor(DataDef("In", (), {"in": ()}), "in"), ())
@@ -126,7 +125,9 @@ class TestCalled:
 
     def test_what_tensor_functions_need(self) -> None:
         c, out = Buffer("c", (2,), FLOAT32), Buffer("out", (2,), FLOAT32)
-        calls = seq(TensorCall("inner", (out,)), TensorCall("send", (out,), extern=True), AllocateConst(c, None, Seq(()), "w"))
+        calls = seq(
+            TensorCall("inner", (out,)), TensorCall("send", (out,), extern=True), AllocateConst(c, None, Seq(()), "w")
+        )
         own = AllocateConst(c, np.zeros(2, "float32"), Seq(()), "")
         empty = PrimFunc("inner", (out,), 1, Seq(()))
         functions = {"k": PrimFunc("k", (out,), 1, seq(calls, own)), "inner": empty, "send": empty}
@@ -174,7 +175,6 @@ class TestSymbols:
         n = Symbol("n")
         f = graph.GlobalVar(FuncType((t(n),), t(n + 1)), "f")
         assert symbols_bound(f) == [] and symbols_used(f) == []
-
 
     def test_who_binds_and_who_uses_a_size(self) -> None:
         """A pattern's variable and a match-cast bind theirs; a computed dim and a declared result use theirs."""
@@ -338,4 +338,6 @@ class TestDump:
         text = dump(e, types=False)
         assert len(text) < 300 * DEEP
         lines = text.splitlines()
-        assert lines[60].startswith("  " * 60 + "args[0]: Call") and lines[61].startswith("  " * 60 + "[61] args[0]: Call")
+        assert lines[60].startswith("  " * 60 + "args[0]: Call") and lines[61].startswith(
+            "  " * 60 + "[61] args[0]: Call"
+        )

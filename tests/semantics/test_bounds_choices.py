@@ -81,7 +81,9 @@ def test_an_undecided_choice_holds_both_and_no_more() -> None:
         found = ends(np.where(either, interval(a, b, INT64), interval(c, d, INT64)))
         assert found == pytest.approx((min(a, c), max(b, d)), rel=1e-12, abs=1e-12)
     x = Bounded(np.array([3.0]), np.array([0.5]), FLOAT32)
-    assert ends(np.where(either, 1.0, x)) == pytest.approx((1.0, 3.5)) and ends(np.where(either, x, 1.0)) == pytest.approx((1.0, 3.5))
+    assert ends(np.where(either, 1.0, x)) == pytest.approx((1.0, 3.5)) and ends(
+        np.where(either, x, 1.0)
+    ) == pytest.approx((1.0, 3.5))
 
 
 def test_a_decided_choice_is_the_branch_as_it_is() -> None:
@@ -138,7 +140,19 @@ def test_integers_wrap_or_are_known(f: Callable[[Any], Any], of: DType) -> None:
 def test_floats_become_the_integers_they_are_cut_to(to: DType) -> None:
     """An interval that is out of range for certain traps, one that may be out of range may be anything."""
     low, high = int(to.min), int(to.max)
-    marks = [low - 1.5, low - 1.0, low - 0.5, float(low), 0.5, 3.0, 3.9, high - 0.5, float(high), high + 0.5, high + 1.0]
+    marks = [
+        low - 1.5,
+        low - 1.0,
+        low - 0.5,
+        float(low),
+        0.5,
+        3.0,
+        3.9,
+        high - 0.5,
+        float(high),
+        high + 0.5,
+        high + 1.0,
+    ]
     for a, b in ((a, b) for a in marks for b in marks if a <= b):
         x = interval(a, b, FLOAT64)
         if b <= low - 1 and np.trunc(x.interval()[1][0]) < low or np.trunc(x.interval()[0][0]) > high:
@@ -148,7 +162,11 @@ def test_floats_become_the_integers_they_are_cut_to(to: DType) -> None:
         found = x.astype(to.numpy)
         if low - 1 < a and b < high + 1:
             least, most = ends(found)
-            assert least <= np.trunc(a) and np.trunc(b) <= most and most - least <= np.trunc(b) - np.trunc(a) + (2 if a != b else 0)
+            assert (
+                least <= np.trunc(a)
+                and np.trunc(b) <= most
+                and most - least <= np.trunc(b) - np.trunc(a) + (2 if a != b else 0)
+            )
         else:
             assert isinstance(found, Bounded) and np.isinf(found.radius).all()
     exact = Bounded.exact(np.array([low, high, 3], np.float64)).astype(to.numpy)
@@ -174,7 +192,9 @@ def every(of: DType) -> Any:
     return np.arange(int(of.min), int(of.max) + 1).astype(of.numpy)
 
 
-@pytest.mark.parametrize("to", [d for d in DTYPES.values() if d.is_float and d.bits > 8 or d.name == "float8_e4m3fn"], ids=str)
+@pytest.mark.parametrize(
+    "to", [d for d in DTYPES.values() if d.is_float and d.bits > 8 or d.name == "float8_e4m3fn"], ids=str
+)
 def test_a_dtype_holds_another_if_it_has_all_of_its_numbers(to: DType) -> None:
     for of in NARROW:
         values = every(of).astype(np.float64)
@@ -204,7 +224,10 @@ def test_moves_keep_what_is_exact_and_what_is_not() -> None:
     assert np.concatenate([exact, exact]).is_exact and np.stack([exact, exact]).is_exact
     assert np.concatenate([exact, loose]).radius.tolist() == [0, 0, 0.5, 0.5]
     assert np.concatenate([loose, exact]).radius.tolist() == [0.5, 0.5, 0, 0]
-    assert all(p.is_exact for p in np.split(exact, 2)) and [p.radius.tolist() for p in np.split(loose, 2)] == [[0.5], [0.5]]
+    assert all(p.is_exact for p in np.split(exact, 2)) and [p.radius.tolist() for p in np.split(loose, 2)] == [
+        [0.5],
+        [0.5],
+    ]
     assert exact[1:].is_exact and loose[1:].radius.tolist() == [0.5]
 
 
@@ -233,13 +256,17 @@ def test_the_truth_of_an_interval_is_asked_of_one_truth_value() -> None:
 def test_a_radius_is_vacuous_from_the_largest_magnitude_on() -> None:
     x = Bounded(np.array([2.0, 2.0, 2.0, NAN, INF]), np.array([2.0, 2.0000001, INF, 0.0, 0.0]), FLOAT32)
     assert x.vacuous.tolist() == [False, True, True, False, False]
-    assert not Bounded(np.zeros(2), 0.0, FLOAT32).vacuous.any() and not Bounded(np.zeros(2), 1e-40, FLOAT32).vacuous.any()
+    assert (
+        not Bounded(np.zeros(2), 0.0, FLOAT32).vacuous.any() and not Bounded(np.zeros(2), 1e-40, FLOAT32).vacuous.any()
+    )
 
 
 def test_what_is_exact_is_said_and_takes_no_memory() -> None:
     data = np.ones(3)
     assert np.shares_memory(Bounded.exact(data).value, data) and not Bounded(data, 1, FLOAT64).is_exact
-    assert repr(Bounded.exact(np.zeros(1001))) == "Bounded((1001,), float64)" and "+-" in repr(Bounded.exact(np.zeros(1000)))
+    assert repr(Bounded.exact(np.zeros(1001))) == "Bounded((1001,), float64)" and "+-" in repr(
+        Bounded.exact(np.zeros(1000))
+    )
 
 
 def test_reductions_by_a_ufunc() -> None:

@@ -22,7 +22,9 @@ def test_a_result_is_certain_exactly_where_it_is_exact(name: str, of: Any) -> No
     """By fractions, over few digits and many, near and far."""
     rng = np.random.default_rng(1)
     bits = np.array([1, 2, 3, 5, 8, 12, 24, 40, 53])[rng.integers(0, 9, 400)]
-    numbers = rng.integers(1, 2.0**bits, 400, endpoint=True) * np.exp2(rng.integers(-6, 7, 400)) * rng.choice([-1, 1], 400)
+    numbers = (
+        rng.integers(1, 2.0**bits, 400, endpoint=True) * np.exp2(rng.integers(-6, 7, 400)) * rng.choice([-1, 1], 400)
+    )
     with np.errstate(over="ignore"):
         a, b = np.asarray(numbers[:200]).astype(of), np.asarray(numbers[200:]).astype(of)
     result = operator(name).value({}, Bounded.exact(a), Bounded.exact(b))

@@ -26,7 +26,9 @@ def quiet() -> Iterator[None]:
 
 
 def b(values: Any, radius: Any = 0.0, of: Any = FLOAT32) -> Bounded:
-    return Bounded(np.array(values, np.float64), np.broadcast_to(np.array(radius, np.float64), np.shape(values)).copy(), of)
+    return Bounded(
+        np.array(values, np.float64), np.broadcast_to(np.array(radius, np.float64), np.shape(values)).copy(), of
+    )
 
 
 PRODUCTS: dict[str, tuple[Bounded, Bounded, float, bool]] = {
@@ -54,7 +56,10 @@ def test_a_product_is_certain_or_open(name: str) -> None:
 
 
 def test_a_sum_is_certain_or_open() -> None:
-    rows = b([[1, INF], [1, -INF], [INF, -INF], [NAN, 1], [1, 1], [TOP, TOP], [1, 2]], [[0, 0], [0.5, 0], [0, 0], [0, 0], [INF, 0], [0, 0], [0.5, 0]])
+    rows = b(
+        [[1, INF], [1, -INF], [INF, -INF], [NAN, 1], [1, 1], [TOP, TOP], [1, 2]],
+        [[0, 0], [0.5, 0], [0, 0], [0, 0], [INF, 0], [0, 0], [0.5, 0]],
+    )
     found = np.sum(rows, axis=1)
     assert np.isinf(found.radius).tolist() == [False] * 4 + [True, True, False]
     assert found.value[:2].tolist() == [INF, -INF] and np.isnan(found.value[2:4]).all() and not found.radius[:4].any()
@@ -81,7 +86,13 @@ def test_reductions_over_one_and_over_none() -> None:
 
 
 def test_products_of_many() -> None:
-    cases = [([INF, 2], 0.0, INF, True), ([INF, 2], 3.0, 0, False), ([INF, 0], 0.0, NAN, True), ([NAN, 2], 0.5, NAN, True), ([1, 2], INF, 0, False)]
+    cases = [
+        ([INF, 2], 0.0, INF, True),
+        ([INF, 2], 3.0, 0, False),
+        ([INF, 0], 0.0, NAN, True),
+        ([NAN, 2], 0.5, NAN, True),
+        ([1, 2], INF, 0, False),
+    ]
     cases += [([TOP, 2], 0.0, 0, False), ([TOP / 4, 2], 0.0, TOP / 2, True), ([INF, 1e-45], 0.0, INF, False)]
     for values, radius, value, known in cases:
         found = np.prod(b([values], [[0.0 if np.isinf(v) and radius != INF else radius for v in values]]), axis=1)
@@ -101,7 +112,9 @@ def test_extremes() -> None:
         assert (found.interval()[0][:2] <= low).all() and (found.interval()[1][:2] >= high).all()
         reach = np.maximum(np.array(high) - found.value[:2], found.value[:2] - np.array(low))
         assert found.radius[:2] == pytest.approx(reach) and np.isnan(found.value[2]) and found.radius[2] == 0
-    assert np.max(b([[1.0]]), axis=1, initial=3.0).value.tolist() == [3] and np.min(b([[1.0]]), axis=1, initial=-3.0).value.tolist() == [-3]
+    assert np.max(b([[1.0]]), axis=1, initial=3.0).value.tolist() == [3] and np.min(
+        b([[1.0]]), axis=1, initial=-3.0
+    ).value.tolist() == [-3]
     signs = np.max(Bounded.exact(np.array([[0.0, -0.0], [1.0, 2.0]], F32)), axis=1)
     assert not signs.is_exact and np.max(Bounded.exact(np.ones((1, 2), F32)), axis=1).is_exact
 
@@ -117,7 +130,11 @@ def test_only_large_matrices_of_another_dtype_are_taken_in_blocks(monkeypatch: p
     assert (w.transpose() @ x.transpose()).shape == (7, 3) and calls == [2, 2]
     assert contains(x @ w, (np.ones((3, 4), F32) @ w.raw)).all()
     calls.clear()
-    for a, c in ((x, w[:, :5]), (x, Bounded(w.raw, 0.5, FLOAT32)), (Bounded.exact(np.ones((3, 4))), Bounded.exact(w.value))):
+    for a, c in (
+        (x, w[:, :5]),
+        (x, Bounded(w.raw, 0.5, FLOAT32)),
+        (Bounded.exact(np.ones((3, 4))), Bounded.exact(w.value)),
+    ):
         assert (a @ c).ndim == 2 and not calls
     assert (w @ Bounded.exact(np.ones((2, 7, 3), F32))).shape == (2, 4, 3) and not calls
     assert (Bounded.exact(np.ones((1, 25), F32)) @ Bounded.exact(np.ones((25, 1), F32))).value.tolist() == [[25]]
@@ -187,7 +204,9 @@ def test_integers_are_known_where_they_cannot_wrap(op: Any) -> None:
         fits = -128 <= min(ends) and max(ends) <= 127
         assert low <= min(ends) and max(ends) <= high, (p, q, r, s)
         assert np.isinf(found.radius).all() or fits
-        assert op is np.multiply or (np.isinf(found.radius).all() != fits and (not fits or high - low == max(ends) - min(ends)))
+        assert op is np.multiply or (
+            np.isinf(found.radius).all() != fits and (not fits or high - low == max(ends) - min(ends))
+        )
 
 
 POWERS: list[tuple[tuple[float, float], tuple[float, float], tuple[float, float] | None]] = [
@@ -209,7 +228,9 @@ def test_powers_have_a_value_or_are_open(base: Any, exponent: Any, wanted: Any) 
     elif wanted is not None:
         low, high = (e[0] for e in found.interval())
         reach = max(found.value[0] - wanted[0], wanted[1] - found.value[0])
-        assert low <= wanted[0] and wanted[1] <= high and found.radius[0] <= reach + 1e-5 * (abs(found.value[0]) + reach)
+        assert (
+            low <= wanted[0] and wanted[1] <= high and found.radius[0] <= reach + 1e-5 * (abs(found.value[0]) + reach)
+        )
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.25, 0.5), (-0.5, -0.25), (-0.5, 0.5), (-0.5, 0.1)])
@@ -256,7 +277,14 @@ def test_quotients_and_products_of_what_is_not_negative() -> None:
 
 
 def test_the_greater_of_two() -> None:
-    cases = [((1, 0.5), (3, 0.5), 0.5), ((1, 1), (2, 0.0), 0.0), ((1, 2), (2, 0.0), 1.0), ((1, INF), (2, 0), INF), ((2, 0), (1, INF), INF), ((1, 3), (2, 1), 2)]
+    cases = [
+        ((1, 0.5), (3, 0.5), 0.5),
+        ((1, 1), (2, 0.0), 0.0),
+        ((1, 2), (2, 0.0), 1.0),
+        ((1, INF), (2, 0), INF),
+        ((2, 0), (1, INF), INF),
+        ((1, 3), (2, 1), 2),
+    ]
     for (v, r), (w, s), radius in cases:
         assert np.maximum(b([v], r), b([w], s)).radius[0] == pytest.approx(radius, abs=1e-12), (v, r, w, s)
         assert np.minimum(b([-v], r), b([-w], s)).radius[0] == pytest.approx(radius, abs=1e-12)

@@ -99,7 +99,9 @@ OVERFLOWING: dict[str, tuple[Callable[..., Any], Array]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "sign"), [(n, s) for n in OVERFLOWING for s in (1.0, -1.0) if s > 0 or n not in ("exp", "square")])
+@pytest.mark.parametrize(
+    ("name", "sign"), [(n, s) for n in OVERFLOWING for s in (1.0, -1.0) if s > 0 or n not in ("exp", "square")]
+)
 def test_what_overflows_is_certain_or_open(name: str, sign: float) -> None:
     """Far below the largest number the interval is finite, far above it is the infinity, and across it is open."""
     f, (low, high) = OVERFLOWING[name]

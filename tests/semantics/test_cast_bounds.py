@@ -39,7 +39,9 @@ def test_between_two_numbers_both_are_right_and_those_beyond_are_not(of: DType) 
         cast = Bounded.exact(x).astype(of.numpy)
         for right in (below, above, x):
             assert contains(cast, right.astype(of.numpy))[inside].all()
-        beyond = contains(cast, np.roll(every, 1)[:-1].astype(of.numpy)) | contains(cast, np.roll(every, -2)[:-1].astype(of.numpy))
+        beyond = contains(cast, np.roll(every, 1)[:-1].astype(of.numpy)) | contains(
+            cast, np.roll(every, -2)[:-1].astype(of.numpy)
+        )
         smaller = np.minimum(np.abs(below), np.abs(above))
         next_to = np.frexp(smaller)[0] == 0.5  # a power of two, on whose other side the numbers stand closer
         assert not (beyond & inside & ~next_to).any()

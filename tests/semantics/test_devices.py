@@ -19,7 +19,10 @@ def _all() -> list[VirtualDevice]:
     """Every device of a small world."""
     made = []
     for parts in itertools.product(
-        ("", "cpu", "cuda", "npu"), (-1, 0, 1), ("", "llvm", "cuda", "cuda -arch=sm_80", "own -fast"), ("", "global", "shared")
+        ("", "cpu", "cuda", "npu"),
+        (-1, 0, 1),
+        ("", "llvm", "cuda", "cuda -arch=sm_80", "own -fast"),
+        ("", "global", "shared"),
     ):
         try:
             made.append(VirtualDevice(*parts))
@@ -128,7 +131,9 @@ def test_upstreams_cases() -> None:
 
 
 @pytest.mark.row("V1")
-@pytest.mark.parametrize("parts", [("cpu", -1, "cuda"), ("cuda", 0, "llvm -mcpu=x"), ("npu", 0, '{"kind": "metal"}'), ("cuda", -2, "")])
+@pytest.mark.parametrize(
+    "parts", [("cpu", -1, "cuda"), ("cuda", 0, "llvm -mcpu=x"), ("npu", 0, '{"kind": "metal"}'), ("cuda", -2, "")]
+)
 def test_what_is_no_device(parts: tuple[str, int, str]) -> None:
     with pytest.raises(Invalid, match=r"\[device.C1\]"):
         VirtualDevice(*parts)
@@ -139,7 +144,11 @@ def test_places_and_words() -> None:
     d = VirtualDevice("cuda", 1, "cuda -arch=sm_80", "global.texture")
     assert d.is_full and not d.place.is_full and d.place.join(VirtualDevice(scope=d.scope)) == d
     assert str(d) == "cuda:1 (cuda -arch=sm_80) global.texture"
-    assert (str(ANYWHERE), str(VirtualDevice(scope="shared")), str(VirtualDevice("cpu", 0))) == ("anywhere", "any shared", "cpu:0")
+    assert (str(ANYWHERE), str(VirtualDevice(scope="shared")), str(VirtualDevice("cpu", 0))) == (
+        "anywhere",
+        "any shared",
+        "cpu:0",
+    )
 
 
 # --- what a program is compiled for (V4) --------------------------------------------------------------------------
@@ -170,7 +179,9 @@ def test_how_a_device_is_written(text: str, device: VirtualDevice) -> None:
 
 
 @pytest.mark.row("V4")
-@pytest.mark.parametrize("text", ["", " ", ":0", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "=cuda", "cuda:0=", '{"no": 1}', "-mcpu=native"])
+@pytest.mark.parametrize(
+    "text", ["", " ", ":0", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "=cuda", "cuda:0=", '{"no": 1}', "-mcpu=native"]
+)
 def test_what_names_no_device(text: str) -> None:
     with pytest.raises(Invalid, match=r"\[device.C2\]"):
         read_device(text)
@@ -189,10 +200,22 @@ def test_what_names_no_device(text: str) -> None:
         (["cuda:0=cuda -arch=sm_80", "cpu"], {"default": "cuda"}, ([CUDA, CPU], CPU, CUDA)),
         (["cuda:0=cuda -arch=sm_80", "metal"], {"default": "metal"}, ([CUDA, METAL, PLAIN_CPU], PLAIN_CPU, METAL)),
         # an explicit host: one of them, or one more; it may be the default
-        (["cpu:0", "cpu:1=llvm"], {"host": "cpu:1"}, ([CPU, VirtualDevice("cpu", 1, "llvm")], VirtualDevice("cpu", 1, "llvm"), VirtualDevice("cpu", 1, "llvm"))),
+        (
+            ["cpu:0", "cpu:1=llvm"],
+            {"host": "cpu:1"},
+            ([CPU, VirtualDevice("cpu", 1, "llvm")], VirtualDevice("cpu", 1, "llvm"), VirtualDevice("cpu", 1, "llvm")),
+        ),
         (["cuda:0=cuda -arch=sm_80"], {"host": "llvm -mcpu=native"}, ([CUDA, LLVM], LLVM, CUDA)),
         (["cuda:0=cuda -arch=sm_80"], {"host": "cpu", "default": "cpu"}, ([CUDA, CPU], CPU, CPU)),
-        (["hexagon"], {"host": "hexagon"}, ([VirtualDevice("hexagon", 0, "hexagon")], VirtualDevice("hexagon", 0, "hexagon"), VirtualDevice("hexagon", 0, "hexagon"))),
+        (
+            ["hexagon"],
+            {"host": "hexagon"},
+            (
+                [VirtualDevice("hexagon", 0, "hexagon")],
+                VirtualDevice("hexagon", 0, "hexagon"),
+                VirtualDevice("hexagon", 0, "hexagon"),
+            ),
+        ),
     ],
 )
 def test_host_and_default(
@@ -221,7 +244,9 @@ def test_host_and_default(
         ("config.C5", "say which one is the default", [CUDA, METAL], {}),
     ],
 )
-def test_what_is_contradictory(label: str, says: str, devices: list[VirtualDevice], roles: dict[str, VirtualDevice]) -> None:
+def test_what_is_contradictory(
+    label: str, says: str, devices: list[VirtualDevice], roles: dict[str, VirtualDevice]
+) -> None:
     with pytest.raises(Invalid) as wrong:
         CompilationConfig.make(devices, **roles)
     assert wrong.value.label == label and says in str(wrong.value)

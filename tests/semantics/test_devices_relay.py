@@ -101,5 +101,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_relay_is_planned_as_our_text(name: str) -> None:
     case = device_cases.read(name)
-    module = parse_relay(f'#[version = "0.0.5"]\ndef @main(%a: {T}, %b: {T}, %c: {T}, %d: {T}) {{ {CASES[name]} }}\n{METADATA}')
+    module = parse_relay(
+        f'#[version = "0.0.5"]\ndef @main(%a: {T}, %b: {T}, %c: {T}, %d: {T}) {{ {CASES[name]} }}\n{METADATA}'
+    )
     assert first_difference(plan_devices(module, case.config), case.planned) is None

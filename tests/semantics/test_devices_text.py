@@ -39,10 +39,18 @@ def identity(module: Module) -> str:
     return text
 
 
-def body(*lines: str, params: str = 'x: R.Tensor((2,), "float32")', result: str = "", head: Sequence[str] = ()) -> Module:
+def body(
+    *lines: str, params: str = 'x: R.Tensor((2,), "float32")', result: str = "", head: Sequence[str] = ()
+) -> Module:
     """A module of one function with these lines."""
     arrow = f" -> {result}" if result else ""
-    text = ["@I.ir_module", "class Module:", *(f"    {h}" for h in head), "    @R.function", f"    def main({params}){arrow}:"]
+    text = [
+        "@I.ir_module",
+        "class Module:",
+        *(f"    {h}" for h in head),
+        "    @R.function",
+        f"    def main({params}){arrow}:",
+    ]
     return parse("\n".join([*text, *(f"        {line}" for line in lines)]) + "\n", "m.py")
 
 
@@ -121,7 +129,9 @@ def test_references_are_short() -> None:
     }  # fmt: skip
     for device, words in lines.items():
         value = graph.on_device(x, device, constrain_body=False)
-        assert f"A.on_device(x, {words}, constrain_body=False)" in identity(Module({"main": graph.function([x], value)}))
+        assert f"A.on_device(x, {words}, constrain_body=False)" in identity(
+            Module({"main": graph.function([x], value)})
+        )
 
 
 @pytest.mark.parametrize("body", [True, False])
@@ -155,14 +165,22 @@ def test_names_of_devices() -> None:
 
 
 def test_tvms_devices_count_those_of_a_kind() -> None:
-    head = ['I.module_global_infos({"vdevice": [I.vdevice("llvm"), I.vdevice({"kind": "cuda", "arch": "sm_80"}, 0, "shared")]})']
-    module = body('y: R.Tensor((2,), "float32", "cuda:0:shared") = R.to_vdevice(x, dst_vdevice="cuda:0:shared")', "return y", head=head)
+    head = [
+        'I.module_global_infos({"vdevice": [I.vdevice("llvm"), I.vdevice({"kind": "cuda", "arch": "sm_80"}, 0, "shared")]})'
+    ]
+    module = body(
+        'y: R.Tensor((2,), "float32", "cuda:0:shared") = R.to_vdevice(x, dst_vdevice="cuda:0:shared")',
+        "return y",
+        head=head,
+    )
     to = VirtualDevice("cuda", 0, "cuda", "shared")
     plain = body('return A.on(R.exp(x), "cuda")', head=head)
     assert plain.main.body.device == VirtualDevice("cuda")  # a word without a colon is a type
     let_ = module.main.body
     assert isinstance(let_, Let) and let_.var.device == let_.value.device == to
-    pair = body("return x", params='x: R.Tuple(R.Tensor((2,), "float32", "cuda:0"), R.Tensor((2,), "float32"))', head=head)
+    pair = body(
+        "return x", params='x: R.Tuple(R.Tensor((2,), "float32", "cuda:0"), R.Tensor((2,), "float32"))', head=head
+    )
     assert pair.main.params[0].device == to
     hint = body('return R.hint_on_device(x, R.device(device_type=2, index=1), "global")').main.body
     assert isinstance(hint, OnDevice) and hint.wanted == VirtualDevice("cuda", 1, scope="global")
@@ -201,7 +219,9 @@ def test_storing_and_rewriting_keep_devices(devices: Sequence[VirtualDevice], tm
                     assert again.device == node.device and replace(node, span=None).device == node.device
                     assert node.with_children(node.children) is node
         main: Expr = module.main
-        assert first_difference(main, rewrite(main, lambda n: n if isinstance(n, Var) else replace(n, span=None))) is None
+        assert (
+            first_difference(main, rewrite(main, lambda n: n if isinstance(n, Var) else replace(n, span=None))) is None
+        )
 
 
 # --- what is wrong ------------------------------------------------------------------------------------------------

@@ -162,7 +162,10 @@ def test_sizes_of_what_is_free_are_free() -> None:
     x = graph.var("x", TupleType((t(n), TupleType((t(4),)))))
     f = graph.var("f", FuncType((t(n),), t(n)))
     for v, equal in ((x, False), (f, True)):
-        assert same(graph.tuple_of(graph.print_(v), graph.shape(n)), graph.tuple_of(graph.print_(v), graph.shape(m))) == equal
+        assert (
+            same(graph.tuple_of(graph.print_(v), graph.shape(n)), graph.tuple_of(graph.print_(v), graph.shape(m)))
+            == equal
+        )
 
 
 # --- sharing -----------------------------------------------------------------------------------------------------

@@ -96,7 +96,9 @@ def test_free_variables_are_not_those_of_patterns() -> None:
 
 def test_heads_show_attributes_as_they_are_written() -> None:
     assert g.show_head(call("reshape", Y, shape=(1, n))) == "reshape(shape=(1, n)): Tensor((1, n), float32)"
-    assert "axis=None" in g.show_head(call("sum", X)) and "shape=((n + 1))" in g.show_head(call("full", shape=(n + 1,), **ZEROS))
+    assert "axis=None" in g.show_head(call("sum", X)) and "shape=((n + 1))" in g.show_head(
+        call("full", shape=(n + 1,), **ZEROS)
+    )
 
 
 def test_who_is_pure() -> None:
@@ -310,14 +312,20 @@ def test_which_tensor_functions_can_trap() -> None:
     assert not kernel_can_trap(kernel(2, operator="max")) and kernel_can_trap(kernel(n, operator="max"))
     assert kernel_can_trap(kernel(2, n, operator="max"))
     extern = TensorCall("send", (), extern=True)
-    assert kernel_can_trap(kernel(2, body=extern, operator="abs")) and kernel_can_trap(kernel(2, body=extern, group=True))
+    assert kernel_can_trap(kernel(2, body=extern, operator="abs")) and kernel_can_trap(
+        kernel(2, body=extern, group=True)
+    )
     assert not kernel_can_trap(kernel(2, operator="astype"))
     narrow = replace(kernel(2, operator="astype"), params=(Buffer("a", (2,), FLOAT32), Buffer("c", (2,), INT64)))
     assert kernel_can_trap(narrow)
 
 
 def test_which_functions_are_kept_whole() -> None:
-    assert [is_whole(function([X], X, **attrs)) for attrs in ({}, {"primitive": 1}, {"compiler": "c"})] == [False, True, True]
+    assert [is_whole(function([X], X, **attrs)) for attrs in ({}, {"primitive": 1}, {"compiler": "c"})] == [
+        False,
+        True,
+        True,
+    ]
     assert not is_whole(X)
 
 
@@ -328,7 +336,9 @@ def test_declared_limits_of_sizes() -> None:
 
     assert limits({}, {}) == () and limits({"m": 5}, {}) == ((m, 0, 5),) and limits({}, {"n": 2}) == ((n, 2, None),)
     assert limits({"m": 4, "n": 0}, {"m": 4}) == ((n, 0, 0), (m, 4, 4))
-    assert label(lambda: limits({"m": 3}, {"m": 4})) == "limits.C3" and label(lambda: limits({"m": -1}, {})) == "limits.C1"
+    assert (
+        label(lambda: limits({"m": 3}, {"m": 4})) == "limits.C3" and label(lambda: limits({"m": -1}, {})) == "limits.C1"
+    )
     assert label(lambda: limits({}, {"q": 1})) == "limits.C2"
 
 
@@ -344,7 +354,17 @@ def test_what_is_a_copy() -> None:
 
 @pytest.mark.parametrize(
     ("a", "b", "different"),
-    [(2, 2, False), (2, 3, True), (n, 2, False), (2, n, False), (n, m, False), (n, n + 1, True), (n + 1, n, True), (n, n, False), (n * 2, n + n, False)],
+    [
+        (2, 2, False),
+        (2, 3, True),
+        (n, 2, False),
+        (2, n, False),
+        (n, m, False),
+        (n, n + 1, True),
+        (n + 1, n, True),
+        (n, n, False),
+        (n * 2, n + n, False),
+    ],
 )
 def test_dims_that_differ_for_certain(a: Dim, b: Dim, different: bool) -> None:
     assert provably_different(a, b) == different
@@ -376,7 +396,9 @@ def test_an_argument_that_does_not_fit_is_named_by_its_way() -> None:
     """The path of tuple fields to what is wrong, with both types at the symbols that are known by then."""
     x, y = var("x", TupleType((t(n), TupleType((t(2), t(n)))))), var("y", t(n))
     f = function([y, x], y)
-    with pytest.raises(Invalid, match=r"argument 1\.1\.1 is Tensor\(\(4\), float32\), expected Tensor\(\(3\), float32\)"):
+    with pytest.raises(
+        Invalid, match=r"argument 1\.1\.1 is Tensor\(\(4\), float32\), expected Tensor\(\(3\), float32\)"
+    ):
         call(f, var("a", t(3)), var("b", TupleType((t(3), TupleType((t(2), t(4)))))))
     assert same_type(call(f, var("a", t(3)), var("b", TupleType((t(3), TupleType((t(2), t(3))))))).type, t(3))
 

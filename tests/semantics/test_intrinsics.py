@@ -19,7 +19,27 @@ from assay.semantics.tensor import Store, program_order
 from assay.semantics.text.module_text import parse
 
 WIDE = np.float64
-POINTS = [0.0, -0.0, 1.0, -1.0, 0.5, -0.75, 2.0, 3.0, 10.0, 1e-3, -1e-3, 1e-9, 1e-30, 20.0, -20.0, 80.0, np.inf, -np.inf, np.nan]
+POINTS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.75,
+    2.0,
+    3.0,
+    10.0,
+    1e-3,
+    -1e-3,
+    1e-9,
+    1e-30,
+    20.0,
+    -20.0,
+    80.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+]
 REFERENCE: dict[str, Callable[..., Any]] = {
     "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "log": np.log, "log2": np.log2,
     "log10": np.log10, "log1p": np.log1p, "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh,
@@ -52,7 +72,12 @@ def test_functions_of_floats(name: str, of: str) -> None:
                 assert np.array_equal(got, d.numpy.type(want), equal_nan=True), (name, x, got)
                 continue
         ulp = max(np.spacing(np.abs(d.numpy.type(want))).astype(WIDE), d.smallest_subnormal)
-        assert abs(got - want) <= (4 if of == "float64" or name in ("rsqrt", "sigmoid") else 1) * ulp, (name, x, got, want)
+        assert abs(got - want) <= (4 if of == "float64" or name in ("rsqrt", "sigmoid") else 1) * ulp, (
+            name,
+            x,
+            got,
+            want,
+        )
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -76,7 +101,12 @@ def test_functions_of_two_floats(name: str, of: str) -> None:
     d = DTYPES[of]
     reference = {"hypot": np.hypot, "atan2": np.arctan2}[name]
     with np.errstate(all="ignore"):
-        x, y = (g.ravel() for g in np.meshgrid(np.array([*POINTS, 1e200, 3e-310]).astype(d.numpy), np.array([*POINTS, -1e300, 1e-5]).astype(d.numpy)))
+        x, y = (
+            g.ravel()
+            for g in np.meshgrid(
+                np.array([*POINTS, 1e200, 3e-310]).astype(d.numpy), np.array([*POINTS, -1e300, 1e-5]).astype(d.numpy)
+            )
+        )
         want = reference(x.astype(WIDE), y.astype(WIDE)).astype(d.numpy)
         got = value(name, x, y)
         assert np.array_equal(np.isnan(got), np.isnan(want)) and np.array_equal(np.isinf(got), np.isinf(want))
@@ -111,24 +141,37 @@ def test_fma_is_rounded_once(of: str) -> None:
     d = DTYPES[of]
     rng = np.random.default_rng(8)
     a, b = (rng.standard_normal(500).astype(d.numpy) for _ in range(2))
-    c = (-(a * b) * (1 + rng.integers(-3, 3, 500) * 2 * d.unit_roundoff) * np.exp2(rng.choice([0, 0, 30, -30], 500))).astype(d.numpy)
+    c = (
+        -(a * b) * (1 + rng.integers(-3, 3, 500) * 2 * d.unit_roundoff) * np.exp2(rng.choice([0, 0, 30, -30], 500))
+    ).astype(d.numpy)
     got = value("fma", a, b, c)
     twice = a * b + c
     for x, y, z, r in zip(a, b, c, got, strict=True):
         exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
-        away = [abs(Fraction(float(v)) - exact) for v in (np.nextafter(r, d.numpy.type(-np.inf)), r, np.nextafter(r, d.numpy.type(np.inf)))]
+        away = [
+            abs(Fraction(float(v)) - exact)
+            for v in (np.nextafter(r, d.numpy.type(-np.inf)), r, np.nextafter(r, d.numpy.type(np.inf)))
+        ]
         assert away[1] == min(away)
     assert np.any(got != twice), "two roundings would have passed"
 
 
 def test_fma_on_specials() -> None:
     inf, nan = np.inf, np.nan
-    rows = [(inf, 1, -inf, nan), (1e308, 10, -inf, -inf), (1e200, 1e200, 1, inf), (-0.0, 1, 0.0, 0.0), (0.0, -1, -0.0, -0.0)]
+    rows = [
+        (inf, 1, -inf, nan),
+        (1e308, 10, -inf, -inf),
+        (1e200, 1e200, 1, inf),
+        (-0.0, 1, 0.0, 0.0),
+        (0.0, -1, -0.0, -0.0),
+    ]
     rows += [(1, 1, -1, 0.0), (inf, 0, 1, nan), (1, 1, nan, nan), (5e-324, 0.5, 0.0, 0.0), (1e200, -1e200, inf, inf)]
     with np.errstate(all="ignore"):
         for *given, want in rows:
             got = value("fma", *map(WIDE, given))
-            assert np.array_equal(got, want, equal_nan=True) and (np.isnan(want) or np.signbit(got) == np.signbit(want)), given
+            assert np.array_equal(got, want, equal_nan=True) and (
+                np.isnan(want) or np.signbit(got) == np.signbit(want)
+            ), given
 
 
 @pytest.mark.parametrize("of", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
@@ -142,7 +185,10 @@ def test_bits_are_counted(of: str) -> None:
         assert clz == len(bits) - len(bits.lstrip("0")) and clz.dtype == np.int32
 
 
-@pytest.mark.parametrize(("name", "want"), [("isnan", [False, False, True]), ("isinf", [False, True, False]), ("isfinite", [True, False, False])])
+@pytest.mark.parametrize(
+    ("name", "want"),
+    [("isnan", [False, False, True]), ("isinf", [False, True, False]), ("isfinite", [True, False, False])],
+)
 def test_kinds_of_numbers(name: str, want: list[bool]) -> None:
     """A whole number is finite."""
     assert value(name, np.array([1.0, -np.inf, np.nan], np.float32)).tolist() == want
@@ -182,7 +228,9 @@ def test_text_reads_every_row() -> None:
         lines.append(f"    T.evaluate(T.{name}({', '.join(args)}))\n")
     head = "@T.prim_func\ndef f(x: T.Buffer((1,), 'float32'), i: T.Buffer((1,), 'int32')):\n"
     (func,) = parse(head + "".join(lines), "f.py").kernels.values()
-    assert len(func.body.children) == len(INTRINSICS) and not any(isinstance(s, Store) for s in program_order(func.body))
+    assert len(func.body.children) == len(INTRINSICS) and not any(
+        isinstance(s, Store) for s in program_order(func.body)
+    )
 
 
 def test_the_chapter_has_the_table() -> None:

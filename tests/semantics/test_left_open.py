@@ -57,7 +57,10 @@ def test_integers_that_are_too_large() -> None:
     x = np.array([[TOP, 5], [TOP, -TOP]], np.int32)
     assert admitted(opened("sum", x, axis=(1,), keepdims=False), i(TOP, TOP)) == [True, False]
     assert admitted(opened("prod", x, axis=(1,), keepdims=False), i(TOP, -TOP - 1)) == [True, True]
-    assert admitted(opened("cumsum", x, axis=1, exclusive=False, reverse=False), x * 0 + TOP) == [[False, True], [False, False]]
+    assert admitted(opened("cumsum", x, axis=1, exclusive=False, reverse=False), x * 0 + TOP) == [
+        [False, True],
+        [False, False],
+    ]
     assert admitted(opened("matmul", x, x.T), np.full((2, 2), TOP, np.int32)) == [[True, True], [True, True]]
     squares = opened("ReduceSumSquare", x, results=i(0, 0), axes=[1], keepdims=0)
     assert admitted(squares, i(TOP, -TOP - 1)) == [True, True] and admitted(squares, i(7, 8)) == [False, False]
@@ -73,7 +76,9 @@ def test_integers_that_are_too_large() -> None:
 def test_a_softmax_beside_infinity() -> None:
     x = np.array([[INF, 1, -INF], [INF, NAN, 1], [100, 1, -INF]], F)
     found = opened("nn.softmax", x, axis=-1)
-    assert admitted(found, np.zeros(x.shape, F)) == [[False, True, True], [False] * 3, [False] * 3], "0 / 0 and what is beside NaN are NaN"
+    assert admitted(found, np.zeros(x.shape, F)) == [[False, True, True], [False] * 3, [False] * 3], (
+        "0 / 0 and what is beside NaN are NaN"
+    )
     assert admitted(found, np.full(x.shape, 0.5, F)) == [[False] * 3] * 3
     assert admitted(opened("nn.log_softmax", x, axis=-1), np.full(x.shape, -INF, F))[0] == [False, True, True]
 
@@ -86,7 +91,9 @@ def test_not_a_number_in_a_maximum() -> None:
     assert admitted(found, f(1.5, 3, NAN, 7)) == [False] * 4, "3 is a number of another row"
     assert admitted(opened("min", x, axis=(1,), keepdims=False), f(1, 2, 3, INF)) == [True, True, False, True]
     pool = {"pool_size": (3,), "strides": (1,), "padding": (0, 0), "dilation": (1,), "ceil_mode": False}
-    assert admitted(opened("nn.max_pool1d", x[None], **pool), f(1, 2, 1, NAN).reshape(1, 4, 1)) == [[[True], [True], [False], [True]]]
+    assert admitted(opened("nn.max_pool1d", x[None], **pool), f(1, 2, 1, NAN).reshape(1, 4, 1)) == [
+        [[True], [True], [False], [True]]
+    ]
     assert admitted(opened("maximum", f(NAN, 1, 5), f(1, NAN, 4)), f(1, 2, 4)) == [True, False, False]
     assert admitted(opened("clip", f(NAN, 1), min=0.0, max=6.0), f(6, 0)) == [True, False]
     assert admitted(opened("clip", f(NAN, 1), min=0.0, max=6.0), f(3, 0)) == [False, False]
@@ -95,7 +102,10 @@ def test_not_a_number_in_a_maximum() -> None:
     assert admitted(scattered, f(1, 1, 1)) == [True, True, False] and admitted(scattered, f(2, 2, 5)) == [False] * 3
     rows = x[:3]
     places = opened("ArgMax", rows, results=np.array([0, 1, 1]), axis=1)
-    assert admitted(places, np.array([2, 0, 0])) == [True, True, False] and admitted(places, np.array([3, -1, 0])) == [False] * 3
+    assert (
+        admitted(places, np.array([2, 0, 0])) == [True, True, False]
+        and admitted(places, np.array([3, -1, 0])) == [False] * 3
+    )
     hot = opened("Hardmax", rows, results=np.eye(3, dtype=F), axis=-1)
     assert admitted(hot, np.eye(3, dtype=F)[::-1]) == [[True] * 3, [True] * 3, [False] * 3]
     assert admitted(hot, np.ones((3, 3), F)) == [[False] * 3] * 3, "one place is hot, not all"
@@ -107,14 +117,24 @@ def test_the_order_of_the_largest() -> None:
     found = opened("topk", x, results=(values, places), k=3, axis=1, largest=True, sorted=False)
     assert admitted(found, values[:, ::-1], {1: places[:, ::-1]}) == [[True] * 3] * 2
     assert admitted(found, places[:, ::-1], {0: values[:, ::-1]}, index=1) == [[True] * 3] * 2
-    assert admitted(found, places[:, ::-1], {0: values}, index=1) == [[False] * 3] * 2, "the values are in another order"
-    assert admitted(found, np.where(values == 3, F(1), values)) == [[False] * 3, [True] * 3], "1 is not among the largest"
+    assert admitted(found, places[:, ::-1], {0: values}, index=1) == [[False] * 3] * 2, (
+        "the values are in another order"
+    )
+    assert admitted(found, np.where(values == 3, F(1), values)) == [[False] * 3, [True] * 3], (
+        "1 is not among the largest"
+    )
     assert admitted(found, places * 0, {}, index=1) == [[False] * 3] * 2, "the same place thrice"
     assert not opened("topk", x, results=(values, places), k=3, axis=1, largest=True, sorted=True)
     x[0, 0] = NAN
     found = opened("topk", x, results=(values, places), k=3, axis=1, largest=True, sorted=True)
-    assert admitted(found, np.array([[4, NAN, 3], [2, 2, 8]], F), {1: np.array([[2, 0, 3], [0, 1, 2]])}) == [[True] * 3, [False] * 3]
-    assert admitted(found, np.array([[4, NAN, 3], [2, 2, 8]], F), {1: np.array([[2, 0, 1], [0, 1, 2]])}) == [[False] * 3] * 2
+    assert admitted(found, np.array([[4, NAN, 3], [2, 2, 8]], F), {1: np.array([[2, 0, 3], [0, 1, 2]])}) == [
+        [True] * 3,
+        [False] * 3,
+    ]
+    assert (
+        admitted(found, np.array([[4, NAN, 3], [2, 2, 8]], F), {1: np.array([[2, 0, 1], [0, 1, 2]])})
+        == [[False] * 3] * 2
+    )
 
 
 def test_what_has_no_value() -> None:
@@ -130,7 +150,9 @@ def test_what_has_no_value() -> None:
     assert not opened("mean", np.zeros((2, 1), F), axis=(1,), keepdims=False)
     zeros = opened("DynamicQuantizeLinear", f(0, 0), results=(np.array([3, 3], np.uint8), F(0), np.uint8(3)))
     y = np.array([7, 8], np.uint8)
-    assert admitted(zeros, y, {2: np.uint8(7)}) == [True, False], "a number that is not the zero point is none of the zeros"
+    assert admitted(zeros, y, {2: np.uint8(7)}) == [True, False], (
+        "a number that is not the zero point is none of the zeros"
+    )
     assert admitted(zeros, np.asarray(F(1)), index=1) is True and admitted(zeros, np.asarray(F(-1)), index=1) is False
     assert not opened("DynamicQuantizeLinear", f(0, 1), results=(y, F(0), np.uint8(3)))
 
@@ -148,10 +170,20 @@ def test_lengths_and_indices() -> None:
 
 
 def test_the_sign_of_zero_and_small_results() -> None:
-    for name, operands in (("maximum", (f(0.0), f(-0.0))), ("nn.relu", (f(-0.0),)), ("round", (f(-0.3),)), ("fmod", (f(-0.0), f(2)))):
+    for name, operands in (
+        ("maximum", (f(0.0), f(-0.0))),
+        ("nn.relu", (f(-0.0),)),
+        ("round", (f(-0.3),)),
+        ("fmod", (f(-0.0), f(2))),
+    ):
         assert admitted(opened(name, *operands), f(0)) == [True], name
         assert admitted(opened(name, *operands), f(1)) == [False], name
-    for name, operands in (("maximum", (f(0.0), f(0.0))), ("nn.relu", (f(0.0),)), ("round", (f(0.3),)), ("add", (f(0.0), f(-0.0)))):
+    for name, operands in (
+        ("maximum", (f(0.0), f(0.0))),
+        ("nn.relu", (f(0.0),)),
+        ("round", (f(0.3),)),
+        ("add", (f(0.0), f(-0.0))),
+    ):
         assert not opened(name, *operands), name
     small = f(3e-39, 1)
     assert admitted(opened("tanh", small), f(2.9999e-39, 0.7)) == [True, False]
@@ -183,7 +215,11 @@ def test_an_entry_names_operators_and_quotes_its_standard(entry: Any) -> None:
         assert name in standard
         if source.words:
             schema = onnx.defs.get_schema(name, int(since)) if since else onnx.defs.get_schema(name)
-            parts = [schema.doc, *(a.description for a in schema.attributes.values()), *(p.description for p in schema.inputs)]
+            parts = [
+                schema.doc,
+                *(a.description for a in schema.attributes.values()),
+                *(p.description for p in schema.inputs),
+            ]
             assert plain(source.words) in plain(" ".join(map(str, parts))), source
 
 

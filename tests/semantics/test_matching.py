@@ -174,5 +174,7 @@ def test_an_expression_is_rebuilt_around_new_parts_and_only_then(kind: str) -> N
     assert e.with_children(list(e.children)) is e
     new = rewrite(e, lambda node: other if node is X else node)
     assert type(new) is type(e) and same_type(new.type, e.type)
-    assert [other if c is X else c for c in e.children if c in (X, YES, CELL)] == [c for c in new.children if c in (other, YES, CELL)]
+    assert [other if c is X else c for c in e.children if c in (X, YES, CELL)] == [
+        c for c in new.children if c in (other, YES, CELL)
+    ]
     assert X not in list(post_order(new)) and other in list(post_order(new))

@@ -61,7 +61,10 @@ def grouped(d: Data) -> Array:
 
 
 def heads(d: Data) -> Array:
-    q, k, v = ((d["x"] @ d[f"{n}.weight"] + d[f"{n}.bias"]).reshape(2, 5, 2, 3).transpose(0, 2, 1, 3) for n in ("q_proj", "k_proj", "v_proj"))
+    q, k, v = (
+        (d["x"] @ d[f"{n}.weight"] + d[f"{n}.bias"]).reshape(2, 5, 2, 3).transpose(0, 2, 1, 3)
+        for n in ("q_proj", "k_proj", "v_proj")
+    )
     y = softmax(q @ k.transpose(0, 1, 3, 2) / np.sqrt(3)) @ v
     return y.transpose(0, 2, 1, 3).reshape(2, 5, 6) @ d["out_proj.weight"] + d["out_proj.bias"]
 
@@ -73,7 +76,11 @@ CASES: list[tuple[Layer, Any, Callable[[Data], Array]]] = [
     (nn.ReLU(), X, lambda d: np.maximum(d["x"], 0)),
     (nn.LeakyReLU(0.1), X, lambda d: np.where(d["x"] < 0, 0.1 * d["x"], d["x"])),
     (nn.SiLU(), X, lambda d: d["x"] / (1 + np.exp(-d["x"]))),
-    (nn.GELU(tanh=True), X, lambda d: d["x"] / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (d["x"] + 0.044715 * d["x"] ** 3)))),
+    (
+        nn.GELU(tanh=True),
+        X,
+        lambda d: d["x"] / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (d["x"] + 0.044715 * d["x"] ** 3))),
+    ),
     (nn.Sigmoid(), X, lambda d: 1 / (1 + np.exp(-d["x"]))),
     (nn.Tanh(), X, lambda d: np.tanh(d["x"])),
     (nn.Softmax(), X, lambda d: softmax(d["x"])),
@@ -84,13 +91,19 @@ CASES: list[tuple[Layer, Any, Callable[[Data], Array]]] = [
     (nn.AvgPool2d(2), X, lambda d: d["x"].reshape(2, 6, 2, 2, 2, 2).mean((3, 5))),
     (nn.MultiHeadAttention(6, 2), tensor(2, 5, 6), heads),
     (nn.ConvTranspose1d(4, 6, 3, strides=2, padding=1), tensor(2, 4, 5), lambda d: transposed(d, 2, 1)),
-    (nn.ConvTranspose1d(4, 6, 2, strides=3, groups=2, output_padding=1), tensor(2, 4, 5), lambda d: transposed(d, 3, 0, 1, 2, 1)),
+    (
+        nn.ConvTranspose1d(4, 6, 2, strides=3, groups=2, output_padding=1),
+        tensor(2, 4, 5),
+        lambda d: transposed(d, 3, 0, 1, 2, 1),
+    ),
     (nn.ConvTranspose2d(2, 3, 3, strides=2, dilation=2), tensor(1, 2, 3, 4), lambda d: transposed(d, 2, 0, 2)),
     (nn.ConvTranspose3d(2, 1, 2, strides=2, padding=1), tensor(1, 2, 2, 3, 2), lambda d: transposed(d, 2, 1)),
 ]
 
 
-@pytest.mark.parametrize(("layer", "of", "formula"), CASES, ids=lambda v: type(v).__name__ if isinstance(v, Layer) else "")
+@pytest.mark.parametrize(
+    ("layer", "of", "formula"), CASES, ids=lambda v: type(v).__name__ if isinstance(v, Layer) else ""
+)
 def test_a_layer_computes_its_formula(layer: Layer, of: Any, formula: Callable[[Data], Array]) -> None:
     module = export(layer, x=of)
     check(module)
@@ -101,7 +114,11 @@ def test_a_layer_computes_its_formula(layer: Layer, of: Any, formula: Callable[[
 
 
 def test_the_other_convolutions_and_norms() -> None:
-    for layer, of in ((nn.Conv1d(4, 6, 3, padding=1, groups=2), tensor(1, 4, 5)), (nn.Conv3d(1, 2, 2), tensor(1, 1, 3, 3, 3)), (nn.BatchNorm2d(6), X)):
+    for layer, of in (
+        (nn.Conv1d(4, 6, 3, padding=1, groups=2), tensor(1, 4, 5)),
+        (nn.Conv3d(1, 2, 2), tensor(1, 1, 3, 3, 3)),
+        (nn.BatchNorm2d(6), X),
+    ):
         module = export(layer, x=of)
         check(module)
         run(module, numbers(module))

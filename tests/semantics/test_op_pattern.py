@@ -206,7 +206,9 @@ def test_stores(name: str) -> None:
 
 @pytest.mark.row("R23")
 def test_the_class_of_a_call_is_that_of_its_family() -> None:
-    x, y, row, at = (var(n, TensorType(s, FLOAT32)) for n, s in (("x", (3, 4)), ("y", (3, 1)), ("row", (1, 4)), ("at", (4,))))
+    x, y, row, at = (
+        var(n, TensorType(s, FLOAT32)) for n, s in (("x", (3, 4)), ("y", (3, 1)), ("row", (1, 4)), ("at", (4,)))
+    )
     index = var("index", TensorType((2,), dtype("int64")))
     whole = var("whole", TensorType((3, 4), dtype("int32")))
     cases: list[tuple[Expr, OpPattern]] = [

@@ -101,7 +101,10 @@ def test_topk_orders_nan_and_ties() -> None:
     assert run("topk", narrow, k=4, largest=False)[1].tolist() == [1, 0, 3, 2]
 
 
-@pytest.mark.parametrize(("most", "want"), [(0, []), (1, [(0, 2), (1, 1)]), (2, [(0, 2), (0, 0), (1, 1)]), (9, [(0, 2), (0, 0), (0, 3), (1, 1)])])
+@pytest.mark.parametrize(
+    ("most", "want"),
+    [(0, []), (1, [(0, 2), (1, 1)]), (2, [(0, 2), (0, 0), (1, 1)]), (9, [(0, 2), (0, 0), (0, 3), (1, 1)])],
+)
 def test_boxes_are_chosen_up_to_the_most_and_while_there_are_any(most: int, want: list[tuple[int, int]]) -> None:
     """Of class 0 box 1 is in the way of box 0, which comes first; of class 1 one box is allowed, another is NaN."""
     scores = np.array([[[5, 5, 9, 1], [np.nan, 2, 8, 8]]], F)

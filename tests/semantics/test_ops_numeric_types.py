@@ -107,7 +107,11 @@ INVALID: dict[str, list[tuple[str, tuple[TensorType, ...], Attrs]]] = {
         ("C3", (tensor((6,), "int8"),), {"min": 128}),
         ("C3", (tensor((6,), "uint8"),), {"max": -1}),
     ],
-    "astype": [("C1", (C6,), {"dtype": "float128"}), ("C1", (C6,), {"dtype": np.float32}), ("C2", (C6,), {"dtype": "int8", "open": 1})],
+    "astype": [
+        ("C1", (C6,), {"dtype": "float128"}),
+        ("C1", (C6,), {"dtype": np.float32}),
+        ("C2", (C6,), {"dtype": "int8", "open": 1}),
+    ],
     "where": [("C1", (C6, C6, C6), {})],
     "matmul": [
         ("C1", (tensor(()), C6), {}),

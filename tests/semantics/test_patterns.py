@@ -67,7 +67,11 @@ def random_pattern(rng: Random, of: Type, depth: int) -> Pattern:
 
 @pytest.mark.parametrize(
     "of",
-    [DataType("Tree"), TupleType((DataType("Bit"), DataType("Tree"))), TupleType((DataType("Bit"), TupleType((DataType("Bit"),) * 2)))],
+    [
+        DataType("Tree"),
+        TupleType((DataType("Bit"), DataType("Tree"))),
+        TupleType((DataType("Bit"), TupleType((DataType("Bit"),) * 2))),
+    ],
     ids=str,
 )
 def test_it_is_as_all_values_say(of: Type) -> None:
@@ -105,7 +109,13 @@ def nested(n: int) -> list[Pattern]:
     for _ in range(n):
         rows.append(hole)
         hole = made("node", hole, made("node", ANY, ANY))
-    return [*reversed(rows[1:]), made("leaf"), made("bit", ANY), made("node", ANY, made("leaf")), made("node", ANY, made("bit", ANY))]
+    return [
+        *reversed(rows[1:]),
+        made("leaf"),
+        made("bit", ANY),
+        made("node", ANY, made("leaf")),
+        made("node", ANY, made("bit", ANY)),
+    ]
 
 
 @pytest.mark.parametrize("family", [diagonal, neighbours, nested])

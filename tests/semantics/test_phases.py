@@ -133,7 +133,9 @@ def test_one_nest_after_another() -> None:
 @pytest.mark.row("U15")
 def test_lives_are_by_use_and_not_by_where_the_allocation_stands() -> None:
     # both exist from the start, nested; the one is used up before the other is begun
-    found = phases(func(within(t, u, body=seq(store(t, (), 1.0), move(v, t), store(u, (), 2.0), move(y, u))), (), (v, y)))
+    found = phases(
+        func(within(t, u, body=seq(store(t, (), 1.0), move(v, t), store(u, (), 2.0), move(y, u))), (), (v, y))
+    )
     assert sharing(found, t, u)
 
 
@@ -164,7 +166,11 @@ def test_uses_in_an_inner_loop_reach_to_the_end_of_the_outer_one() -> None:
     found = phases(func(within(t, body=outer), (), (y,)))
     assert not sharing(found, t, u)
     # not so where `t` begins in the outer loop
-    outer = loop(seq(within(t, body=seq(store(t, (), 0.0), loop(move(t, t)))), within(u, body=seq(store(u, (), 1.0), move(y, u)))))
+    outer = loop(
+        seq(
+            within(t, body=seq(store(t, (), 0.0), loop(move(t, t)))), within(u, body=seq(store(u, (), 1.0), move(y, u)))
+        )
+    )
     assert sharing(phases(func(outer, (), (y,))), t, u)
 
 
@@ -181,10 +187,20 @@ def test_iterations_side_by_side_share_nothing(kind: LoopKind) -> None:
     assert not sharing(found, t, v)
     assert sharing(found, a, t)
     # a serial loop inside: what begins there lives all over the parallel one too, in which other iterations run on
-    inside = loop(seq(loop(within(t, body=seq(store(t, (), 1.0), move(u, t)))), within(v, body=seq(store(v, (), 1.0), move(u, v)))), kind)
+    inside = loop(
+        seq(
+            loop(within(t, body=seq(store(t, (), 1.0), move(u, t)))), within(v, body=seq(store(v, (), 1.0), move(u, v)))
+        ),
+        kind,
+    )
     assert not sharing(phases(func(inside, (), (u,))), t, v)
     # a serial loop outside: it ends with the parallel one
-    outside = loop(seq(loop(within(t, body=seq(store(t, (), 1.0), move(u, t))), kind), within(v, body=seq(store(v, (), 1.0), move(u, v)))))
+    outside = loop(
+        seq(
+            loop(within(t, body=seq(store(t, (), 1.0), move(u, t))), kind),
+            within(v, body=seq(store(v, (), 1.0), move(u, v))),
+        )
+    )
     assert sharing(phases(func(outside, (), (u,))), t, v)
 
 
@@ -202,7 +218,9 @@ def test_the_arms_of_a_choice_exclude_each_other() -> None:
     found = phases(func(within(t, u, body=If(HOLDS, one, other)), (test,), (y,)))
     assert sharing(found, t, u)
     # written in the one, read in the other: never both, so nothing lives in between
-    found = phases(func(within(t, v, body=If(HOLDS, seq(store(t, (), 1.0), store(v, (), 1.0)), move(y, t))), (test,), (y,)))
+    found = phases(
+        func(within(t, v, body=If(HOLDS, seq(store(t, (), 1.0), store(v, (), 1.0)), move(y, t))), (test,), (y,))
+    )
     assert sharing(found, t, v)
     body = If(HOLDS, store(t, (), 1.0), seq(store(u, (), 2.0), move(y, u), move(y, t)))
     assert sharing(phases(func(within(t, u, body=body), (test,), (y,))), t, u)
@@ -245,7 +263,12 @@ def test_a_use_of_a_view_is_a_use_of_its_memory() -> None:
     found = phases(func(within(big, other, body=body), (x4,), (y4,)))
     assert set(found.uses) == {big, other, x4, y4}
     assert not sharing(found, big, other)
-    viewed = Block("b", (), seq(copy(again, x4), copy(other, x4), copy(y4, other), copy(y4, again)), views=(View(again, big, const(0), (const(1),)),))
+    viewed = Block(
+        "b",
+        (),
+        seq(copy(again, x4), copy(other, x4), copy(y4, other), copy(y4, again)),
+        views=(View(again, big, const(0), (const(1),)),),
+    )
     assert not sharing(phases(func(within(big, other, body=viewed), (x4,), (y4,))), big, other)
 
 

@@ -111,9 +111,21 @@ def test_what_is_not_handled_is_told_from_what_is_wrong() -> None:
 
 
 def test_only_relay_is_taken_for_relay() -> None:
-    for text in ('#[version = "0.0.5"]\ndef @main() {}', "v0.0.4\n", "// a\n/* b /* c */ */ fn (%x) {}", "\ufefftype L { N }"):
+    for text in (
+        '#[version = "0.0.5"]\ndef @main() {}',
+        "v0.0.4\n",
+        "// a\n/* b /* c */ */ fn (%x) {}",
+        "\ufefftype L { N }",
+    ):
         assert is_relay(text)
-    for text in ("", "from tvm.script import ir as I\n", "def main():\n    pass\n", "\x08\x07onnx", "/* never ends", "// only"):
+    for text in (
+        "",
+        "from tvm.script import ir as I\n",
+        "def main():\n    pass\n",
+        "\x08\x07onnx",
+        "/* never ends",
+        "// only",
+    ):
         assert not is_relay(text)
 
 

@@ -33,7 +33,13 @@ def chain(form: str, count: int) -> str:
         case "functions":
             return "def @main(%x: float32) {" + "(fn (%y) { %y + 1f })(" * count + "%x" + ")" * count + "}"
         case _:
-            return "def @main(%x: float32) { cast(@sum(" + "Cons(1, " * count + "Nil" + ")" * count + '), dtype="float32") + %x }'
+            return (
+                "def @main(%x: float32) { cast(@sum("
+                + "Cons(1, " * count
+                + "Nil"
+                + ")" * count
+                + '), dtype="float32") + %x }'
+            )
 
 
 FORMS = ["let", "graph", "nested", "binary", "if", "functions", "list"]

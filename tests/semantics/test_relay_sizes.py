@@ -49,7 +49,9 @@ def test_each_unknown_size_is_a_symbol_of_its_own() -> None:
     assert [s.name for s in (*symbols(x.type), *symbols(y.type))] == ["x_0", "y_0"]
 
 
-@pytest.mark.parametrize(("a", "b", "rows"), [(3, 3, 3), (1, 3, 3), (3, 1, 3), (1, 1, 1), (0, 1, 0), (1, 0, 0), (0, 0, 0)])
+@pytest.mark.parametrize(
+    ("a", "b", "rows"), [(3, 3, 3), (1, 3, 3), (3, 1, 3), (1, 1, 1), (0, 1, 0), (1, 0, 0), (0, 0, 0)]
+)
 def test_unknown_sizes_broadcast_as_the_run_shows(a: int, b: int, rows: int) -> None:
     assert result(ADD, x=ones(a, 4), y=ones(b, 4)).shape == (rows, 4)
 
@@ -100,7 +102,10 @@ CALL = '@f(%n, ones(shape=[3, 2], dtype="float32"))'
 @pytest.mark.parametrize(
     ("body", "shape"),
     [
-        (f"%0 = {CALL}; %1 = (%0, %0); %2 = concatenate(%1); let %z = concatenate((%2, %0)); reshape(%z, newshape=[-1])", (18,)),
+        (
+            f"%0 = {CALL}; %1 = (%0, %0); %2 = concatenate(%1); let %z = concatenate((%2, %0)); reshape(%z, newshape=[-1])",
+            (18,),
+        ),
         (f"let %b = {{ let %a = {CALL}; concatenate((%a, %a)) }}; reshape(%b, newshape=[2, -1])", (2, 6)),
         (f"let %b = {{ let %a = {CALL}; concatenate((%a, %a)) }}; add(%b, @g(%n))", (6, 2)),
         ("if (%n < 1) { @g(%n) } else { concatenate((@g(%n), @g(%n))) }", (12, 2)),

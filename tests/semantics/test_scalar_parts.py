@@ -27,7 +27,9 @@ def label(make: Any) -> str:
     return caught.value.label
 
 
-@pytest.mark.parametrize("e", [A + B, cast(A, "int8"), DATA[A, B], choice(C, A, B), choice(C, A, B, as_select=True)], ids=str)
+@pytest.mark.parametrize(
+    "e", [A + B, cast(A, "int8"), DATA[A, B], choice(C, A, B), choice(C, A, B, as_select=True)], ids=str
+)
 def test_an_expression_is_rebuilt_around_new_parts_and_only_then(e: Expr) -> None:
     assert e.with_children(e.children) is e and e.with_children(list(e.children)) is e
     for k, part in enumerate(e.children):
@@ -51,7 +53,9 @@ def test_only_the_chosen_branch_is_evaluated() -> None:
     nested = choice(choice(C, apply("lt", A, B), C), A + 1, choice(C, A, B + 1))
     for c, a, b in product((True, False), (1, 2), (1, 2)):
         inner = a < b if c else c
-        assert evaluate(nested, {A: np.int64(a), B: np.int64(b), C: np.bool_(c)}) == (a + 1 if inner else a if c else b + 1)
+        assert evaluate(nested, {A: np.int64(a), B: np.int64(b), C: np.bool_(c)}) == (
+            a + 1 if inner else a if c else b + 1
+        )
 
 
 def test_a_choice_has_a_condition_and_branches_of_one_dtype() -> None:
@@ -76,7 +80,14 @@ def test_which_steps_may_fail() -> None:
 
 
 def test_bits_are_read_as_another_dtype_of_the_same_width() -> None:
-    for x, to in ((F, "int32"), (I, "float32"), (F, "uint32"), (Var("h", DTYPES["float16"]), "int16"), (A, "float64"), (I, "uint32")):
+    for x, to in (
+        (F, "int32"),
+        (I, "float32"),
+        (F, "uint32"),
+        (Var("h", DTYPES["float16"]), "int16"),
+        (A, "float64"),
+        (I, "uint32"),
+    ):
         for bits in (0, 1, 0x3C01, -1, -(2**15) + 5):
             value = np.array(bits).astype(f"int{x.dtype.bits}").view(x.dtype.numpy)[()]
             found = evaluate(reinterpret(x, to), {x: value})
@@ -107,7 +118,10 @@ def test_a_fixed_point_product_is_rounded_half_up() -> None:
             wide = wrap(wrap(wrap(a << left, 64) * b, 64) + (1 << right - 1), 64)
             assert int(evaluate(e, {x: np.int32(a), y: np.int32(b)})) == wrap(wide >> right, 32), (a, b, q, s)
     for q, s in ((0, 0), (31, 32), (31, -32), (63, 0)):
-        assert label(lambda q=q, s=s: INTRINSICS["q_multiply_shift"]([x, y, const(q, "int32"), const(s, "int32")])) == "scalar.C6"  # type: ignore[misc]
+        assert (
+            label(lambda q=q, s=s: INTRINSICS["q_multiply_shift"]([x, y, const(q, "int32"), const(s, "int32")]))
+            == "scalar.C6"
+        )  # type: ignore[misc]
     one = const(1, "int32")
     for args in ([x, y, I, one], [x, y, one, I], [A, y, one, one], [x, A, one, one]):
         assert label(lambda args=args: INTRINSICS["q_multiply_shift"](args)) == "scalar.C6"  # type: ignore[misc]
@@ -130,7 +144,16 @@ def test_a_fixed_point_product_with_shifts_of_its_own() -> None:
 
 
 def test_whole_numbers_are_finite_and_whole() -> None:
-    for name, want in (("floor", 7), ("ceil", 7), ("trunc", 7), ("round", 7), ("nearbyint", 7), ("isnan", False), ("isinf", False), ("isfinite", True)):
+    for name, want in (
+        ("floor", 7),
+        ("ceil", 7),
+        ("trunc", 7),
+        ("round", 7),
+        ("nearbyint", 7),
+        ("isnan", False),
+        ("isinf", False),
+        ("isfinite", True),
+    ):
         assert evaluate(INTRINSICS[name]([I]), {I: np.int32(7)}) == want
 
 
@@ -146,4 +169,7 @@ def test_hyperbolic_functions_between_the_usual_points(name: str) -> None:
 
 def test_a_load_is_of_its_buffer() -> None:
     e = DATA[A, B]
-    assert isinstance(e, Load) and evaluate(e, {A: np.int64(1), B: np.int64(2)}, lambda b, at: np.int64(10 * at[0] + at[1])) == 12
+    assert (
+        isinstance(e, Load)
+        and evaluate(e, {A: np.int64(1), B: np.int64(2)}, lambda b, at: np.int64(10 * at[0] + at[1])) == 12
+    )

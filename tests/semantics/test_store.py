@@ -41,9 +41,17 @@ def sample() -> Module:
     kernel = build("add", {}, (TensorType((2, 3), FLOAT32),) * 2, TensorType((2, 3), FLOAT32), "k")
     slot = Slot("s", TensorType((2, 3), FLOAT32), "input", ((0, 1),), 64, None, "p")
     out = Slot("o", TensorType((2, 3), FLOAT32), "output", ((0, 1),), 64, None, "p")
-    program = Program({"s": slot, "o": out}, (Step("k", ("s", "s"), ("o",), (), Span("f", "p", 3, 4)),), ("s",), ("o",), sizes={"workspace": 0})
+    program = Program(
+        {"s": slot, "o": out},
+        (Step("k", ("s", "s"), ("o",), (), Span("f", "p", 3, 4)),),
+        ("s",),
+        ("o",),
+        sizes={"workspace": 0},
+    )
     weight = {"w": np.arange(5, dtype=np.int64), "empty": np.empty((0, 3), np.float32)}
-    return Module({"main": function([x, c], body, outputs=("a", "b", "c")), "k": kernel, "planned": program}, weight, {"w": 0})
+    return Module(
+        {"main": function([x, c], body, outputs=("a", "b", "c")), "k": kernel, "planned": program}, weight, {"w": 0}
+    )
 
 
 def test_same_structure_and_bytes(tmp_path: Path) -> None:
@@ -92,8 +100,14 @@ def test_the_whole_language_comes_back(tmp_path: Path) -> None:
     check(again)
     with (tmp_path / "again").open("wb") as file:
         assert encode(again, ArrayWriter(file)) == encode(module, ArrayWriter(file))
-    missing = {c for c in vars(nodes).values() if isinstance(c, type) and issubclass(c, Expr) and c not in (Expr, nodes.Unary)}
-    seen = {type(x) for m in (module, sample()) for x in post_order(m.main)} | {graph.TupleGetItem, graph.CallTIR, graph.GlobalVar}
+    missing = {
+        c for c in vars(nodes).values() if isinstance(c, type) and issubclass(c, Expr) and c not in (Expr, nodes.Unary)
+    }
+    seen = {type(x) for m in (module, sample()) for x in post_order(m.main)} | {
+        graph.TupleGetItem,
+        graph.CallTIR,
+        graph.GlobalVar,
+    }
     assert missing == seen, "a kind of node that no test stores"
 
 
@@ -153,7 +167,10 @@ def test_a_text_with_two_readings_is_refused(tmp_path: Path) -> None:
         text = encode(sample(), ArrayWriter(file))
     arrays = ArrayReader(tmp_path / "t")
     decode(text, arrays)
-    for old, new in (('"name": ', '"name": "other", "name": '), ('{"format": ', '{"format": "assay-module-1", "format": ')):
+    for old, new in (
+        ('"name": ', '"name": "other", "name": '),
+        ('{"format": ', '{"format": "assay-module-1", "format": '),
+    ):
         assert old in text
         with pytest.raises(Invalid, match="comes twice in one object"):
             decode(text.replace(old, new, 1), arrays)
@@ -162,7 +179,15 @@ def test_a_text_with_two_readings_is_refused(tmp_path: Path) -> None:
 def test_json_with_one_reading() -> None:
     assert strict_json.loads('{"a": [1, -2, "x", null, true]}') == {"a": [1, -2, "x", None, True]}
     assert strict_json.loads('{"seconds": 1.5}', fractions=True) == {"seconds": 1.5}
-    for text in ('{"a": 1.5}', '{"a": 1e3}', '{"a": NaN}', '{"a": 1, "b": 2, "a": 1}', "1" * 101, "[" * 100_000, '[{"a": 1} 2]'):
+    for text in (
+        '{"a": 1.5}',
+        '{"a": 1e3}',
+        '{"a": NaN}',
+        '{"a": 1, "b": 2, "a": 1}',
+        "1" * 101,
+        "[" * 100_000,
+        '[{"a": 1} 2]',
+    ):
         with pytest.raises(ValueError):
             strict_json.loads(text)
     for text in ("NaN", "Infinity", "-Infinity", '{"a": 1, "a": 2}'):

@@ -97,7 +97,10 @@ def test_statements_are_rewritten_like_any_tree() -> None:
         func, _ = random_blocks(Random(seed))
         assert rewrite(func.body, lambda s: s) is func.body
         stores = [s for s in program_order(func.body) if isinstance(s, Store)]
-        other = rewrite(func.body, lambda s: replace(s, value=select(const(True, "bool"), s.value, s.value)) if s is stores[0] else s)  # noqa: B023
+        other = rewrite(
+            func.body,
+            lambda s: replace(s, value=select(const(True, "bool"), s.value, s.value)) if s is stores[0] else s,
+        )  # noqa: B023
         old, new = list(program_order(func.body)), list(program_order(other))
         assert [type(s) for s in old] == [type(s) for s in new]
         changed = [a for a, b in zip(old, new, strict=True) if a is not b]

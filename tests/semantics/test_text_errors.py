@@ -29,9 +29,7 @@ def test_an_annotation_that_holds_is_taken() -> None:
 
 
 def test_an_annotation_that_only_a_run_can_tell_is_checked_by_the_run() -> None:
-    module = body(
-        "y: R.Tensor((4,), 'float32') = R.exp(x)", "return y", params='x: R.Tensor(("n",), "float32")'
-    )
+    module = body("y: R.Tensor((4,), 'float32') = R.exp(x)", "return y", params='x: R.Tensor(("n",), "float32")')
     assert any(isinstance(n, MatchCast) for n in post_order(module.main))
     check(module)
     assert run(module, {"x": np.zeros(4, np.float32)})["output_0"].shape == (4,)
@@ -59,7 +57,9 @@ class Module:
     assert out.tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("kind", ["R.Tensor((2, 4), 'float32')", "R.Tensor((2, 3), 'int32')", "R.Tensor(ndim=3)", "R.Tuple(R.Tensor)"])
+@pytest.mark.parametrize(
+    "kind", ["R.Tensor((2, 4), 'float32')", "R.Tensor((2, 3), 'int32')", "R.Tensor(ndim=3)", "R.Tuple(R.Tensor)"]
+)
 def test_an_annotation_that_does_not_hold_is_refused(kind: str) -> None:
     with pytest.raises(Invalid, match="the annotation does not hold") as wrong:
         body(f"y: {kind} = R.exp(x)", "return y")

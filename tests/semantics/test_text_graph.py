@@ -79,7 +79,9 @@ def test_the_prelude_is_read_back() -> None:
     assert "class List:" in identity(prelude())
 
 
-@pytest.mark.parametrize(("op", "example"), [(o, e) for o in OPERATORS.values() for e in o.examples], ids=lambda v: getattr(v, "name", ""))
+@pytest.mark.parametrize(
+    ("op", "example"), [(o, e) for o in OPERATORS.values() for e in o.examples], ids=lambda v: getattr(v, "name", "")
+)
 def test_every_example_of_every_operator_is_read_back(op: Operator, example: Example) -> None:
     params = [var(f"p{i}", TensorType(shape, dtype(d))) for i, (shape, d) in enumerate(example.operands)]
     node = call(op, *params, **example.attrs)
@@ -180,6 +182,7 @@ def test_every_node_knows_its_place() -> None:
                 root: Expr = f
                 assert all(n.span is not None and n.span.line for n in post_order(root))
 
+
 def too_early(text: str) -> list[str]:
     """The names of a printed graph module that are used where nothing around has bound them."""
     found: list[str] = []
@@ -191,7 +194,9 @@ def too_early(text: str) -> list[str]:
     def block(lines: list[ast.stmt], own: set[str], known: set[str]) -> set[str]:
         for s in lines:
             match s:
-                case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+                case (
+                    ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value)
+                ):
                     used(value, own, known)
                     known = known | {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
                 case ast.If():
@@ -199,7 +204,10 @@ def too_early(text: str) -> list[str]:
                     known = block(s.body, own, known) & block(s.orelse, own, known)
                 case ast.Match():
                     used(s.subject, own, known)
-                    each = [known | {n.name for n in ast.walk(c.pattern) if isinstance(n, ast.MatchAs) and n.name} for c in s.cases]
+                    each = [
+                        known | {n.name for n in ast.walk(c.pattern) if isinstance(n, ast.MatchAs) and n.name}
+                        for c in s.cases
+                    ]
                     known = set.intersection(*(block(c.body, own, k) for c, k in zip(s.cases, each, strict=True)))
                 case ast.With():
                     known = block(s.body, own, known)
@@ -228,7 +236,9 @@ def test_a_name_stands_before_all_its_uses_in_a_block_around_them() -> None:
     branch = g.if_(q, let(w, call("negative", shared), call("add", w, shared)), call(f, p))
     text = identity(main_of(let(f, closure, let(v, branch, call("add", call("add", v, shared), inner))), p, q))
     assert too_early(text) == []
-    branches = "        if q:\n            g = 1\n            v = g\n        else:\n            v = p\n        return v + g\n"
+    branches = (
+        "        if q:\n            g = 1\n            v = g\n        else:\n            v = p\n        return v + g\n"
+    )
     assert too_early("class M:\n    @R.function\n    def main(p, q):\n" + branches) == ["g"]
     seen = 0
     for seed in range(60):
@@ -443,7 +453,14 @@ def test_a_tensor_may_be_called_as_the_prefix_of_the_house() -> None:
 
 def test_attributes_of_functions() -> None:
     x = var("x", V)
-    attrs = {"primitive": True, "compiler": "my \"npu\"\n", "outputs": ("y:0", "z"), "cost": float("inf"), "n": -3, "none": None}
+    attrs = {
+        "primitive": True,
+        "compiler": 'my "npu"\n',
+        "outputs": ("y:0", "z"),
+        "cost": float("inf"),
+        "n": -3,
+        "none": None,
+    }
     made = replace(function([x], x), attrs=attrs)
     identity(Module({"main": made}))
     assert dict(parse(show(Module({"main": made}))).main.attrs) == attrs

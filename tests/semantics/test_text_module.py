@@ -71,7 +71,17 @@ def test_constants_of_every_dtype_keep_their_bits(of: str, shape: tuple[int, ...
 
 
 @pytest.mark.parametrize(
-    "value", [np.float32(-0.0), np.float32(np.inf), np.float32(np.nan), np.float64(-np.nan), np.float32(1e-45), np.float32(0.1), np.int64(2**63 - 1), np.uint64(2**64 - 1)]
+    "value",
+    [
+        np.float32(-0.0),
+        np.float32(np.inf),
+        np.float32(np.nan),
+        np.float64(-np.nan),
+        np.float32(1e-45),
+        np.float32(0.1),
+        np.int64(2**63 - 1),
+        np.uint64(2**64 - 1),
+    ],
 )
 def test_scalars_keep_their_bits(value: Any) -> None:
     made = parse(show(Module({"main": function([], constant(value))}))).main.body.data  # type: ignore[attr-defined]
@@ -90,7 +100,9 @@ def test_small_constants_are_readable_and_large_ones_stand_once() -> None:
 def test_the_table_of_constants_is_kept() -> None:
     w = np.arange(3, dtype=np.float32)
     ref = GlobalVar(TensorType((3,), FLOAT32), "conv1.weight")
-    module = Module({"main": function([], call("exp", ref))}, {"conv1.weight": w, "plain": w.astype(np.int8)}, {"conv1.weight": 64})
+    module = Module(
+        {"main": function([], call("exp", ref))}, {"conv1.weight": w, "plain": w.astype(np.int8)}, {"conv1.weight": 64}
+    )
     text = identity(module)
     assert 'A.names({"conv1_weight": "conv1.weight"})' in text and "A.offsets" in text
     assert np.allclose(run(parse(text), {})["output_0"], np.exp(w))
@@ -171,7 +183,11 @@ class M:
 """
     module = parse(text)
     check(module)
-    assert str(module.main.result_type) == "Tensor((2), int64)" and list(module.definitions) == ["main", "second", "third"]
+    assert str(module.main.result_type) == "Tensor((2), int64)" and list(module.definitions) == [
+        "main",
+        "second",
+        "third",
+    ]
     with pytest.raises(Invalid, match="need result types"):
         parse(text.replace("R.exp(x)", "M.main(x)"))
 
@@ -278,7 +294,9 @@ def test_a_run_shows_inputs_effects_and_results(
     assert "trap (assertion)" in said[1].err and "prints.py:8:9" in said[1].err and "output_0" not in said[1].out
 
 
-def test_a_run_is_fixed_by_its_seed(prints: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_is_fixed_by_its_seed(
+    prints: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     outs = []
     for seed in (3, 3, 4):
         assay(monkeypatch, "run", prints, "--seed", seed)
@@ -286,7 +304,9 @@ def test_a_run_is_fixed_by_its_seed(prints: Path, monkeypatch: pytest.MonkeyPatc
     assert outs[0] == outs[1] != outs[2]
 
 
-def test_a_tensor_function_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tensor_function_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "kernel.py"
     path.write_text((FOLDER / "call_tir.py.txt").read_text(encoding="utf-8"))
     assert assay(monkeypatch, "run", path, "--function", "both", "--dim", "n=2", "-o", tmp_path / "out.npz") == 0
@@ -314,7 +334,9 @@ def test_a_run_that_cannot_be(
     assert message in capsys.readouterr().err
 
 
-def test_a_wrong_file_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_file_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "wrong.py"
     path.write_text(PRINTS.replace("R.nn.relu(x)", "R.nn.relu(y)"))
     assert assay(monkeypatch, "run", path) == 2
@@ -361,7 +383,9 @@ class Module:
     assert run(module, {"x": np.zeros(3, np.int64)})["output_0"].tolist() == [6, 6, 6]
 
 
-@pytest.mark.parametrize(("args", "message"), [([], "Give --output OUT.npz"), (["--function", "main"], "are for a module as text")])
+@pytest.mark.parametrize(
+    ("args", "message"), [([], "Give --output OUT.npz"), (["--function", "main"], "are for a module as text")]
+)
 def test_what_is_asked_of_a_model_that_is_no_text(
     args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

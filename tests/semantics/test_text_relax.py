@@ -27,7 +27,17 @@ from tests.semantics.tvm_modules import _SHAPES as SHAPES, OPERATORS
 pytestmark = [pytest.mark.peer, pytest.mark.row("R4"), pytest.mark.row("R5"), pytest.mark.row("R30")]
 SIZES = {"n": 4}
 
-REFUSED = {"conv_transpose", "gather", "bitwise_not", "bitwise_xor", "left_shift", "resize", "scatter", "cumsum", "tril"}
+REFUSED = {
+    "conv_transpose",
+    "gather",
+    "bitwise_not",
+    "bitwise_xor",
+    "left_shift",
+    "resize",
+    "scatter",
+    "cumsum",
+    "tril",
+}
 """Operators of Relax that we have not, or not for symbolic sizes; their legalized modules are read."""
 COMPOSED = {
     "global_pool", "variance", "argmax", "argmin_all", "group_norm", "stack", "silu", "isnan", "rsqrt", "mod", "floor_mod",

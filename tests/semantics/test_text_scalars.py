@@ -90,7 +90,10 @@ READ: list[tuple[str, Expr]] = [
     ("p | p", apply("or", P, P)),
     ("~n", apply("bitxor", N, -1)),
     ("~p", apply("not", P)),
-    ("n << 2 >> n & 3 ^ n | 1", apply("bitor", apply("bitxor", apply("bitand", apply("shr", apply("shl", N, 2), N), 3), N), 1)),
+    (
+        "n << 2 >> n & 3 ^ n | 1",
+        apply("bitor", apply("bitxor", apply("bitand", apply("shr", apply("shl", N, 2), N), 3), N), 1),
+    ),
     ("-x[n]", -X[N]),
     ("+n", N),
     ("n if p else 0", choice(P, N, 0)),

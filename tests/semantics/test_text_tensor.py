@@ -164,7 +164,9 @@ def special_functions() -> dict[str, PrimFunc]:
     i, j, h, g, n, k = Var("i"), Var("i"), Var("i"), Var("i"), Var("n"), Var("k", INT32)
     t, strange = Var("t"), Var("for")
     symbolic = Buffer("A", (n, n * 2 + k.dtype.bits), FLOAT32)
-    narrow = Buffer("B", (k, 4), FLOAT32, "shared", {"dims": ("int64", "int32"), "align": "64", "elem_offset": Var("off")})
+    narrow = Buffer(
+        "B", (k, 4), FLOAT32, "shared", {"dims": ("int64", "int32"), "align": "64", "elem_offset": Var("off")}
+    )
     scoped = Buffer("C", (), FLOAT32, "local")
     table = np.array([[0.0, -0.0], [np.inf, np.nan]], "f4")
     table.view("u4")[1, 1] |= 5
@@ -335,7 +337,9 @@ def test_equality_sees_every_difference() -> None:
 
 
 def run(func: PrimFunc, *inputs: Any, scalars: Sequence[Any] = ()) -> Any:
-    return tensor.run(func, [np.asarray(x, b.dtype.numpy) for x, b in zip(inputs, func.inputs, strict=True)], scalars=scalars)
+    return tensor.run(
+        func, [np.asarray(x, b.dtype.numpy) for x, b in zip(inputs, func.inputs, strict=True)], scalars=scalars
+    )
 
 
 @pytest.mark.row("R4")
@@ -369,7 +373,9 @@ def test_older_spellings() -> None:
     ],
 )
 def test_loops_run_over(loop: str, wanted: list[int]) -> None:
-    func = read(f"@T.prim_func\ndef f(o: T.Buffer((5,), 'int32')):\n for i in range(5):\n  o[i] = 0\n for i in {loop}:\n  o[i] = 1\n")
+    func = read(
+        f"@T.prim_func\ndef f(o: T.Buffer((5,), 'int32')):\n for i in range(5):\n  o[i] = 0\n for i in {loop}:\n  o[i] = 1\n"
+    )
     assert np.flatnonzero(run(func)[0]).tolist() == wanted
 
 
@@ -448,7 +454,21 @@ def test_blocks_are_stored_and_read_back(tmp_path: Path) -> None:
 
 def test_statement_classes_are_all_covered() -> None:
     seen = {type(s).__name__ for f in SPECIAL.values() for s in program_order(f.body)}
-    assert seen == {"Alias", "Allocate", "AllocateConst", "Assert", "Block", "Evaluate", "For", "If", "LetStmt", "Pragma", "Seq", "Store", "While"}
+    assert seen == {
+        "Alias",
+        "Allocate",
+        "AllocateConst",
+        "Assert",
+        "Block",
+        "Evaluate",
+        "For",
+        "If",
+        "LetStmt",
+        "Pragma",
+        "Seq",
+        "Store",
+        "While",
+    }
 
 
 def test_what_reads_back_computes_the_same() -> None:

@@ -222,11 +222,15 @@ def test_rare_words_come_back_from_tvm() -> None:
 
 def test_infinities_and_nan_come_back_from_tvm() -> None:
     for number in ("inf", "-inf", "nan"):
-        func = read(f'@T.prim_func(s_tir=True)\ndef f(o: T.Buffer((1,), "float32")):\n    o[0] = T.float32("{number}")\n')
+        func = read(
+            f'@T.prim_func(s_tir=True)\ndef f(o: T.Buffer((1,), "float32")):\n    o[0] = T.float32("{number}")\n'
+        )
         assert same_in_tvm(func, as_tvm_reads(printed(func)).script())
 
 
 def test_what_tvm_calls_and_we_do_not_know_is_refused() -> None:
-    text = as_tvm_reads('@T.prim_func\ndef f(o: T.Buffer((1,), "float32")):\n    o[0] = T.Cast("float32", T.tvm_warp_activemask())\n').script()
+    text = as_tvm_reads(
+        '@T.prim_func\ndef f(o: T.Buffer((1,), "float32")):\n    o[0] = T.Cast("float32", T.tvm_warp_activemask())\n'
+    ).script()
     with pytest.raises(Invalid, match="T.tvm_warp_activemask is not handled"):
         read(text)

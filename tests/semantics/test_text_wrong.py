@@ -36,35 +36,80 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("    o[0] = math.sqrt(a[0])\n", "math", "nothing is called math", "text.C3"),
     ("    o[0] = sqrt(a[0])\n", "sqrt", "no function of scalars: sqrt", "text.C4"),
     ("    for i in a:\n        o[0] = 1.0\n", "a", "a loop runs over range", "text.C4"),
-    ("    for i in T.thread_binding(4, thread='x'):\n        o[i] = 1.0\n", "T.thread_binding(4, thread='x')", "threads", "text.C7"),
+    (
+        "    for i in T.thread_binding(4, thread='x'):\n        o[i] = 1.0\n",
+        "T.thread_binding(4, thread='x')",
+        "threads",
+        "text.C7",
+    ),
     ("    for i, j in T.grid(4):\n        o[i] = 1.0\n", "T.grid(4)", "2 extents expected, 1 given", "text.C5"),
     ("    for i, j in range(4):\n        o[i] = 1.0\n", "i, j", "one loop variable", "text.C5"),
     ("    for i in range(1.5):\n        o[i] = 1.0\n", "1.5", "", "text.C6"),
     ("    for i in range(1, 2, 3, 4):\n        o[i] = 1.0\n", "range(1, 2, 3, 4)", "start and stop", "text.C5"),
     ("    for i in range(4):\n        o[i] = 1.0\n    o[i] = 1.0\n", "i", "nothing is called i here", "text.C3"),
-    ("    with T.sblock('b'):\n        v = T.axis.spatial(4)\n", "T.axis.spatial(4)", "a domain and a value", "text.C5"),
+    (
+        "    with T.sblock('b'):\n        v = T.axis.spatial(4)\n",
+        "T.axis.spatial(4)",
+        "a domain and a value",
+        "text.C5",
+    ),
     ("    v = T.axis.spatial(4, 0)\n", "T.axis.spatial(4, 0)", "T.axis stands in a block", "text.C13"),
-    ("    with T.sblock('b'):\n        v, w = T.axis.remap('SR', [a])\n", "T.axis.remap('SR', [a])", "an S or R and a loop", "text.C5"),
-    ("    with T.sblock('b'):\n        v = T.axis.remap('S', [1 + 1])\n", "1 + 1", "a loop variable expected", "text.C13"),
+    (
+        "    with T.sblock('b'):\n        v, w = T.axis.remap('SR', [a])\n",
+        "T.axis.remap('SR', [a])",
+        "an S or R and a loop",
+        "text.C5",
+    ),
+    (
+        "    with T.sblock('b'):\n        v = T.axis.remap('S', [1 + 1])\n",
+        "1 + 1",
+        "a loop variable expected",
+        "text.C13",
+    ),
     ("    T.reads(a[0])\n", "T.reads(a[0])", "T.reads stands in a block", "text.C13"),
     ("    with T.init():\n        o[0] = 1.0\n", "with", "T.init() stands once, in a block", "text.C13"),
     ("    with T.sblock('b'):\n        T.reads(b[0])\n", "b", "nothing is called b here", "text.C3"),
     ("    with T.sblock('b'):\n        T.reads(a[0:4:2])\n", "2", "no steps", "text.C5"),
     ("    with T.sblock('b'):\n        T.writes(o[0, 0])\n", "o[0, 0]", "has 1 dimensions, 2 given", "text.C5"),
-    ("    with T.sblock('b'):\n        T.func_attr({'a': 1})\n", "T.func_attr({'a': 1})", "in the function itself", "text.C13"),
+    (
+        "    with T.sblock('b'):\n        T.func_attr({'a': 1})\n",
+        "T.func_attr({'a': 1})",
+        "in the function itself",
+        "text.C13",
+    ),
     ("    with open('x') as f:\n        pass\n", "open('x')", "with T.sblock", "text.C4"),
-    ("    with T.attr({'thread_extent': 4}):\n        pass\n", "T.attr({'thread_extent': 4})", "thread_extent is not handled", "text.C7"),
+    (
+        "    with T.attr({'thread_extent': 4}):\n        pass\n",
+        "T.attr({'thread_extent': 4})",
+        "thread_extent is not handled",
+        "text.C7",
+    ),
     ("    b = T.alloc_buffer((4,), 'float31')\n", "'float31'", "no such dtype: float31", "text.C6"),
     ("    b = T.alloc_buffer((-4,), 'float32')\n", "(-4,)", "negative", "text.C6"),
     ("    b = T.alloc_buffer((1.5,))\n", "1.5", "a dim is an integer", "text.C6"),
     ("    b = T.alloc_buffer(('n +',))\n", "'n +'", "no expression", "text.C6"),
     ("    b = T.alloc_buffer((4,), colour='red')\n", "'red'", "the argument colour", "text.C7"),
     ("    b = T.alloc_buffer((4,), strides=[2])\n", "2", "only dense buffers", "text.C11"),
-    ("    b = T.decl_buffer((4,), 'int4', data=a.data)\n", "T.decl_buffer((4,), 'int4', data=a.data)", "numbers of 4 bits have no bytes", "text.C11"),
+    (
+        "    b = T.decl_buffer((4,), 'int4', data=a.data)\n",
+        "T.decl_buffer((4,), 'int4', data=a.data)",
+        "numbers of 4 bits have no bytes",
+        "text.C11",
+    ),
     ("    b = T.alloc_buffer((4,), 'float32x4', strides=[2])\n", "[2]", "only such as lie side by side", "text.C11"),
     ("    b = T.alloc_buffer((4,), 'float32x4')\n    o[0] = b[1]\n", "b[1]", "an element is a vector here", "text.C8"),
-    ("    b = T.alloc_buffer((4,), 'float32x4')\n    o[0:2] = b[1]\n", "b[1]", "2 lanes expected, each element has 4", "text.C6"),
-    ("    b = T.alloc_buffer((4,), 'float32x4')\n    o[0:4] = b[1, 2]\n", "b[1, 2]", "b has 1 dimensions, 2 indices given", "text.C5"),
+    (
+        "    b = T.alloc_buffer((4,), 'float32x4')\n    o[0:2] = b[1]\n",
+        "b[1]",
+        "2 lanes expected, each element has 4",
+        "text.C6",
+    ),
+    (
+        "    b = T.alloc_buffer((4,), 'float32x4')\n    o[0:4] = b[1, 2]\n",
+        "b[1, 2]",
+        "b has 1 dimensions, 2 indices given",
+        "text.C5",
+    ),
     ("    b = T.alloc_buffer((4,), 'float31x4')\n", "'float31x4'", "no such dtype", "text.C6"),
     ("    b = T.decl_buffer((4,), data=q.data)\n", "q", "nothing is called q here", "text.C3"),
     ("    b = T.match_buffer(a, (4,))\n", "T.match_buffer(a, (4,))", "takes a handle of the function", "text.C13"),
@@ -78,7 +123,12 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("    import os\n", "import os", "Import has no place", "text.C4"),
     ("    a[0], o[0] = 1, 2\n", "a[0], o[0]", "a name or an element", "text.C4"),
     ("    x: int = 1\n", "int", "the dtype of a scalar expected", "text.C4"),
-    ("    c = T.allocate_const([1, 2], 'float32', [3])\n", "T.allocate_const([1, 2], 'float32', [3])", "2 literals do not fill", "text.C6"),
+    (
+        "    c = T.allocate_const([1, 2], 'float32', [3])\n",
+        "T.allocate_const([1, 2], 'float32', [3])",
+        "2 literals do not fill",
+        "text.C6",
+    ),
     ("    while a[0] < 1.0:\n        pass\n    else:\n        pass\n", "pass", "while has no else", "text.C4"),
     ("    o[0] = T.reinterpret('int16', a[0])\n", "T.reinterpret('int16', a[0])", "no bits in common", "text.C6"),
     ("    o[0] = 1.0 +\n", "", "syntax: invalid syntax", "text.C2"),
@@ -156,7 +206,10 @@ def test_carets_stand_right_in_wide_and_in_long_lines() -> None:
     assert len(shown[1]) < 200 and shown[1][shown[2].index("^") :].startswith("wrong")
 
 
-@pytest.mark.parametrize("text", ["x = 1\n    y = 2\n", "x = (\n", "x = \0\n", "é = 'unfinished\n", "(" * 500 + ")" * 500, "+".join(["x"] * 20_000)])
+@pytest.mark.parametrize(
+    "text",
+    ["x = 1\n    y = 2\n", "x = (\n", "x = \0\n", "é = 'unfinished\n", "(" * 500 + ")" * 500, "+".join(["x"] * 20_000)],
+)
 def test_no_python_is_invalid_not_a_crash(text: str) -> None:
     with pytest.raises(Invalid) as caught:
         Source.of(text, "bad.py").parse()
@@ -178,10 +231,42 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 @given(st.data())
 def test_no_change_of_a_text_crashes_the_reader(data: st.DataObject) -> None:
     """A text with a piece cut out, doubled or replaced is read, or is Invalid in some line."""
-    text = data.draw(st.sampled_from([OLD.read_text(), *(printed(SPECIAL[k]) for k in ("blocks that say everything", "views", "assertions", "declarations to the end"))]))
+    text = data.draw(
+        st.sampled_from(
+            [
+                OLD.read_text(),
+                *(
+                    printed(SPECIAL[k])
+                    for k in ("blocks that say everything", "views", "assertions", "declarations to the end")
+                ),
+            ]
+        )
+    )
     start = data.draw(st.integers(0, len(text)))
     stop = min(len(text), start + data.draw(st.integers(0, 12)))
-    piece = data.draw(st.sampled_from(["", text[start:stop] * 2, "0", "(", "None", "'x'", "a.b", "T", "*x", "-1", "[", ":", "\n", "lambda: 0", "{}", "1e999", "{1: 2}"]))
+    piece = data.draw(
+        st.sampled_from(
+            [
+                "",
+                text[start:stop] * 2,
+                "0",
+                "(",
+                "None",
+                "'x'",
+                "a.b",
+                "T",
+                "*x",
+                "-1",
+                "[",
+                ":",
+                "\n",
+                "lambda: 0",
+                "{}",
+                "1e999",
+                "{1: 2}",
+            ]
+        )
+    )
     try:
         read_all(text[:start] + piece + text[stop:])
     except Invalid as wrong:

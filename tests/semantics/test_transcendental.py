@@ -118,7 +118,9 @@ def samples(name: str, count: int, seed: int = 7) -> Iterator[tuple[Array, ...]]
         case "sin" | "cos" | "tan":
             yield from ((flat(-0.8, 0.8),), (flat(-20, 20),), (signed(wide(-2, 1023.9)),), (signed(wide(-1074, -1)),))
             # the float64 nearest to multiples of pi / 2, where all but the last bits cancel
-            yield (np.array([float(exact_functions.pi() * k / 2) for k in (*range(1, 40), 10**6, 10**15, 3 * 10**200)]),)
+            yield (
+                np.array([float(exact_functions.pi() * k / 2) for k in (*range(1, 40), 10**6, 10**15, 3 * 10**200)]),
+            )
             yield (np.array([6381956970095103 * 2.0**797, np.nextafter(0.5, 0), 0.5, math.pi / 4]),)
         case "asin" | "acos":
             yield from ((flat(-1, 1),), (flat(-0.5, 0.5),), (signed(1 - wide(-53, -1)),), (signed(wide(-1074, -1)),))
@@ -321,7 +323,9 @@ def test_atan2_on_specials_is_that_of_c99_annex_f(of: str) -> None:
     assert np.array_equal(np.isnan(got), np.isnan(wanted))
     there = ~np.isnan(wanted)
     assert np.array_equal(np.signbit(got[there]), np.signbit(wanted[there]))
-    assert np.allclose(got[there], wanted[there], rtol=4 * dtype(of).unit_roundoff, atol=2 * dtype(of).smallest_subnormal)
+    assert np.allclose(
+        got[there], wanted[there], rtol=4 * dtype(of).unit_roundoff, atol=2 * dtype(of).smallest_subnormal
+    )
 
 
 def test_pow_rules_by_name() -> None:

@@ -231,5 +231,8 @@ def test_open_symbols_are_those_that_a_value_tells() -> None:
     n, m, k = Symbol("n"), Symbol("m"), Symbol("k")
     inner = TupleType((tensor(m, n), g.shape(k).type))
     assert open_symbols(TupleType((tensor(n, n + 1), inner))) == (n, m, k)
-    assert open_symbols(TupleType((RefType(tensor(n)), FuncType((tensor(m),), tensor(k)), DataType("L", (tensor(k),))))) == ()
+    assert (
+        open_symbols(TupleType((RefType(tensor(n)), FuncType((tensor(m),), tensor(k)), DataType("L", (tensor(k),)))))
+        == ()
+    )
     assert open_symbols(tensor(n + 1)) == ()

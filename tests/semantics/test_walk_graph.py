@@ -253,7 +253,10 @@ INVALID: list[tuple[str, Callable[[], Any]]] = [
     ("call.C9", lambda: call(ID, X, type_args=[X.type, X.type])),
     ("call.C10", lambda: call(graph.constructor(OPTION, "none"))),
     ("data.C1", lambda: graph.constructor(OPTION, "neither")),
-    ("data.C2", lambda: graph.match(var("o", DataType("Option")), (graph.Made(graph.constructor(OPTION, "none"), ()), X))),
+    (
+        "data.C2",
+        lambda: graph.match(var("o", DataType("Option")), (graph.Made(graph.constructor(OPTION, "none"), ()), X)),
+    ),
     ("ref.C1", lambda: graph.read(X)),
     ("ref.C2", lambda: graph.write(graph.ref(X), YES)),
     ("match_cast.C1", lambda: graph.match_cast(X, tensor_type(2, 4))),

@@ -107,7 +107,12 @@ def operator_module(name: str) -> Any:
 
 def fused_module() -> Any:
     """Chains of operators whose kernels TVM has fused, static and dynamic."""
-    shapes = {"x": ((2, 3, 8, 8), F32), "w": ((4, 3, 3, 3), F32), "b": ((4, 1, 1), F32), "y": ((tirx.Var("n", "int64"), 4), F32)}
+    shapes = {
+        "x": ((2, 3, 8, 8), F32),
+        "w": ((4, 3, 3, 3), F32),
+        "b": ((4, 1, 1), F32),
+        "y": ((tirx.Var("n", "int64"), 4), F32),
+    }
     x, w, b, y = (relax.Var(k, relax.TensorType(list(shape), of)) for k, (shape, of) in shapes.items())
     builder = relax.BlockBuilder()
     with builder.function("main", [x, w, b, y]):
@@ -156,7 +161,6 @@ def stages(module: Any) -> Iterator[tuple[str, Any]]:
             for p in passes:
                 module = p(module)
             yield name, module
-
 
 
 @T.prim_func(s_tir=True)

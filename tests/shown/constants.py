@@ -17,7 +17,9 @@ VIEWED = """
     def main(x: R.Tensor((4,), "float32")):
         return R.call_tir(Module.scale, (x,), out_ty=R.Tensor((4,), "float32"))
 """
-BYTES = VIEWED.replace('w_2 = T.decl_buffer((2, 2), "float32", data=w_1.data)', 'w_2 = T.decl_buffer((16,), "KIND", data=w)').replace("w_2[i // 2, i % 2]", 'T.Cast("float32", w_2[i + 2])')
+BYTES = VIEWED.replace(
+    'w_2 = T.decl_buffer((2, 2), "float32", data=w_1.data)', 'w_2 = T.decl_buffer((16,), "KIND", data=w)'
+).replace("w_2[i // 2, i % 2]", 'T.Cast("float32", w_2[i + 2])')
 """A constant of floats that is seen as integers, too."""
 
 EQUAL = """
@@ -98,20 +100,96 @@ LINKED = """
 SHOWN: tuple[Shown, ...] = (
     Shown("C1 C2 C11", "check FILE.py", VIEWED, ("1 constant, 64 B", "compare tested .*C bit for bit the machine's")),
     Shown("C1", "check FILE.py", BYTES.replace("KIND", "uint8"), ("compare tested .*C bit for bit the machine's",)),
-    Shown("C1", "check FILE.py", BYTES.replace("KIND", "int16").replace("(16,)", "(8,)"), ("compare tested .*C bit for bit the machine's",)),
-    Shown("C2", "run FILE.py", VIEWED.replace("y[i] = x[i] * w_1[i] +", "w_1[i] = x[i]\n            y[i] ="), (r"w is a constant, and is written through w_1: .*\[tensor\.C26\]",), code=2),
-    Shown("C5 C13", "check FILE.py --stop-after constants --dump DIR", EQUAL, ("constants proved .*; 2 constants, 128 B;",), files={"06-constants.py": (
-        r"(?s)A\.offsets\(.\"(constant_\w+)\": 0, \"(constant_\w+)\": 64.\)\n +\1 = A\.tensor\([^\n]*\n +\2 = A\.tensor\([^\n]*\n +@T.*def scale.*index=\"\1\".*cls\.add, \(x, cls\.\1\).*cls\.add, \(b, cls\.\2\)")}),
-    Shown("C6 C13", "check FILE.py --stop-after constants --dump DIR", PACKED, ("constants proved .*3 to 1 call; 1 constant, 64 B",), files={"06-constants.py": r"(?s)A\.tensor\(\"float32\", \(3, 2\), \"AACAPwAAgEAAAABAAACgQAAAQEAAAMBA\"\)\n.*cls\.matmul, \(x, cls\.constant_"}),
-    Shown("C7 C9", "build FILE.py -o DIR --constant-pools fast@.fast=64,slow --dump DIR/../stages\nverify DIR", TWO, (r"workspace 0, fast 16, slow 16;.*no two of 2 live buffers share a byte", "certificate checked"), files={
-        "FILE.c": r"(?s)FILE_ALIGNED\(64\) FILE_SECTION\(\"\.fast\"\) static const struct FILE_pool_fast_contents FILE_pool_fast = \{\n.*FILE_ALIGNED\(64\) static const struct FILE_pool_slow_contents FILE_pool_slow = \{\n.*offsetof\("}),
-    Shown("C7", "check FILE.py --stop-after pool --constant-pools fast=32", TWO, (r"does not fit: buffer constant_\w+ \(the constant table\), 16 bytes, beside the others in fast \(32 bytes\); a limit of 80 bytes for fast would be enough, .*\[memory\.C7\]",), code=2),
-    Shown("C8", "build FILE.py -o DIR --constant-pools xip@cpu:0/global.flash", FLASH, ("1 copy;", "xip 16", "compare tested"), files={
-        "FILE.c": r"ASSAY_SCOPE_GLOBAL_FLASH static const struct FILE_pool_xip_contents FILE_pool_xip", "FILE.h": r"(?s)0  device_copy \(device_copy\) w -> (\w+).* 1  total x, \1 -> output_0\n.*#ifdef FILE_EXTERNAL_DEVICE_COPY\n"}),
-    Shown("C9 C10 C14", "run FILE.py --text -o DIR/read.py\nrun FILE.py\nrun DIR/read.py\nbuild DIR/read.py -o DIR/built\nverify DIR/built", NAMED, (r"output_0: \S+ \S+ (\w+) .*output_0: \S+ \S+ \1 ", "1 constant, 64 B", "certificate checked"), files={
-        "read.py": r"w = A\.tensor\(\"float32\", \(4,\), \"AACAPwAAAEAAAEBAAACAQA==\"\)\n", "built/read.c": r"READ_ALIGNED\(64\) static const float read_c_w\[4\] = \{\n +1\.0f, 2\.0f, 3\.0f, 4\.0f\n"}),
-    Shown("C14 C1", "run FILE.py", NAMED.replace('index="w"', 'index="u"'), (r"c is the constant u, which is not in the module's table \[module\.C7\]",), code=2),
+    Shown(
+        "C1",
+        "check FILE.py",
+        BYTES.replace("KIND", "int16").replace("(16,)", "(8,)"),
+        ("compare tested .*C bit for bit the machine's",),
+    ),
+    Shown(
+        "C2",
+        "run FILE.py",
+        VIEWED.replace("y[i] = x[i] * w_1[i] +", "w_1[i] = x[i]\n            y[i] ="),
+        (r"w is a constant, and is written through w_1: .*\[tensor\.C26\]",),
+        code=2,
+    ),
+    Shown(
+        "C5 C13",
+        "check FILE.py --stop-after constants --dump DIR",
+        EQUAL,
+        ("constants proved .*; 2 constants, 128 B;",),
+        files={
+            "06-constants.py": (
+                r"(?s)A\.offsets\(.\"(constant_\w+)\": 0, \"(constant_\w+)\": 64.\)\n +\1 = A\.tensor\([^\n]*\n +\2 = A\.tensor\([^\n]*\n +@T.*def scale.*index=\"\1\".*cls\.add, \(x, cls\.\1\).*cls\.add, \(b, cls\.\2\)"
+            )
+        },
+    ),
+    Shown(
+        "C6 C13",
+        "check FILE.py --stop-after constants --dump DIR",
+        PACKED,
+        ("constants proved .*3 to 1 call; 1 constant, 64 B",),
+        files={
+            "06-constants.py": r"(?s)A\.tensor\(\"float32\", \(3, 2\), \"AACAPwAAgEAAAABAAACgQAAAQEAAAMBA\"\)\n.*cls\.matmul, \(x, cls\.constant_"
+        },
+    ),
+    Shown(
+        "C7 C9",
+        "build FILE.py -o DIR --constant-pools fast@.fast=64,slow --dump DIR/../stages\nverify DIR",
+        TWO,
+        (r"workspace 0, fast 16, slow 16;.*no two of 2 live buffers share a byte", "certificate checked"),
+        files={
+            "FILE.c": r"(?s)FILE_ALIGNED\(64\) FILE_SECTION\(\"\.fast\"\) static const struct FILE_pool_fast_contents FILE_pool_fast = \{\n.*FILE_ALIGNED\(64\) static const struct FILE_pool_slow_contents FILE_pool_slow = \{\n.*offsetof\("
+        },
+    ),
+    Shown(
+        "C7",
+        "check FILE.py --stop-after pool --constant-pools fast=32",
+        TWO,
+        (
+            r"does not fit: buffer constant_\w+ \(the constant table\), 16 bytes, beside the others in fast \(32 bytes\); a limit of 80 bytes for fast would be enough, .*\[memory\.C7\]",
+        ),
+        code=2,
+    ),
+    Shown(
+        "C8",
+        "build FILE.py -o DIR --constant-pools xip@cpu:0/global.flash",
+        FLASH,
+        ("1 copy;", "xip 16", "compare tested"),
+        files={
+            "FILE.c": r"ASSAY_SCOPE_GLOBAL_FLASH static const struct FILE_pool_xip_contents FILE_pool_xip",
+            "FILE.h": r"(?s)0  device_copy \(device_copy\) w -> (\w+).* 1  total x, \1 -> output_0\n.*#ifdef FILE_EXTERNAL_DEVICE_COPY\n",
+        },
+    ),
+    Shown(
+        "C9 C10 C14",
+        "run FILE.py --text -o DIR/read.py\nrun FILE.py\nrun DIR/read.py\nbuild DIR/read.py -o DIR/built\nverify DIR/built",
+        NAMED,
+        (r"output_0: \S+ \S+ (\w+) .*output_0: \S+ \S+ \1 ", "1 constant, 64 B", "certificate checked"),
+        files={
+            "read.py": r"w = A\.tensor\(\"float32\", \(4,\), \"AACAPwAAAEAAAEBAAACAQA==\"\)\n",
+            "built/read.c": r"READ_ALIGNED\(64\) static const float read_c_w\[4\] = \{\n +1\.0f, 2\.0f, 3\.0f, 4\.0f\n",
+        },
+    ),
+    Shown(
+        "C14 C1",
+        "run FILE.py",
+        NAMED.replace('index="w"', 'index="u"'),
+        (r"c is the constant u, which is not in the module's table \[module\.C7\]",),
+        code=2,
+    ),
     Shown("C14", "run FILE.py", NAMED.replace("cls.w", "cls.u"), (r"the module has no u; it has w, scale",), code=2),
-    Shown("C15", "run FILE.py\nrun FILE.py --function apart\ncheck FILE.py", LINKED, (r"output_0: \S+ \S+ (\w+) .*output_0: \S+ \S+ \1 ", "compare tested .*C bit for bit the machine's")),
-    Shown("C15", "run FILE.py", LINKED.replace("[1]}", "[2, 1]}"), (r"held says that its inputs 2, 1 are the constants around its body, and has 1 there \[link\.C2\]",), code=2),
+    Shown(
+        "C15",
+        "run FILE.py\nrun FILE.py --function apart\ncheck FILE.py",
+        LINKED,
+        (r"output_0: \S+ \S+ (\w+) .*output_0: \S+ \S+ \1 ", "compare tested .*C bit for bit the machine's"),
+    ),
+    Shown(
+        "C15",
+        "run FILE.py",
+        LINKED.replace("[1]}", "[2, 1]}"),
+        (r"held says that its inputs 2, 1 are the constants around its body, and has 1 there \[link\.C2\]",),
+        code=2,
+    ),
 )

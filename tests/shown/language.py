@@ -44,10 +44,29 @@ def scale(path: Path) -> None:
 
 
 SHOWN: tuple[Shown, ...] = (
-    Shown("R31", "check FILE.py", model, (r"import checked .*operators", "compare tested .*C bit for bit the machine's")),
-    Shown("R27", "run FILE.py --inputs all.npz --save warm -o DIR/saved.py\nrun DIR/saved.py --function warm", scale, (r"output_0: .*8.* 15",), files={"saved.py": r"def warm\(\)"}),
-    Shown("R27", "run FILE.py --inputs all.npz --save main -o DIR/saved.py", scale, (r"has a 'main' already.*session\.C4",), code=2),
-    Shown("R17 R27", "run FILE.py --function twice", SCALE + "    @R.function\n    def twice(z: R.Tensor((2,), \"float32\")):\n        return Module.main(z, z)\n", (r"output_0: ",)),
+    Shown(
+        "R31", "check FILE.py", model, (r"import checked .*operators", "compare tested .*C bit for bit the machine's")
+    ),
+    Shown(
+        "R27",
+        "run FILE.py --inputs all.npz --save warm -o DIR/saved.py\nrun DIR/saved.py --function warm",
+        scale,
+        (r"output_0: .*8.* 15",),
+        files={"saved.py": r"def warm\(\)"},
+    ),
+    Shown(
+        "R27",
+        "run FILE.py --inputs all.npz --save main -o DIR/saved.py",
+        scale,
+        (r"has a 'main' already.*session\.C4",),
+        code=2,
+    ),
+    Shown(
+        "R17 R27",
+        "run FILE.py --function twice",
+        SCALE + '    @R.function\n    def twice(z: R.Tensor((2,), "float32")):\n        return Module.main(z, z)\n',
+        (r"output_0: ",),
+    ),
     Shown("R27", "run FILE.py --save warm", scale, (r"--save writes a module",), code=2),
     Shown("R31", "run FILE.py", model, ("blocks_layers_0_q_proj_weight|blocks.layers.0.q_proj.weight", r"output_0")),
 )

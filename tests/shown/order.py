@@ -155,40 +155,172 @@ CLAIM = """
 """
 
 SHOWN: tuple[Shown, ...] = (
-    Shown("A1 A2", ANF, SHARED, ("anf proved",), files={"03-anf.py": (
-        r"main\(.*\n +lv0.* = R\.exp\(x\)\n +if c:\n.* = R\.negative\(x\)\n.* = R\.negative\(lv1\)\n.* = R\.multiply\(lv2, lv2\)\n"
-        r".* = R\.add\(lv0, lv3\)\n.* = lv4\n +else:\n.* = R\.tanh\(x\)\n.* = R\.subtract\(lv5, lv0\)\n.* = lv6\n.* = R\.add\(lv7, lv0\)\n +return lv8")}),
-    Shown("A3 A5 A2", ANF, NESTED, ("anf proved",), files={"03-anf.py": (
-        r"main\(x: .*\n +y: .*= R\.exp\(x\)\n +lv0: .*= R\.const\(2\.0, \"float32\"\)\n +lv1: .*= R\.multiply\(y, lv0\)\n +lv2: .*= R\.negative\(x\)\n"
-        r" +lv3: .*= R\.add\(lv1, lv2\)\n +return lv3")}),
-    Shown("A4", f"run FILE.py\n{ANF}\nrun DIR/03-anf.py", FACTORIAL, (r"output_0: .*720.*anf proved.*output_0: .*720",), files={"03-anf.py": r"(?s)        def f\(k.*= f\(lv3, lv4\)\n.*            return q\n.*= f\(lv\d+, lv\d+\)\n"}),
-    Shown("A6", ANF, MARKED, ("anf proved",), files={"03-anf.py": (
-        r"(?s)def f\(y.*\n +R\.func_attr\(.\"primitive\": True.\)\n +return R\.add\(R\.exp\(y\), R\.exp\(y\)\)\n.*def g\(y.*\"compiler\": \"npu\".*\n +return R\.add\(R\.tanh\(y_1\), R\.tanh\(y_1\)\)\n"
-        r".*= R\.add\(x, x\)\n.*= f\(lv0\)\n")}),
-    Shown("A6 A23", "check FILE.py --stop-after liveness", WHOLE_MAIN, (r"main is marked as a primitive .*\[liveness\.C4\]",), code=2),
-    Shown("A7", f"{ANF} --on cpu --on cuda:1", PLACED, ("anf proved",), files={"03-anf.py": r"(?s)A\.home\(\"cpu:0\"\).*lv0: .* = A\.on\(A\.device_copy\(x\), \"cuda:1\"\)\n.* = A\.on\(R\.exp\(lv0\), \"cuda:1\"\)\n.* = A\.device_copy\(lv1\)\n.* = R\.tanh\(x\)\n"}),
-    Shown("A8", "run FILE.relay\ncheck FILE.relay --dump DIR --stop-after anf\nrun DIR/03-anf.py", REFERENCES, (r"output_0: \S+ \S+ (\w+) .*output_2: .* \[0\., 0\.\].*anf proved.*output_0: \S+ \S+ \1 ",), files={"03-anf.py": r"(?s)= A\.read\(r\)\n.*= A\.read\(r\)\n.*= A\.write\(r, lv\d\)\n.*= A\.read\(r\)\n"}),
-    Shown("A8 A1", "check FILE.relay --dump DIR --stop-after anf", MATCH, ("anf proved",), files={"03-anf.py": r"(?s)(lv\d): [^\n]*= R\.exp\(x\)\n +match o:\n +case Option\.some\(y\):\n[^\n]*= R\.tanh\(y\)\n[^\n]*= R\.add\(lv\d, \1\)\n[^\n]*\n +case Option\.none\(\):\n[^\n]*= R\.negative\(x\)\n[^\n]*= R\.subtract\(\1, lv\d\)\n"}),
-    Shown("A10", ANF, TAKEN, ("operands atomic, names unique",), files={"03-anf.py": r"(?s)lv1: .*def f\(x_1: .*lv0: [^\n]*= R\.tanh\(x_1\)\n +lv1_1: [^\n]*= R\.add\(x_1, lv0\)\n"}),
-    Shown("A11 A12 A20 A13", "check FILE.py --skip fuse --dump DIR --stop-after pool", ALIASES, (r"liveness proved .*4 steps; 1 buffer, 24 B", "pool proved"), files={"08-pool.main.txt": (
-        r"(?s)\[0\]: Step kernel='exp' reads=\('x'\) writes=\('output_1'\).*\[1\]: Step kernel='negative' reads=\('output_1'\) writes=\('(lv\d)'\).*\[2\]: Step kernel='exp1' reads=\('\1'\) writes=\('output_0'\)"
-        r".*\[3\]: Step kernel='subtract' reads=\('x', 'output_1'\) writes=\('output_2'\)")}),
-    Shown("A13 A17", "check FILE.py --dump DIR", RETURNED, ("1 constant, 64 B", "compare tested .*5 outputs.*C bit for bit the machine's"), files={"09-pool.main.txt": (
-        r"(?s)Slot name='(constant_\w+)' place='constant' .*kernel='exp' reads=\('x'\) writes=\('output_2'\).*kernel='tanh' reads=\('output_2'\) writes=\('output_3'\).*reads=\('x'\) writes=\('output_0'\)"
-        r".*reads=\('\1'\) writes=\('output_1'\).*reads=\('output_2'\) writes=\('output_4'\)")}),
-    Shown("A14", "build FILE.py -o DIR", NAMES, (r"compare tested .*2 outputs",), files={"FILE.h": r"(?s)a_b: .*called \"a\.b\"\n.*a_b_2: .*called \"a/b\"\n.*int_: .*called \"int\"\n.*for_: .*called \"for\"\n.*y_z: .*called \"y z\"\n.*float \*a_b,\n.*float \*a_b_2,\n.*float \*int_,\n.*float \*for_,\n.*float \*y_z,"}),
-    Shown("A14", "run FILE.py", NAMES.replace('"a/b"', '"a.b"'), (r"two parameters have one name \[graph\.C4\]",), code=2),
+    Shown(
+        "A1 A2",
+        ANF,
+        SHARED,
+        ("anf proved",),
+        files={
+            "03-anf.py": (
+                r"main\(.*\n +lv0.* = R\.exp\(x\)\n +if c:\n.* = R\.negative\(x\)\n.* = R\.negative\(lv1\)\n.* = R\.multiply\(lv2, lv2\)\n"
+                r".* = R\.add\(lv0, lv3\)\n.* = lv4\n +else:\n.* = R\.tanh\(x\)\n.* = R\.subtract\(lv5, lv0\)\n.* = lv6\n.* = R\.add\(lv7, lv0\)\n +return lv8"
+            )
+        },
+    ),
+    Shown(
+        "A3 A5 A2",
+        ANF,
+        NESTED,
+        ("anf proved",),
+        files={
+            "03-anf.py": (
+                r"main\(x: .*\n +y: .*= R\.exp\(x\)\n +lv0: .*= R\.const\(2\.0, \"float32\"\)\n +lv1: .*= R\.multiply\(y, lv0\)\n +lv2: .*= R\.negative\(x\)\n"
+                r" +lv3: .*= R\.add\(lv1, lv2\)\n +return lv3"
+            )
+        },
+    ),
+    Shown(
+        "A4",
+        f"run FILE.py\n{ANF}\nrun DIR/03-anf.py",
+        FACTORIAL,
+        (r"output_0: .*720.*anf proved.*output_0: .*720",),
+        files={"03-anf.py": r"(?s)        def f\(k.*= f\(lv3, lv4\)\n.*            return q\n.*= f\(lv\d+, lv\d+\)\n"},
+    ),
+    Shown(
+        "A6",
+        ANF,
+        MARKED,
+        ("anf proved",),
+        files={
+            "03-anf.py": (
+                r"(?s)def f\(y.*\n +R\.func_attr\(.\"primitive\": True.\)\n +return R\.add\(R\.exp\(y\), R\.exp\(y\)\)\n.*def g\(y.*\"compiler\": \"npu\".*\n +return R\.add\(R\.tanh\(y_1\), R\.tanh\(y_1\)\)\n"
+                r".*= R\.add\(x, x\)\n.*= f\(lv0\)\n"
+            )
+        },
+    ),
+    Shown(
+        "A6 A23",
+        "check FILE.py --stop-after liveness",
+        WHOLE_MAIN,
+        (r"main is marked as a primitive .*\[liveness\.C4\]",),
+        code=2,
+    ),
+    Shown(
+        "A7",
+        f"{ANF} --on cpu --on cuda:1",
+        PLACED,
+        ("anf proved",),
+        files={
+            "03-anf.py": r"(?s)A\.home\(\"cpu:0\"\).*lv0: .* = A\.on\(A\.device_copy\(x\), \"cuda:1\"\)\n.* = A\.on\(R\.exp\(lv0\), \"cuda:1\"\)\n.* = A\.device_copy\(lv1\)\n.* = R\.tanh\(x\)\n"
+        },
+    ),
+    Shown(
+        "A8",
+        "run FILE.relay\ncheck FILE.relay --dump DIR --stop-after anf\nrun DIR/03-anf.py",
+        REFERENCES,
+        (r"output_0: \S+ \S+ (\w+) .*output_2: .* \[0\., 0\.\].*anf proved.*output_0: \S+ \S+ \1 ",),
+        files={"03-anf.py": r"(?s)= A\.read\(r\)\n.*= A\.read\(r\)\n.*= A\.write\(r, lv\d\)\n.*= A\.read\(r\)\n"},
+    ),
+    Shown(
+        "A8 A1",
+        "check FILE.relay --dump DIR --stop-after anf",
+        MATCH,
+        ("anf proved",),
+        files={
+            "03-anf.py": r"(?s)(lv\d): [^\n]*= R\.exp\(x\)\n +match o:\n +case Option\.some\(y\):\n[^\n]*= R\.tanh\(y\)\n[^\n]*= R\.add\(lv\d, \1\)\n[^\n]*\n +case Option\.none\(\):\n[^\n]*= R\.negative\(x\)\n[^\n]*= R\.subtract\(\1, lv\d\)\n"
+        },
+    ),
+    Shown(
+        "A10",
+        ANF,
+        TAKEN,
+        ("operands atomic, names unique",),
+        files={
+            "03-anf.py": r"(?s)lv1: .*def f\(x_1: .*lv0: [^\n]*= R\.tanh\(x_1\)\n +lv1_1: [^\n]*= R\.add\(x_1, lv0\)\n"
+        },
+    ),
+    Shown(
+        "A11 A12 A20 A13",
+        "check FILE.py --skip fuse --dump DIR --stop-after pool",
+        ALIASES,
+        (r"liveness proved .*4 steps; 1 buffer, 24 B", "pool proved"),
+        files={
+            "08-pool.main.txt": (
+                r"(?s)\[0\]: Step kernel='exp' reads=\('x'\) writes=\('output_1'\).*\[1\]: Step kernel='negative' reads=\('output_1'\) writes=\('(lv\d)'\).*\[2\]: Step kernel='exp1' reads=\('\1'\) writes=\('output_0'\)"
+                r".*\[3\]: Step kernel='subtract' reads=\('x', 'output_1'\) writes=\('output_2'\)"
+            )
+        },
+    ),
+    Shown(
+        "A13 A17",
+        "check FILE.py --dump DIR",
+        RETURNED,
+        ("1 constant, 64 B", "compare tested .*5 outputs.*C bit for bit the machine's"),
+        files={
+            "09-pool.main.txt": (
+                r"(?s)Slot name='(constant_\w+)' place='constant' .*kernel='exp' reads=\('x'\) writes=\('output_2'\).*kernel='tanh' reads=\('output_2'\) writes=\('output_3'\).*reads=\('x'\) writes=\('output_0'\)"
+                r".*reads=\('\1'\) writes=\('output_1'\).*reads=\('output_2'\) writes=\('output_4'\)"
+            )
+        },
+    ),
+    Shown(
+        "A14",
+        "build FILE.py -o DIR",
+        NAMES,
+        (r"compare tested .*2 outputs",),
+        files={
+            "FILE.h": r"(?s)a_b: .*called \"a\.b\"\n.*a_b_2: .*called \"a/b\"\n.*int_: .*called \"int\"\n.*for_: .*called \"for\"\n.*y_z: .*called \"y z\"\n.*float \*a_b,\n.*float \*a_b_2,\n.*float \*int_,\n.*float \*for_,\n.*float \*y_z,"
+        },
+    ),
+    Shown(
+        "A14", "run FILE.py", NAMES.replace('"a/b"', '"a.b"'), (r"two parameters have one name \[graph\.C4\]",), code=2
+    ),
     *(
-        Shown("A14", "run FILE.py", NAMES.replace('["for", "y z"]', said), (r"the attribute outputs is .*, and must be a list with a text of its own for each result; results: 2 \[module\.C5\]",), code=2)
+        Shown(
+            "A14",
+            "run FILE.py",
+            NAMES.replace('["for", "y z"]', said),
+            (
+                r"the attribute outputs is .*, and must be a list with a text of its own for each result; results: 2 \[module\.C5\]",
+            ),
+            code=2,
+        )
         for said in ('["z", "z"]', '["z"]', '"yz"', "3", "[1, 2]")
     ),
-    Shown("A16", "build FILE.py -o DIR --on cpu --on cuda", HOOKS, ("2 devices, 1 copy", "compare tested"), files={
-        "FILE.h": r"(?s)0  exp \(exp\) x -> y on cuda:0\n.*int FILE_device_cuda_activate\(void \*handle, int32_t id\);\nint FILE_device_cuda_open\(.*\nint FILE_device_cuda_close\(.*\nint FILE_device_cuda_deactivate\(",
-        "FILE.c": r"(?s)FILE_device_cuda_activate\(.*FILE_device_cuda_open\(.*FILE_k_exp\(.*FILE_device_cuda_close\(.*FILE_device_cuda_deactivate\("}),
-    Shown("A17 A18", "check FILE.py --dump DIR --stop-after pool", CONVOLUTION, (r"pool proved .*136 to 136 bytes",), files={
-        "06-constants.py": r"constant_\w+ = A\.tensor\(\"float32\", \(1, 1, 2, 2\)", "09-pool.main.txt": r"(?s)place='constant'.*name='lv1\.x_padded' place='workspace' .* offset=\d+ .*name='y' place='workspace' .* offset=\d+ .*scratch=\('lv1\.x_padded'\) phases=2"}),
-    Shown("A23", "check FILE.py --stop-after liveness", FACTORIAL, (r"a loop, or another function that calls itself, .* in f: a plan has .*\[liveness\.C2\]",), code=2),
-    Shown("A25", "check FILE.py --skip fuse --stop-after pool --dump DIR\ncheck FILE.py --skip fuse --skip schedule --stop-after pool", SUMS, (r"schedule proved .*peak 516 B to 264 B, optimal; .*524 to 264 bytes.*524 to 516 bytes",), files={"06-schedule.py": r"(?s) a = .* c = .* b = .* d = "}),
+    Shown(
+        "A16",
+        "build FILE.py -o DIR --on cpu --on cuda",
+        HOOKS,
+        ("2 devices, 1 copy", "compare tested"),
+        files={
+            "FILE.h": r"(?s)0  exp \(exp\) x -> y on cuda:0\n.*int FILE_device_cuda_activate\(void \*handle, int32_t id\);\nint FILE_device_cuda_open\(.*\nint FILE_device_cuda_close\(.*\nint FILE_device_cuda_deactivate\(",
+            "FILE.c": r"(?s)FILE_device_cuda_activate\(.*FILE_device_cuda_open\(.*FILE_k_exp\(.*FILE_device_cuda_close\(.*FILE_device_cuda_deactivate\(",
+        },
+    ),
+    Shown(
+        "A17 A18",
+        "check FILE.py --dump DIR --stop-after pool",
+        CONVOLUTION,
+        (r"pool proved .*136 to 136 bytes",),
+        files={
+            "06-constants.py": r"constant_\w+ = A\.tensor\(\"float32\", \(1, 1, 2, 2\)",
+            "09-pool.main.txt": r"(?s)place='constant'.*name='lv1\.x_padded' place='workspace' .* offset=\d+ .*name='y' place='workspace' .* offset=\d+ .*scratch=\('lv1\.x_padded'\) phases=2",
+        },
+    ),
+    Shown(
+        "A23",
+        "check FILE.py --stop-after liveness",
+        FACTORIAL,
+        (r"a loop, or another function that calls itself, .* in f: a plan has .*\[liveness\.C2\]",),
+        code=2,
+    ),
+    Shown(
+        "A25",
+        "check FILE.py --skip fuse --stop-after pool --dump DIR\ncheck FILE.py --skip fuse --skip schedule --stop-after pool",
+        SUMS,
+        (r"schedule proved .*peak 516 B to 264 B, optimal; .*524 to 264 bytes.*524 to 516 bytes",),
+        files={"06-schedule.py": r"(?s) a = .* c = .* b = .* d = "},
+    ),
     *(
         Shown("A23", "check FILE.py --stop-after pool", CLAIM.replace("SAYS", said), (label,), code=2)
         for said, label in (
@@ -199,5 +331,11 @@ SHOWN: tuple[Shown, ...] = (
         )
     ),
     Shown("A23", "check FILE.py --stop-after pool", CLAIM.replace("SAYS", '"operator": "exp"'), ("pool proved",)),
-    Shown("A23", "check FILE.py --stop-after pool", CLAIM.replace("SAYS", '"operator": "tanh"'), (r"legalize FAILS .*k: result 0 on .* outside",), code=1),
+    Shown(
+        "A23",
+        "check FILE.py --stop-after pool",
+        CLAIM.replace("SAYS", '"operator": "tanh"'),
+        (r"legalize FAILS .*k: result 0 on .* outside",),
+        code=1,
+    ),
 )

@@ -209,43 +209,212 @@ def typed(body: str) -> str:
 
 
 SHOWN: tuple[Shown, ...] = (
-    Shown("R3 R14 R1", "run FILE.py --text\ncheck FILE.py", built, (r"def moments\(.*with R\.dataflow\(\):.*out_ty=\[R\.Tensor\(\(2,\).*R\.output\(\w+, \w+\).*if less:", "6 calls of 6 kernels.*compare tested.*every arm taken")),
-    Shown("R1 R4 R5", "run FILE.py --text -o DIR/one.py\nrun DIR/one.py --text -o DIR/two.py\ncheck DIR/two.py --stop-after anf", BLOCKS, ("anf proved .*3 bindings",), files={
-        f: r"(?s)with R\.dataflow\(\):\s+a: .* = R\.exp\(x\)\s+b: .* = R\.add\(a, x\)\s+R\.output\(b\)" for f in ("one.py", "two.py")}),
-    Shown("R1", "run FILE.py", BLOCKS.replace("R.output", '_ = R.print(a, format="{}")\n            R.output').replace("@R.function", "@R.function(pure=False)"), (r"acts inside a dataflow block.*\[graph\.C9\]",), code=2),
-    Shown("R1", "check FILE.py", BLOCKS.replace("R.negative(b)", "R.add(a, b)"), (r"R\.output does not name a, which ends with its dataflow block.*\[text\.C3\]",), code=2),
-    Shown("R2 R14", "run FILE.py\ncheck FILE.py --stop-after pool --dump DIR", MINMAX, (r"output_0: Tensor\(\(\), float32\) \w+ 8\.", "pool proved"), files={"03-anf.py": r"R\.call_tir\(cls\.minmax, \([^)]*\), out_ty=\[R\.Tensor\(\(\), "}),
+    Shown(
+        "R3 R14 R1",
+        "run FILE.py --text\ncheck FILE.py",
+        built,
+        (
+            r"def moments\(.*with R\.dataflow\(\):.*out_ty=\[R\.Tensor\(\(2,\).*R\.output\(\w+, \w+\).*if less:",
+            "6 calls of 6 kernels.*compare tested.*every arm taken",
+        ),
+    ),
+    Shown(
+        "R1 R4 R5",
+        "run FILE.py --text -o DIR/one.py\nrun DIR/one.py --text -o DIR/two.py\ncheck DIR/two.py --stop-after anf",
+        BLOCKS,
+        ("anf proved .*3 bindings",),
+        files={
+            f: r"(?s)with R\.dataflow\(\):\s+a: .* = R\.exp\(x\)\s+b: .* = R\.add\(a, x\)\s+R\.output\(b\)"
+            for f in ("one.py", "two.py")
+        },
+    ),
+    Shown(
+        "R1",
+        "run FILE.py",
+        BLOCKS.replace("R.output", '_ = R.print(a, format="{}")\n            R.output').replace(
+            "@R.function", "@R.function(pure=False)"
+        ),
+        (r"acts inside a dataflow block.*\[graph\.C9\]",),
+        code=2,
+    ),
+    Shown(
+        "R1",
+        "check FILE.py",
+        BLOCKS.replace("R.negative(b)", "R.add(a, b)"),
+        (r"R\.output does not name a, which ends with its dataflow block.*\[text\.C3\]",),
+        code=2,
+    ),
+    Shown(
+        "R2 R14",
+        "run FILE.py\ncheck FILE.py --stop-after pool --dump DIR",
+        MINMAX,
+        (r"output_0: Tensor\(\(\), float32\) \w+ 8\.", "pool proved"),
+        files={"03-anf.py": r"R\.call_tir\(cls\.minmax, \([^)]*\), out_ty=\[R\.Tensor\(\(\), "},
+    ),
     Shown("R4", "run FILE.py --dim n=2", ANNOTATED, (r"output_0: Tensor\(\(2, 4\)",)),
-    Shown("R4", "run FILE.py --dim n=3", ANNOTATED, (r"trap \(shape\): FILE\.py:8:12: .*axis 0 of the value is 3, expected 2 \[match_cast\.T1\]",), code=1),
-    Shown("R4", "check FILE.py", ANNOTATED.replace("a: R.Tensor((n, 4)", "a: R.Tensor((n, 5)"), (r"the annotation does not hold: the value is Tensor\(\(n, 4\), float32\).*\^~+ \[text\.C14\]",), code=2),
-    Shown("R4", "check FILE.py", BLOCKS.replace("a = R.exp(x)", 'a: R.Tensor((2,), "float16") = R.exp(x)'), (r"the annotation does not hold.*\[text\.C14\]",), code=2),
-    Shown("R6", "run FILE.py --text\nrun FILE.py --dim n=2", DEDUCED, (
-        r"-> R\.Tuple\(R\.Tensor\(\(n, 3, 4, 4\), dtype=\"float32\"\), R\.Tensor\(\(n, 4, 4\), dtype=\"float32\"\), R\.Tensor\(\(n, 4, 4, 4\), dtype=\"bool\"\)\)",
-        r"output_0: Tensor\(\(2, 3, 4, 4\), float32\).*output_1: Tensor\(\(2, 4, 4\), float32\).*output_2: Tensor\(\(2, 4, 4, 4\), bool\)")),
-    Shown("R12 R13", "check FILE.py --dump DIR --stop-after pool", BLOCKS, (r"devices \w+ .* anf \w+ .* legalize \w+ .* fuse \w+ .* constants \w+ .* schedule \w+ .* liveness \w+ .* pool \w+",), files={
-        "03-anf.py": r"with R\.dataflow", "05-fuse.py": r"R\.call_tir\(cls\.fused\w+, \(x,\)", "09-pool.main.txt": r"steps\[0\]: Step kernel='fused\w+' reads=\('x'\) writes=\('output_0'\)"}),
-    Shown("R15", "run FILE.py --inputs inside.npz\ncheck FILE.py --inputs inside.npz", lazy, (r"output_0: Tensor\(\(1,\), float32\) \w+ \[6\.\]", "compare tested .*every arm taken")),
-    Shown("R15", "run FILE.py --inputs outside.npz", lazy, (r"trap \(out of bounds\).*index 7 into axis 0 of size 2",), code=1),
-    Shown("R16 J18", "run FILE.py", CLOSURE, (r"output_0: Tensor\(\(\), int32\) \w+ 21 output_1: Tensor\(\(\), int32\) \w+ 10",)),
-    Shown("R16", "check FILE.py --stop-after pool", CLOSURE, (r"a function inside of a function.*\(assay run\) \[liveness\.C2\]",), code=2),
-    Shown("R17", "run FILE.py", PARITY, (r"output_0: Tensor\(\(\), bool\) \w+ False output_1: Tensor\(\(\), bool\) \w+ True",)),
+    Shown(
+        "R4",
+        "run FILE.py --dim n=3",
+        ANNOTATED,
+        (r"trap \(shape\): FILE\.py:8:12: .*axis 0 of the value is 3, expected 2 \[match_cast\.T1\]",),
+        code=1,
+    ),
+    Shown(
+        "R4",
+        "check FILE.py",
+        ANNOTATED.replace("a: R.Tensor((n, 4)", "a: R.Tensor((n, 5)"),
+        (r"the annotation does not hold: the value is Tensor\(\(n, 4\), float32\).*\^~+ \[text\.C14\]",),
+        code=2,
+    ),
+    Shown(
+        "R4",
+        "check FILE.py",
+        BLOCKS.replace("a = R.exp(x)", 'a: R.Tensor((2,), "float16") = R.exp(x)'),
+        (r"the annotation does not hold.*\[text\.C14\]",),
+        code=2,
+    ),
+    Shown(
+        "R6",
+        "run FILE.py --text\nrun FILE.py --dim n=2",
+        DEDUCED,
+        (
+            r"-> R\.Tuple\(R\.Tensor\(\(n, 3, 4, 4\), dtype=\"float32\"\), R\.Tensor\(\(n, 4, 4\), dtype=\"float32\"\), R\.Tensor\(\(n, 4, 4, 4\), dtype=\"bool\"\)\)",
+            r"output_0: Tensor\(\(2, 3, 4, 4\), float32\).*output_1: Tensor\(\(2, 4, 4\), float32\).*output_2: Tensor\(\(2, 4, 4, 4\), bool\)",
+        ),
+    ),
+    Shown(
+        "R12 R13",
+        "check FILE.py --dump DIR --stop-after pool",
+        BLOCKS,
+        (
+            r"devices \w+ .* anf \w+ .* legalize \w+ .* fuse \w+ .* constants \w+ .* schedule \w+ .* liveness \w+ .* pool \w+",
+        ),
+        files={
+            "03-anf.py": r"with R\.dataflow",
+            "05-fuse.py": r"R\.call_tir\(cls\.fused\w+, \(x,\)",
+            "09-pool.main.txt": r"steps\[0\]: Step kernel='fused\w+' reads=\('x'\) writes=\('output_0'\)",
+        },
+    ),
+    Shown(
+        "R15",
+        "run FILE.py --inputs inside.npz\ncheck FILE.py --inputs inside.npz",
+        lazy,
+        (r"output_0: Tensor\(\(1,\), float32\) \w+ \[6\.\]", "compare tested .*every arm taken"),
+    ),
+    Shown(
+        "R15",
+        "run FILE.py --inputs outside.npz",
+        lazy,
+        (r"trap \(out of bounds\).*index 7 into axis 0 of size 2",),
+        code=1,
+    ),
+    Shown(
+        "R16 J18",
+        "run FILE.py",
+        CLOSURE,
+        (r"output_0: Tensor\(\(\), int32\) \w+ 21 output_1: Tensor\(\(\), int32\) \w+ 10",),
+    ),
+    Shown(
+        "R16",
+        "check FILE.py --stop-after pool",
+        CLOSURE,
+        (r"a function inside of a function.*\(assay run\) \[liveness\.C2\]",),
+        code=2,
+    ),
+    Shown(
+        "R17",
+        "run FILE.py",
+        PARITY,
+        (r"output_0: Tensor\(\(\), bool\) \w+ False output_1: Tensor\(\(\), bool\) \w+ True",),
+    ),
     Shown("R17", "check FILE.py --stop-after pool", PARITY, (r"even calls itself.*\[liveness\.C3\]",), code=2),
-    Shown("R18", "check FILE.py --stop-after pool --skip fuse --dump DIR", FOLDED, (r"constants proved .*3 to 1 call; 1 constant, 64 B; same value for every input",), files={
-        "05-constants.py": r'constant_\w+ = A\.tensor\("float32", \(2,\), "AACAQQAAEEI="\)'}),
-    Shown("R20", "run FILE.py", AXES, (r"output_0: Tensor\(\(2,\), float32\) \w+ \[1\. *, 1\.\d*\] output_1: Tensor\(\(3,\), float32\) \w+ \[1\. *, 1\.\d* *, 1\.\d* *\]",)),
-    Shown("R20", "run FILE.py", AXES.replace("axis=0)", "axes=0)"), (r"has no argument axes; it has data, axis.*\[relax\.C2\]",), code=2),
-    Shown("R21", "run FILE.py", SPEAKING, (r"print: x is \[1\., ?2\.\] print: y is \[1\., ?4\.\] .*trap \(assertion\).*: sum is too large \[assert_op\.T1\]",), code=1),
+    Shown(
+        "R18",
+        "check FILE.py --stop-after pool --skip fuse --dump DIR",
+        FOLDED,
+        (r"constants proved .*3 to 1 call; 1 constant, 64 B; same value for every input",),
+        files={"05-constants.py": r'constant_\w+ = A\.tensor\("float32", \(2,\), "AACAQQAAEEI="\)'},
+    ),
+    Shown(
+        "R20",
+        "run FILE.py",
+        AXES,
+        (
+            r"output_0: Tensor\(\(2,\), float32\) \w+ \[1\. *, 1\.\d*\] output_1: Tensor\(\(3,\), float32\) \w+ \[1\. *, 1\.\d* *, 1\.\d* *\]",
+        ),
+    ),
+    Shown(
+        "R20",
+        "run FILE.py",
+        AXES.replace("axis=0)", "axes=0)"),
+        (r"has no argument axes; it has data, axis.*\[relax\.C2\]",),
+        code=2,
+    ),
+    Shown(
+        "R21",
+        "run FILE.py",
+        SPEAKING,
+        (
+            r"print: x is \[1\., ?2\.\] print: y is \[1\., ?4\.\] .*trap \(assertion\).*: sum is too large \[assert_op\.T1\]",
+        ),
+        code=1,
+    ),
     Shown("R21", "run FILE.py", SPEAKING.replace("5.0", "6.0"), (r"y is \[1\., ?4\.\] output_0",)),
     Shown("R22 R36", "check FILE.py", typed("R.add(x, q)"), (r"nothing is called q here.*\[text\.C3\]",), code=2),
-    Shown("R22", "check FILE.py", typed("R.add(x, y)"), (r"shapes \(2\) and \(3\) do not broadcast.*\[broadcast\.C1\]",), code=2),
+    Shown(
+        "R22",
+        "check FILE.py",
+        typed("R.add(x, y)"),
+        (r"shapes \(2\) and \(3\) do not broadcast.*\[broadcast\.C1\]",),
+        code=2,
+    ),
     Shown("R22", "check FILE.py", typed("Module.nowhere(x)"), (r"nowhere.*\[\w+\.C\d+\]",), code=2),
-    Shown("R37 R22", "check FILE.py", typed("x").replace("):\n", ') -> R.Tensor((3,), "float32"):\n'), (r"declared result Tensor\(\(3\), float32\), but the body is Tensor\(\(2\), float32\).*\[func\.C1\]",), code=2),
-    Shown("R23", "check FILE.py --stop-after pool --dump DIR", FUSED, (r"fuse proved .*6 to 3 calls",), files={"05-fuse.py": r"(?s)(?=.*fused_exp_negative_sum)(?=.*cls\.cumsum)(?=.*cls\.fused_negative1_exp1)"}),
-    Shown("R24", "build FILE.py -o DIR --dump DIR/../stages", UNREACHED, ("compare tested",), files={
-        "../stages/01-import.py": "def nobody", "../stages/09-pool.py": r"\A(?![\s\S]*nobody)[\s\S]*def add", "FILE.c": r"\A(?![\s\S]*(nobody|used_by_unused|_k_exp\())[\s\S]*FILE_k_add\("}),
+    Shown(
+        "R37 R22",
+        "check FILE.py",
+        typed("x").replace("):\n", ') -> R.Tensor((3,), "float32"):\n'),
+        (r"declared result Tensor\(\(3\), float32\), but the body is Tensor\(\(2\), float32\).*\[func\.C1\]",),
+        code=2,
+    ),
+    Shown(
+        "R23",
+        "check FILE.py --stop-after pool --dump DIR",
+        FUSED,
+        (r"fuse proved .*6 to 3 calls",),
+        files={"05-fuse.py": r"(?s)(?=.*fused_exp_negative_sum)(?=.*cls\.cumsum)(?=.*cls\.fused_negative1_exp1)"},
+    ),
+    Shown(
+        "R24",
+        "build FILE.py -o DIR --dump DIR/../stages",
+        UNREACHED,
+        ("compare tested",),
+        files={
+            "../stages/01-import.py": "def nobody",
+            "../stages/09-pool.py": r"\A(?![\s\S]*nobody)[\s\S]*def add",
+            "FILE.c": r"\A(?![\s\S]*(nobody|used_by_unused|_k_exp\())[\s\S]*FILE_k_add\(",
+        },
+    ),
     Shown("R29", "run FILE.py", REGION, (r"output_0: Tensor\(\(2,\), float32\) \w+ \[4\., 8\.\]",)),
-    Shown("R29", "check FILE.py --stop-after pool", REGION, (r"region is marked as a primitive or for another compiler.*\[liveness\.C4\]",), code=2),
-    Shown("R30", "run FILE.py\nrun FILE.py --text -o DIR/again.py\nrun DIR/again.py", ODD_BITS, (
-        r"(output_0: Tensor\(\(4,\), float32\) \w+) .*(output_1: Tensor\(\(2,\), int4\) \w+) .*(output_2: Tensor\(\(2,\), float8_e4m3fn\) \w+) .*\1.*\2.*\3",)),
-    Shown("R30", "check FILE.py --on cpu --on cuda --stop-after pool --dump DIR", ON_CUDA, (r"constants proved .*1 constant, 64 B",), files={"06-constants.py": r'A\.infos\(\{"constant_\w+": \[64, "", \["cuda", 0, "cuda", "global"\]\]'}),
+    Shown(
+        "R29",
+        "check FILE.py --stop-after pool",
+        REGION,
+        (r"region is marked as a primitive or for another compiler.*\[liveness\.C4\]",),
+        code=2,
+    ),
+    Shown(
+        "R30",
+        "run FILE.py\nrun FILE.py --text -o DIR/again.py\nrun DIR/again.py",
+        ODD_BITS,
+        (
+            r"(output_0: Tensor\(\(4,\), float32\) \w+) .*(output_1: Tensor\(\(2,\), int4\) \w+) .*(output_2: Tensor\(\(2,\), float8_e4m3fn\) \w+) .*\1.*\2.*\3",
+        ),
+    ),
+    Shown(
+        "R30",
+        "check FILE.py --on cpu --on cuda --stop-after pool --dump DIR",
+        ON_CUDA,
+        (r"constants proved .*1 constant, 64 B",),
+        files={"06-constants.py": r'A\.infos\(\{"constant_\w+": \[64, "", \["cuda", 0, "cuda", "global"\]\]'},
+    ),
 )

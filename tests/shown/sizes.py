@@ -118,31 +118,131 @@ def ones(*shape: int) -> Any:
     return np.ones(shape, np.float32)
 
 
-PRODUCT = with_inputs(TWO, good={"a": ones(2, 5), "b": ones(5, 2)}, other={"a": ones(2, 5), "b": ones(4, 2)}, unknown={"d": ones(1)})
+PRODUCT = with_inputs(
+    TWO, good={"a": ones(2, 5), "b": ones(5, 2)}, other={"a": ones(2, 5), "b": ones(4, 2)}, unknown={"d": ones(1)}
+)
 
 SHOWN: tuple[Shown, ...] = (
-    Shown("J11 J12 J21", "run FILE.py --text\nrun FILE.py --inputs good.npz", PRODUCT, (r"-> R\.Tensor\(\(n, n\), dtype=\"float32\"\)", r"c = Tensor\(\(1, 2\), float32\).*output_0: Tensor\(\(2, 2\), float32\)")),
-    Shown("J12", "run FILE.py --inputs other.npz", PRODUCT, (r"axis 0 of input 'b' is 4, expected 5, the value of m by axis 1 of input 'a' \[input\.C4\]",), code=2),
-    Shown("J21", "run FILE.py --inputs unknown.npz", PRODUCT, (r"unknown input 'd'; the inputs are a, b, c \[input\.C1\]",), code=2),
-    Shown("R7 R19 J12", "run FILE.py --dim m=2 --dim k=2 --dim p=4", CAST, (r"output_1: Tensor\(\(3,\), float32\) \w+ \[0\., 0\., 0\.\] output_2: Tensor\(\(4,\)",)),
-    Shown("R7 J12", "run FILE.py --dim m=2 --dim k=3 --dim p=4", CAST, (r"trap \(shape\).*axis 1 of the value is 3, expected 2, the value of n by axis 0 of the value \[match_cast\.T1\]",), code=1),
-    Shown("R7 J12", "run FILE.py --dim m=2 --dim k=2 --dim p=5", CAST, (r"axis 0 of the value is 5, expected 4 = \(n \* 2\)",), code=1),
+    Shown(
+        "J11 J12 J21",
+        "run FILE.py --text\nrun FILE.py --inputs good.npz",
+        PRODUCT,
+        (
+            r"-> R\.Tensor\(\(n, n\), dtype=\"float32\"\)",
+            r"c = Tensor\(\(1, 2\), float32\).*output_0: Tensor\(\(2, 2\), float32\)",
+        ),
+    ),
+    Shown(
+        "J12",
+        "run FILE.py --inputs other.npz",
+        PRODUCT,
+        (r"axis 0 of input 'b' is 4, expected 5, the value of m by axis 1 of input 'a' \[input\.C4\]",),
+        code=2,
+    ),
+    Shown(
+        "J21",
+        "run FILE.py --inputs unknown.npz",
+        PRODUCT,
+        (r"unknown input 'd'; the inputs are a, b, c \[input\.C1\]",),
+        code=2,
+    ),
+    Shown(
+        "R7 R19 J12",
+        "run FILE.py --dim m=2 --dim k=2 --dim p=4",
+        CAST,
+        (r"output_1: Tensor\(\(3,\), float32\) \w+ \[0\., 0\., 0\.\] output_2: Tensor\(\(4,\)",),
+    ),
+    Shown(
+        "R7 J12",
+        "run FILE.py --dim m=2 --dim k=3 --dim p=4",
+        CAST,
+        (
+            r"trap \(shape\).*axis 1 of the value is 3, expected 2, the value of n by axis 0 of the value \[match_cast\.T1\]",
+        ),
+        code=1,
+    ),
+    Shown(
+        "R7 J12",
+        "run FILE.py --dim m=2 --dim k=2 --dim p=5",
+        CAST,
+        (r"axis 0 of the value is 5, expected 4 = \(n \* 2\)",),
+        code=1,
+    ),
     Shown("J17 R7", "check FILE.py --dim m=2 --dim k=2 --dim p=4", CAST, (r"pool proved.*compare tested",)),
-    Shown("J17", "check FILE.py --dim m=2 --dim k=3 --dim p=4", CAST, (r"at m=2 k=3 p=4 the program breaks a rule: .*cannot be Tensor\(\(n, n\), float32\) \[match_cast\.C1\]",), code=2),
-    Shown("J17 R37", "check FILE.py --stop-after pool --dump DIR", OPEN, (r"pool proved",), files={"01-import.py": r"-> R\.Tensor\(\(2,\)"}),
+    Shown(
+        "J17",
+        "check FILE.py --dim m=2 --dim k=3 --dim p=4",
+        CAST,
+        (r"at m=2 k=3 p=4 the program breaks a rule: .*cannot be Tensor\(\(n, n\), float32\) \[match_cast\.C1\]",),
+        code=2,
+    ),
+    Shown(
+        "J17 R37",
+        "check FILE.py --stop-after pool --dump DIR",
+        OPEN,
+        (r"pool proved",),
+        files={"01-import.py": r"-> R\.Tensor\(\(2,\)"},
+    ),
     Shown("J17", "run FILE.py --seed 0\nrun FILE.py --seed 1", ARMS, (r"(?s)3\..*2\.|2\..*3\.",)),
-    Shown("J17", "check FILE.py --stop-after pool", ARMS, (r"n is no size of main's inputs.*\[legalize\.C1\]",), code=2),
-    Shown("R19", "run FILE.py --inputs in.npz", with_inputs(COUNTED, **{"in": {"x": np.float32([2, 1, 2]), "s": np.array([2, 1])}}), (
-        r"output_0: Tensor\(\(6,\), float32\) .*output_1: Shape\(3,\) output_2: Shape\(2, 1\) output_3: Tensor\(\(3, 6\)",)),
-    Shown("J14", "check FILE.py --skip fuse --stop-after pool --dump DIR", VIEWED, (r"2 steps; 3 buffers, 48 B",), files={
-        "08-pool.main.txt": r"kernel='exp' reads=\('x'\) writes=\('a'\)[^\n]*\n[^\n]*kernel='nn_softmax' reads=\('a'\)"}),
+    Shown(
+        "J17", "check FILE.py --stop-after pool", ARMS, (r"n is no size of main's inputs.*\[legalize\.C1\]",), code=2
+    ),
+    Shown(
+        "R19",
+        "run FILE.py --inputs in.npz",
+        with_inputs(COUNTED, **{"in": {"x": np.float32([2, 1, 2]), "s": np.array([2, 1])}}),
+        (
+            r"output_0: Tensor\(\(6,\), float32\) .*output_1: Shape\(3,\) output_2: Shape\(2, 1\) output_3: Tensor\(\(3, 6\)",
+        ),
+    ),
+    Shown(
+        "J14",
+        "check FILE.py --skip fuse --stop-after pool --dump DIR",
+        VIEWED,
+        (r"2 steps; 3 buffers, 48 B",),
+        files={
+            "08-pool.main.txt": r"kernel='exp' reads=\('x'\) writes=\('a'\)[^\n]*\n[^\n]*kernel='nn_softmax' reads=\('a'\)"
+        },
+    ),
     Shown("J15 R17", "run FILE.py", GROWING, (r"output_0: Tensor\(\(6,\), float32\) \w+ \[[-\d.]+ *(, 1\. *){5}\]",)),
-    Shown("J15", "check FILE.py --stop-after pool", GROWING, (r"concat has an operand or result Tensor\(\(n\), float32\): sizes must be known.*\[legalize\.C1\]",), code=2),
-    Shown("J16", "run FILE.py\nbuild FILE.py -o DIR\nverify DIR", EMPTY, (r"output_0: Tensor\(\(3,\), float32\) \w+ \[0\., 0\., 0\.\] output_1: Tensor\(\(0, 3\).*compare tested.*certificate checked",)),
-    Shown("J18", "run FILE.relay", LISTS, (r"output_0: Tensor\(\(\), int32\) \w+ 40 output_1: Tensor\(\(\), int32\) \w+ 3 output_2: Tensor\(\(\), int32\) \w+ 3",)),
-    Shown("R26 J11", "run FILE.relay --text\nrun FILE.relay --dim x_0=3 --dim y_0=1", RELAY, (r"x: R\.Tensor\(\(x_0, 4\).*output_0: Tensor\(\(3, 4\)",)),
+    Shown(
+        "J15",
+        "check FILE.py --stop-after pool",
+        GROWING,
+        (r"concat has an operand or result Tensor\(\(n\), float32\): sizes must be known.*\[legalize\.C1\]",),
+        code=2,
+    ),
+    Shown(
+        "J16",
+        "run FILE.py\nbuild FILE.py -o DIR\nverify DIR",
+        EMPTY,
+        (
+            r"output_0: Tensor\(\(3,\), float32\) \w+ \[0\., 0\., 0\.\] output_1: Tensor\(\(0, 3\).*compare tested.*certificate checked",
+        ),
+    ),
+    Shown(
+        "J18",
+        "run FILE.relay",
+        LISTS,
+        (
+            r"output_0: Tensor\(\(\), int32\) \w+ 40 output_1: Tensor\(\(\), int32\) \w+ 3 output_2: Tensor\(\(\), int32\) \w+ 3",
+        ),
+    ),
+    Shown(
+        "R26 J11",
+        "run FILE.relay --text\nrun FILE.relay --dim x_0=3 --dim y_0=1",
+        RELAY,
+        (r"x: R\.Tensor\(\(x_0, 4\).*output_0: Tensor\(\(3, 4\)",),
+    ),
     Shown("R26 J12", "run FILE.relay --dim x_0=3 --dim y_0=2", RELAY, (r"trap \(shape\)",), code=1),
-    Shown("R26 J17", "build FILE.relay --dim x_0=3 --dim y_0=1 -o DIR\nverify DIR --model FILE.relay", RELAY, (r"compare tested.*model checked .*certificate checked",)),
+    Shown(
+        "R26 J17",
+        "build FILE.relay --dim x_0=3 --dim y_0=1 -o DIR\nverify DIR --model FILE.relay",
+        RELAY,
+        (r"compare tested.*model checked .*certificate checked",),
+    ),
     Shown("R26 J17", "check FILE.relay --dim x_0=3 --dim y_0=3 --stop-after pool", RELAY, ("pool proved",)),
-    Shown("R26", "check FILE.relay --dim x_0=3 --dim y_0=2", RELAY, (r"at x_0=3 y_0=2 the program breaks a rule",), code=2),
+    Shown(
+        "R26", "check FILE.relay --dim x_0=3 --dim y_0=2", RELAY, (r"at x_0=3 y_0=2 the program breaks a rule",), code=2
+    ),
 )

@@ -10,7 +10,17 @@ from assay.verify.docs.rows import read_rows
 from tests.shown import constants, devices, language, memory, order, passes, plans, running, sizes, unshown
 from tests.shown.case import Shown, missing, run
 
-CASES = [*passes.SHOWN, *devices.SHOWN, *constants.SHOWN, *language.SHOWN, *memory.SHOWN, *order.SHOWN, *plans.SHOWN, *running.SHOWN, *sizes.SHOWN]
+CASES = [
+    *passes.SHOWN,
+    *devices.SHOWN,
+    *constants.SHOWN,
+    *language.SHOWN,
+    *memory.SHOWN,
+    *order.SHOWN,
+    *plans.SHOWN,
+    *running.SHOWN,
+    *sizes.SHOWN,
+]
 
 NO_COMMAND = {
     "A9": "the sparse form is a pass that is called from Python only",
@@ -32,15 +42,31 @@ NO_COMMAND = {
 """Rows that no command shows, or not all of, with the reason; every other row is in a case."""
 
 
-@pytest.mark.parametrize("case", [pytest.param(c, id=str(c), marks=pytest.mark.campaign if c.campaign else ()) for c in CASES])
-def test_a_command_shows_the_row(case: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, id=str(c), marks=pytest.mark.campaign if c.campaign else ()) for c in CASES]
+)
+def test_a_command_shows_the_row(
+    case: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = run(case, tmp_path, monkeypatch, capsys)
     assert missing(case, said, tmp_path) == [], said
 
 
-def test_a_case_that_does_not_show_its_row_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    case = Shown("V21", "check FILE.py --stop-after import --dump DIR", devices.ON_TWO, ("well-formed", "3 devices"), files={"01-import.py": "no such", "x.txt": ""})
-    assert missing(case, run(case, tmp_path, monkeypatch, capsys), tmp_path) == ["3 devices", "01-import.py: no such", "x.txt: "]
+def test_a_case_that_does_not_show_its_row_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = Shown(
+        "V21",
+        "check FILE.py --stop-after import --dump DIR",
+        devices.ON_TWO,
+        ("well-formed", "3 devices"),
+        files={"01-import.py": "no such", "x.txt": ""},
+    )
+    assert missing(case, run(case, tmp_path, monkeypatch, capsys), tmp_path) == [
+        "3 devices",
+        "01-import.py: no such",
+        "x.txt: ",
+    ]
 
 
 def test_cases_name_rows() -> None:

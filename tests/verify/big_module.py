@@ -63,7 +63,13 @@ def main(megabytes: int, directory: Path, checked: bool) -> None:
     if checked:
         side = module.program.slots["x"].type.static_shape[1]
         machine.run(module, {"x": np.zeros((2, side), np.float32)})
-    said = {"weights": weights, "before": before, "lowered": lowered, "peak": peak(), "blob": source.weights and source.weights.nbytes}
+    said = {
+        "weights": weights,
+        "before": before,
+        "lowered": lowered,
+        "peak": peak(),
+        "blob": source.weights and source.weights.nbytes,
+    }
     print(json.dumps(said))
 
 

@@ -18,7 +18,9 @@ ANNOTATIONS = (
 class _Body:
     """The lines of one function, and what may be used in it."""
 
-    def __init__(self, random: Random, tensors: Sequence[str], pairs: Sequence[str], calls: Sequence[tuple[str, str, str]]) -> None:
+    def __init__(
+        self, random: Random, tensors: Sequence[str], pairs: Sequence[str], calls: Sequence[tuple[str, str, str]]
+    ) -> None:
         self.random, self.tensors, self.pairs, self.calls = random, [*tensors], [*pairs], calls
         self.lines: list[str] = []
 
@@ -32,7 +34,11 @@ class _Body:
     def value(self, kind: str) -> str:
         if kind == "t":
             return self.tensor()
-        return self.random.choice(self.pairs) if self.pairs and self.random.random() < 0.7 else f"({self.tensor()}, {self.tensor()})"
+        return (
+            self.random.choice(self.pairs)
+            if self.pairs and self.random.random() < 0.7
+            else f"({self.tensor()}, {self.tensor()})"
+        )
 
     def step(self) -> tuple[str, str]:
         """An expression and its kind, a tensor or a pair."""

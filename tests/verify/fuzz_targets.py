@@ -43,7 +43,11 @@ class Off:
     def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
         def look(node: Any, value: Any) -> Any:
             if isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "nn.softmax":
-                return np.asarray(value * value.dtype.type(1.01)).astype(value.dtype) if dtype(value.dtype).is_float else None
+                return (
+                    np.asarray(value * value.dtype.type(1.01)).astype(value.dtype)
+                    if dtype(value.dtype).is_float
+                    else None
+                )
             return None
 
         outputs = graph.run(module, inputs, observe=look)

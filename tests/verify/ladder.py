@@ -123,7 +123,12 @@ def deep(layers: int = 5, n: int = 8) -> onnx.ModelProto:
 def shallow() -> onnx.ModelProto:
     """One layer, whose intervals say much."""
     weight = numpy_helper.from_array(np.eye(3, 4, dtype=np.float32) + 1, "w")
-    return made([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (np.float32, [2, 3])}, {"y": (np.float32, [2, 4])}, [weight])
+    return made(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        {"x": (np.float32, [2, 3])},
+        {"y": (np.float32, [2, 4])},
+        [weight],
+    )
 
 
 def sums(more: bool = False) -> onnx.ModelProto:
@@ -138,7 +143,10 @@ def made(nodes: list, inputs: dict, outputs: dict, weights: list | None = None, 
     """A model of nodes; inputs and outputs by name, each a dtype and a shape."""
 
     def values(given: dict) -> list[onnx.ValueInfoProto]:  # type: ignore[type-arg]
-        return [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(np.dtype(t)), s) for n, (t, s) in given.items()]
+        return [
+            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(np.dtype(t)), s)
+            for n, (t, s) in given.items()
+        ]
 
     graph = helper.make_graph(nodes, "g", values(inputs), values(outputs), weights or [])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)

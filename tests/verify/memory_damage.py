@@ -17,7 +17,6 @@ Damage: TypeAlias = Callable[[random.Random, Program], Program | None]
 """A program with one thing changed; None: it has nothing of the kind."""
 
 
-
 def _with(program: Program, *slots: Slot) -> Program:
     return replace(program, slots={**program.slots, **{s.name: s for s in slots}})
 
@@ -36,7 +35,9 @@ def life_shortened(rng: random.Random, program: Program) -> Program | None:
     slots = [s for s in program.slots.values() if s.live and s.place != "constant"]
     if not slots:
         return None
-    slot = rng.choice([s for s in slots if s.place == "workspace"] or slots) if rng.random() < 0.8 else rng.choice(slots)
+    slot = (
+        rng.choice([s for s in slots if s.place == "workspace"] or slots) if rng.random() < 0.8 else rng.choice(slots)
+    )
     at = sorted(p for start, stop in slot.live for p in range(start, stop))
     count = rng.randrange(1, len(at) + 1) if rng.random() < 0.3 else 1
     first = rng.choice([0, len(at) - count, rng.randrange(len(at) - count + 1)])
@@ -76,7 +77,10 @@ def pool_cut(rng: random.Random, program: Program) -> Program | None:
         case 1:
             return replace(program, pools=tuple(replace(p, limit=less) if p is pool else p for p in program.pools))
         case _:
-            return replace(program, pools=tuple(replace(p, alignment=rng.choice([8, 24, 32])) if p is pool else p for p in program.pools))
+            return replace(
+                program,
+                pools=tuple(replace(p, alignment=rng.choice([8, 24, 32])) if p is pool else p for p in program.pools),
+            )
 
 
 def in_place_claimed(rng: random.Random, program: Program) -> Program | None:
@@ -88,7 +92,9 @@ def in_place_claimed(rng: random.Random, program: Program) -> Program | None:
             (k, j)
             for k, w in enumerate(s.writes)
             for j, r in enumerate(s.reads)
-            if (k, j) not in s.in_place and slots[w].nbytes == slots[r].nbytes and slots[w].place == slots[r].place == "workspace"
+            if (k, j) not in s.in_place
+            and slots[w].nbytes == slots[r].nbytes
+            and slots[w].place == slots[r].place == "workspace"
         ]
 
     found = _some(rng, program, lambda s: bool(candidates(s)))
@@ -125,7 +131,9 @@ def operand_changed(rng: random.Random, program: Program) -> Program | None:
     names = list(getattr(step, side))
     k = rng.randrange(len(names))
     of = program.slots[names[k]].type
-    names[k] = rng.choice([n for n, s in program.slots.items() if s.type.dtype is of.dtype and s.type.static_shape == of.static_shape])
+    names[k] = rng.choice(
+        [n for n, s in program.slots.items() if s.type.dtype is of.dtype and s.type.static_shape == of.static_shape]
+    )
     return _step(program, index, replace(step, **{side: tuple(names)}))
 
 
@@ -140,7 +148,9 @@ def phases_dropped(rng: random.Random, program: Program) -> Program | None:
     def at(p: int) -> int:
         return p if p <= first else max(first + 1, p - less)
 
-    slots = [replace(s, live=join([(at(a), at(b)) for a, b in s.live if at(a) < at(b)])) for s in program.slots.values()]
+    slots = [
+        replace(s, live=join([(at(a), at(b)) for a, b in s.live if at(a) < at(b)])) for s in program.slots.values()
+    ]
     return _step(_with(program, *slots), index, replace(step, phases=1))
 
 
@@ -156,7 +166,14 @@ def choice_changed(rng: random.Random, program: Program) -> Program | None:
     return _step(program, index, replace(branch, then=rng.randrange(index + 1, branch.end + 1)))
 
 
-EARLY: tuple[Damage, ...] = (life_shortened, in_place_claimed, step_moved, operand_changed, phases_dropped, choice_changed)
+EARLY: tuple[Damage, ...] = (
+    life_shortened,
+    in_place_claimed,
+    step_moved,
+    operand_changed,
+    phases_dropped,
+    choice_changed,
+)
 """What can come before the plan too, which then is made for the damaged program."""
 LATE: tuple[Damage, ...] = (*EARLY, moved, moved, other_pool, pool_cut)
 

@@ -50,7 +50,11 @@ def random_problem(rng: random.Random, count: int, length: int = 12) -> Problem:
             rng.choice((0, 1, 7, 16, 33, 64)),
             life(rng, length),
             rng.choice((1, 4, 16)),
-            *(("constant", ()) if rng.random() < 0.15 else ("workspace", rng.choice(((), ("workspace",), ("fast", "workspace"))))),
+            *(
+                ("constant", ())
+                if rng.random() < 0.15
+                else ("workspace", rng.choice(((), ("workspace",), ("fast", "workspace"))))
+            ),
             producer=f"kernel_{i}",
         )
         for i in range(count)
@@ -66,7 +70,9 @@ def place(given: Problem) -> Plan:
     for b in given.buffers:
         assert isinstance(b.nbytes, int)
         for pool in given.candidates(b):
-            near = sorted((o, o + _bytes(a)) for a, p, o in done if p == pool.name and overlap(a.live, b.live) and a.nbytes)
+            near = sorted(
+                (o, o + _bytes(a)) for a, p, o in done if p == pool.name and overlap(a.live, b.live) and a.nbytes
+            )
             at = 0
             for low, high in near:
                 if at + b.nbytes <= low:

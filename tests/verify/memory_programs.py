@@ -91,7 +91,11 @@ class Whole(Random):
         func = tensor_function(self.rng.randrange(KERNELS))
         args = []
         for b in func.inputs:
-            known = [v for v in values if isinstance(v.type, TensorType) and v.type.dtype is FLOAT32 and v.type.shape == b.shape]
+            known = [
+                v
+                for v in values
+                if isinstance(v.type, TensorType) and v.type.dtype is FLOAT32 and v.type.shape == b.shape
+            ]
             if not known:
                 return None
             args.append(self.rng.choice(known[-3:] if self.rng.random() < 0.7 else known))
@@ -108,7 +112,10 @@ def source(seed: int) -> Module:
 def living(rng: random.Random, module: Module) -> Module:
     """The module with lives, aligned as somebody else might want it."""
     made = find_lives(module, whole=rng.random() < 0.2)
-    slots = {n: replace(s, alignment=rng.choice([8, 8, 16, 64])) if s.place != "constant" else s for n, s in made.program.slots.items()}
+    slots = {
+        n: replace(s, alignment=rng.choice([8, 8, 16, 64])) if s.place != "constant" else s
+        for n, s in made.program.slots.items()
+    }
     return made.with_(main=replace(made.program, slots=slots))
 
 
@@ -138,6 +145,8 @@ def some_inputs(program: Program, seed: int) -> list[dict[str, Any]]:
     flags = [n for n, t in types.items() if t.dtype is BOOL]
     found = []
     for chosen in product([False, True], repeat=len(flags)):
-        numbers = {n: rng.standard_normal(t.static_shape).astype(np.float32) for n, t in types.items() if n not in flags}
+        numbers = {
+            n: rng.standard_normal(t.static_shape).astype(np.float32) for n, t in types.items() if n not in flags
+        }
         found.append({**numbers, **{n: np.bool_(v) for n, v in zip(flags, chosen, strict=True)}})
     return found

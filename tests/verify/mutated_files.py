@@ -43,8 +43,53 @@ SECONDS = 30
 STARTED = 20
 """Of so many commands one is started with an interpreter of its own, the others in a child of this process."""
 FORBIDDEN = ("/etc/passwd", "/etc/hostname", "outside.txt")
-NUMBERS = ["0", "-1", "1", "2", "255", "2147483648", "4611686018427387904", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1" + "0" * 30, "9" * 5000, "1e400", "nan", "0x" + "f" * 5000, "0x10", "1.5", "-0", "007"]
-TEXTS = ["", "x", "x" * 100_000, "\0", "\x1b[2J", "\udcff", "../outside.txt", "/etc/passwd", "é", "None", "main", "T", "a b", "%s%n", "{}", "\n", "0", "-1", "float32", "bfloat16", "string", "n", "Add", "Loop"]
+NUMBERS = [
+    "0",
+    "-1",
+    "1",
+    "2",
+    "255",
+    "2147483648",
+    "4611686018427387904",
+    "9223372036854775807",
+    "9223372036854775808",
+    "18446744073709551616",
+    "1" + "0" * 30,
+    "9" * 5000,
+    "1e400",
+    "nan",
+    "0x" + "f" * 5000,
+    "0x10",
+    "1.5",
+    "-0",
+    "007",
+]
+TEXTS = [
+    "",
+    "x",
+    "x" * 100_000,
+    "\0",
+    "\x1b[2J",
+    "\udcff",
+    "../outside.txt",
+    "/etc/passwd",
+    "é",
+    "None",
+    "main",
+    "T",
+    "a b",
+    "%s%n",
+    "{}",
+    "\n",
+    "0",
+    "-1",
+    "float32",
+    "bfloat16",
+    "string",
+    "n",
+    "Add",
+    "Loop",
+]
 
 PLACES = ["out.npz", "", ".", "missing/out.npz", "m.py/out.npz", "é\udcff", "x" * 300, "-"]
 """Where outputs go: names of the case's own directory alone, for what is written is really written."""
@@ -99,7 +144,11 @@ CAMPAIGN = """{"target": "values", "seed": 0, "recipe": {"operators": ["add"], "
 def models() -> Iterator[tuple[str, onnx.ModelProto]]:
     f = np.float32
     yield "cnn", small_cnn()
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Resize", ["m", "", "s"], ["r"]), helper.make_node("TopK", ["r", "k"], ["y", "i"])]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Resize", ["m", "", "s"], ["r"]),
+        helper.make_node("TopK", ["r", "k"], ["y", "i"]),
+    ]
     stored = {"w": np.ones((4, 3), f), "s": np.array([1, 2], f), "k": np.array([2])}
     yield "dense", model(nodes, {"x": (f, ["n", 4])}, {"y": (f, None), "i": (np.int64, None)}, stored)
     body = helper.make_graph(
@@ -108,8 +157,14 @@ def models() -> Iterator[tuple[str, onnx.ModelProto]]:
         [helper.make_tensor_value_info("d", 9, []), helper.make_tensor_value_info("b", 1, [2])],
         [helper.make_tensor("one", 1, [2], [1.0, 2.0])],
     )  # fmt: skip
-    loop = [helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body), helper.make_node("If", ["go"], ["z"], then_branch=_constant(1.0), else_branch=_constant(2.0))]
-    yield "loop", model(loop, {"x": (f, [2])}, {"y": (f, [2]), "z": (f, [1])}, {"trips": np.array(3), "go": np.array(True)})
+    loop = [
+        helper.make_node("Loop", ["trips", "", "x"], ["y"], body=body),
+        helper.make_node("If", ["go"], ["z"], then_branch=_constant(1.0), else_branch=_constant(2.0)),
+    ]
+    yield (
+        "loop",
+        model(loop, {"x": (f, [2])}, {"y": (f, [2]), "z": (f, [1])}, {"trips": np.array(3), "go": np.array(True)}),
+    )
 
 
 def _constant(value: float) -> onnx.GraphProto:
@@ -162,7 +217,9 @@ def damage_text(text: str, rng: random.Random) -> bytes:
             text = text[: found.start()] + rng.choice([other[0], other[0], rng.choice(TEXTS), ""]) + text[found.end() :]
         elif kind == 5 and lines:
             at = rng.randrange(len(lines))
-            lines[at : at + 1] = rng.choice([[], [lines[at]] * 2, [rng.choice(lines), lines[at]], [lines[at][:-1], "\\\n"]])
+            lines[at : at + 1] = rng.choice(
+                [[], [lines[at]] * 2, [rng.choice(lines), lines[at]], [lines[at][:-1], "\\\n"]]
+            )
             text = "".join(lines)
         elif kind == 6 and words:
             found = rng.choice(words)
@@ -170,7 +227,11 @@ def damage_text(text: str, rng: random.Random) -> bytes:
             text = text[: found.start()] + left * deep + found[0] + right * deep + text[found.end() :]
         elif words:
             found = rng.choice(words)
-            text = text[: found.start()] + rng.choice(["*", "-", "[0]", "lambda: ", "await ", "f'{x}'", "...", "None", "x"]) + text[found.start() :]
+            text = (
+                text[: found.start()]
+                + rng.choice(["*", "-", "[0]", "lambda: ", "await ", "f'{x}'", "...", "None", "x"])
+                + text[found.start() :]
+            )
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -235,7 +296,13 @@ class Seeds:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         self.models = dict(models())
-        onnx.save(self.models["dense"], directory / "external.onnx", save_as_external_data=True, location="external.data", size_threshold=0)
+        onnx.save(
+            self.models["dense"],
+            directory / "external.onnx",
+            save_as_external_data=True,
+            location="external.data",
+            size_threshold=0,
+        )
         self.models["external"] = onnx.load(directory / "external.onnx", load_external_data=False)
         self.built = directory / "built"
         (directory / "m.py").write_text(PY.replace('"n"', "4"))
@@ -266,13 +333,18 @@ def _onnx(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
     dims = ["--dim", "n=2"] if name in ("dense", "external") else []
     if name == "loop":  # a valid program may take two million turns; it is to end when its time is up
         dims = ["--timeout", str(SECONDS * 2 // 3)]
-    return [*rng.choices([["run", "m.onnx", "-o", "out.npz"], ["check", "m.onnx"], ["prove", "m.onnx"]], [20, 1, 1])[0], *dims]
+    return [
+        *rng.choices([["run", "m.onnx", "-o", "out.npz"], ["check", "m.onnx"], ["prove", "m.onnx"]], [20, 1, 1])[0],
+        *dims,
+    ]
 
 
 def _text(seed: str, name: str) -> Callable[[Seeds, random.Random, Path], list[str]]:
     def case(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
         (to / name).write_bytes(damage_text(seed, rng))
-        return rng.choices([["run", name], ["run", name, "--text"], ["check", name, "--dim", "n=2"], ["prove", name]], [10, 5, 1, 1])[0]
+        return rng.choices(
+            [["run", name], ["run", name, "--text"], ["check", name, "--dim", "n=2"], ["prove", name]], [10, 5, 1, 1]
+        )[0]
 
     return case
 
@@ -287,7 +359,9 @@ def _npz(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
         header = io.BytesIO()
         np.save(header, np.ones((2, 4), np.float32))
         with zipfile.ZipFile(to / "in.npz", "w") as file, contextlib.suppress(UnicodeError, ValueError):
-            for name in rng.sample(["x.npy", "x", "y.npy", "x:bfloat16.npy", "../x.npy", "x.0.npy", "y:strings.npy", "a\0.npy", "é.npy"], 3):
+            for name in rng.sample(
+                ["x.npy", "x", "y.npy", "x:bfloat16.npy", "../x.npy", "x.0.npy", "y:strings.npy", "a\0.npy", "é.npy"], 3
+            ):
                 file.writestr(name, damage_bytes(header.getvalue(), rng) if rng.random() < 0.6 else header.getvalue())
     return ["run", "m.py", "--inputs", "in.npz"]
 
@@ -302,7 +376,9 @@ def _certificate(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
     files = sorted(p for p in (to / "d").rglob("*") if p.is_file())
     path = rng.choice(files)
     data = path.read_bytes()
-    changed = damage_text(data.decode(), rng) if path.suffix in (".json", ".smt2", ".c", ".h") else damage_bytes(data, rng)
+    changed = (
+        damage_text(data.decode(), rng) if path.suffix in (".json", ".smt2", ".c", ".h") else damage_bytes(data, rng)
+    )
     path.write_bytes(changed)
     manifest = to / "d" / "certificate" / "manifest.json"
     if path != manifest and rng.random() < 0.9:  # as a forger would
@@ -315,13 +391,25 @@ def _certificate(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
 def _corpus(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
     """A failure that is judged again, or how far a campaign is."""
     (to / "c").mkdir()
-    files = {"a.json": FAILURE.encode(), "a.py": (seeds.directory / "m.py").read_bytes(), "a.npz": (seeds.directory / "in.npz").read_bytes(), "campaign-values.json": CAMPAIGN.encode()}
+    files = {
+        "a.json": FAILURE.encode(),
+        "a.py": (seeds.directory / "m.py").read_bytes(),
+        "a.npz": (seeds.directory / "in.npz").read_bytes(),
+        "campaign-values.json": CAMPAIGN.encode(),
+    }
     damaged = rng.choice(["a.json", "a.json", "a.py", "a.npz", "campaign-values.json"])
     for name, data in files.items():
         changed = damage_bytes(data, rng) if name.endswith(".npz") else damage_text(data.decode(), rng)
         (to / "c" / name).write_bytes(changed if name == damaged else data)
     again = ["--operators", "add", "--features", "", "--size", "2", "--examples", "0", "--jobs", "1"]
-    return ["fuzz", "--backend", "values", "--corpus", "c", *(again if damaged.startswith("campaign") else ["--replay"])]
+    return [
+        "fuzz",
+        "--backend",
+        "values",
+        "--corpus",
+        "c",
+        *(again if damaged.startswith("campaign") else ["--replay"]),
+    ]
 
 
 def _options(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
@@ -404,7 +492,9 @@ def run_command(words: list[str]) -> tuple[int, str]:
     """The same in a process of its own."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path)}
     try:
-        done = subprocess.run([sys.executable, "-m", "assay", *words], capture_output=True, timeout=4 * SECONDS, check=False, env=env)
+        done = subprocess.run(
+            [sys.executable, "-m", "assay", *words], capture_output=True, timeout=4 * SECONDS, check=False, env=env
+        )
     except subprocess.TimeoutExpired:
         return -1, f"no end after {4 * SECONDS} s"
     return done.returncode, done.stderr.decode("utf-8", "replace")

@@ -69,11 +69,15 @@ def campaign(folder: Path, most: int) -> Iterator[tuple[str, Trial]]:
     for number, case in enumerate(cases):
         operators = tuple(sorted({n.op_type for n in case.model.graph.node}))
         seen[operators] += 1
-        if seen[operators] > most or not any(o.domain in ("", "ai.onnx") and o.version >= 9 for o in case.model.opset_import):
+        if seen[operators] > most or not any(
+            o.domain in ("", "ai.onnx") and o.version >= 9 for o in case.model.opset_import
+        ):
             continue
         path, given = folder / "case.onnx", folder / "in.npz"
         onnx.save(between(case.model), path)
-        arrays = dict(zip((v.name for v in case.model.graph.input), case.data_sets[0][0], strict=False)) | {NEVER: np.array(False)}
+        arrays = dict(zip((v.name for v in case.model.graph.input), case.data_sets[0][0], strict=False)) | {
+            NEVER: np.array(False)
+        }
         np.savez(given, **{n: a for n, a in arrays.items() if isinstance(a, np.ndarray) and a.dtype.kind in "fiub"})
         yield case.name, command(number, ("check", str(path), "--inputs", str(given)))
 

@@ -134,7 +134,9 @@ def _half(a: Array, b: Array) -> Array:
 
 LOW: dict[str, Product] = {
     "tf32": lambda a, b: _cut(a, 10) @ _cut(b, 10),
-    "bf16": lambda a, b: a.astype(ml_dtypes.bfloat16).astype(np.float32) @ b.astype(ml_dtypes.bfloat16).astype(np.float32),
+    "bf16": lambda a, b: (
+        a.astype(ml_dtypes.bfloat16).astype(np.float32) @ b.astype(ml_dtypes.bfloat16).astype(np.float32)
+    ),
     "fp16": _half,
     "bf16 sums": _bf16_sums,
 }

@@ -68,7 +68,9 @@ SOFTMAX = Case(
     {
         "another axis": lambda x: _softmax(x, axis=2),
         "no maximum subtracted": lambda x: np.exp(x) / np.exp(x).sum(axis=1, keepdims=True),
-        "last one not in the sum": lambda x: (e := np.exp(x - x.max(1, keepdims=True))) / e[:, :-1].sum(1, keepdims=True),
+        "last one not in the sum": lambda x: (
+            (e := np.exp(x - x.max(1, keepdims=True))) / e[:, :-1].sum(1, keepdims=True)
+        ),
         "float16": lambda x: _softmax(x, of=np.float16),
         "x (1 + 1e-5)": lambda x: _softmax(x) * F(1 + 1e-5),
     },
@@ -76,7 +78,9 @@ SOFTMAX = Case(
 )
 
 
-def _conv(x: Array, w: Array, stride: int = 1, pad: int = 1, flip: bool = False, drop: bool = False, of: Any = F) -> Array:
+def _conv(
+    x: Array, w: Array, stride: int = 1, pad: int = 1, flip: bool = False, drop: bool = False, of: Any = F
+) -> Array:
     """N C H W with O C 3 3, by a matrix product of all windows."""
     padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)), "edge" if drop else "constant").astype(of)
     taps = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::stride, ::stride]

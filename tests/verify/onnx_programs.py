@@ -101,7 +101,9 @@ class Writer:
             case "N":
                 return self.stored(np.array(self.pick(4), np.int64), "N")
             case "S":
-                return self.node("SequenceConstruct", self.old("F"), *[self.old("F") for _ in range(self.pick(3))], kind="S")
+                return self.node(
+                    "SequenceConstruct", self.old("F"), *[self.old("F") for _ in range(self.pick(3))], kind="S"
+                )
             case _:
                 return self.node("Optional", self.old("F"), kind="O")
 
@@ -120,13 +122,20 @@ class Writer:
         some, node, pick = self.some, self.node, self.pick
         match kind:
             case "F":
-                binary, unary = ("Add", "Mul", "Sub", "Max"), ("Relu", "Neg", "Sigmoid", "Abs", "Softmax", "Identity", "Floor")
+                binary, unary = (
+                    ("Add", "Mul", "Sub", "Max"),
+                    ("Relu", "Neg", "Sigmoid", "Abs", "Softmax", "Identity", "Floor"),
+                )
                 return [
                     lambda: node(binary[pick(4)], some("F"), some("F")),
                     lambda: node(unary[pick(7)], some("F")),
                     lambda: node("Where", some("B"), some("F"), some("F")),
-                    lambda: node("MatMul", some("F"), self.stored(self.random.standard_normal((3, 3)).astype(np.float32))),
-                    lambda: node("Cast", node("Expand", some("I"), self.stored(np.array([2, 3])), kind="G"), to=TensorProto.FLOAT),
+                    lambda: node(
+                        "MatMul", some("F"), self.stored(self.random.standard_normal((3, 3)).astype(np.float32))
+                    ),
+                    lambda: node(
+                        "Cast", node("Expand", some("I"), self.stored(np.array([2, 3])), kind="G"), to=TensorProto.FLOAT
+                    ),
                     lambda: node("SequenceAt", some("S"), self.stored(np.array(0, np.int64))),
                     lambda: node("OptionalGetElement", some("O")),
                     self.scan,
@@ -195,7 +204,9 @@ class Writer:
 
     def branch(self, kind: str) -> str:
         condition = self.some("B")
-        return self.node("If", condition, kind=kind, then_branch=self.graph([], [kind]), else_branch=self.graph([], [kind]))
+        return self.node(
+            "If", condition, kind=kind, then_branch=self.graph([], [kind]), else_branch=self.graph([], [kind])
+        )
 
     def loop(self, kind: str) -> str:
         """A loop that carries a value of the kind and perhaps another, and perhaps gathers a row a turn; by a count, by a
@@ -233,7 +244,12 @@ class Writer:
         start = self.stored(np.zeros(3, np.float32))
         direction = [self.pick(2)]
         made = helper.make_node(
-            "Scan", [start, self.some("F")], [self.name("end"), rows], body=body, num_scan_inputs=1, scan_input_directions=direction
+            "Scan",
+            [start, self.some("F")],
+            [self.name("end"), rows],
+            body=body,
+            num_scan_inputs=1,
+            scan_input_directions=direction,
         )
         self.here.nodes.append(made)
         return self.keep("F", rows)

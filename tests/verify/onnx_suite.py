@@ -41,7 +41,7 @@ def cases() -> dict[str, unittest.TestCase]:
 
 
 def outcome(case: unittest.TestCase) -> str:
-    """"" where the case passes, else what went wrong in one line."""
+    """ "" where the case passes, else what went wrong in one line."""
     result = unittest.TestResult()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -12,7 +12,13 @@ from assay.semantics.memory import Interval, Pool
 from assay.semantics.module import Branch, Program, Slot, Step
 from assay.semantics.types import TensorType
 
-HOSTILE = ("</title><script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "a&amp;b", "\u202egnp\x00.", "long" * 50_000)
+HOSTILE = (
+    "</title><script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "a&amp;b",
+    "\u202egnp\x00.",
+    "long" * 50_000,
+)
 """Names that somebody's model may have."""
 
 
@@ -61,10 +67,17 @@ def many(count: int) -> Program:
     """A chain of steps, each reading what the two before it have written; a plan in rows of 40 kB."""
     names = [f"/model/layers.{i // 10}/attention/MatMul_{i}_output" for i in range(count)]
     slots = {
-        n: work(n, 1000 * (1 + i % 37), [(i, min(i + 3, count))], 40_000 * (i % 3), producer=f"matmul{i % 50}") for i, n in enumerate(names)
+        n: work(n, 1000 * (1 + i % 37), [(i, min(i + 3, count))], 40_000 * (i % 3), producer=f"matmul{i % 50}")
+        for i, n in enumerate(names)
     }
     steps = [
-        Step(f"fused_matmul_add_relu{i % 50}", tuple(names[max(0, i - 2) : i]), (n,), (), Span("model.onnx", f"/model/MatMul_{i}"))
+        Step(
+            f"fused_matmul_add_relu{i % 50}",
+            tuple(names[max(0, i - 2) : i]),
+            (n,),
+            (),
+            Span("model.onnx", f"/model/MatMul_{i}"),
+        )
         for i, n in enumerate(names)
     ]
     return Program(slots, tuple(steps), (), (names[-1],), (Pool("workspace"),), {"workspace": 120_000})

@@ -53,7 +53,11 @@ def programs() -> list[Small]:
         before, params, result, body = re.split(r"^main\((.*)\)( -> .*|):$", rest, maxsplit=1, flags=re.MULTILINE)
         lines = [f"    {line}" for line in before.replace("LIST\n", LIST).replace("TREE\n", TREE).strip().splitlines()]
         pure = "(pure=False)" if any(w in body for w in ("A.ref", "R.print", "R.assert_op")) else ""
-        lines += [f"    @R.function{pure}", f"    def main({params}){result}:", *(f"        {line}" for line in body.strip("\n").splitlines())]
+        lines += [
+            f"    @R.function{pure}",
+            f"    def main({params}){result}:",
+            *(f"        {line}" for line in body.strip("\n").splitlines()),
+        ]
         text = "\n".join(['a = A.typevar("a")', "@I.ir_module", "class Module:", *lines, ""])
         text = re.sub(r"(?<=[:>(,\[ ]) ?\b([VMSBIZU])\b(?=[,)\]:\n]| =|$)", lambda m: " " + SHORT[m.group(1)], text)
         found.append(Small(name, says, text, tuple(w for o in options for w in o.split())))

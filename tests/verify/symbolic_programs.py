@@ -270,13 +270,14 @@ class SymbolicMaker:
                 chosen = whole[at]
                 inside = both(chosen >= 0, chosen < M)
                 y = self.inputs[1]
-                return choice(inside, y[chosen], const(0, FLOAT32)) if self.perhaps(True, False) else y[apply("max", chosen, 0)]
+                return (
+                    choice(inside, y[chosen], const(0, FLOAT32))
+                    if self.perhaps(True, False)
+                    else y[apply("max", chosen, 0)]
+                )
             case _:
                 return read
 
 
 def symbolic(choose: Choose) -> PrimFunc:
     return SymbolicMaker(choose).make()
-
-
-

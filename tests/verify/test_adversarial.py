@@ -39,7 +39,9 @@ def block(b: Builder, x: Any, w: Any, v: Any) -> Any:
 PROGRAMS: dict[str, Module] = {
     **{name: case.module for name, case in operators.CASES.items()},
     "block": operators.one(block, x=tensor(30, 64), w=tensor(64, 48), v=tensor(48)),
-    "half": operators.one(lambda b, x, w: b.tanh(b.matmul(x, w)), x=tensor(40, 20, of="float16"), w=tensor(20, 40, of="float16")),
+    "half": operators.one(
+        lambda b, x, w: b.tanh(b.matmul(x, w)), x=tensor(40, 20, of="float16"), w=tensor(20, 40, of="float16")
+    ),
     "kernels": legalize(operators.one(lambda b, x, w: b.nn.softmax(b.matmul(x, w)), x=tensor(9, 7), w=tensor(7, 11))),
 }
 
@@ -155,7 +157,9 @@ def judged_examples(seeds: range) -> int:
                     except Trap:
                         continue
                     verdict = oracle.judge(inputs, outputs)
-                    assert verdict.outcome in ("right", "undecided"), f"{name} {place} on {kind}, seed {seed}: {verdict}"
+                    assert verdict.outcome in ("right", "undecided"), (
+                        f"{name} {place} on {kind}, seed {seed}: {verdict}"
+                    )
                     count += 1
     return count
 

@@ -155,9 +155,10 @@ def test_refuses_swapped_operands() -> None:
 def test_refuses_a_binding_moved_behind_its_use() -> None:
     m, f = base()
     steps = chain(f)
-    assert "before it is bound" in check_anf(m, rebuilt(f, [steps[1], steps[0], *steps[2:]])).detail or not check_anf(
-        m, rebuilt(f, [*steps[1:], steps[0]])
-    ).holds
+    assert (
+        "before it is bound" in check_anf(m, rebuilt(f, [steps[1], steps[0], *steps[2:]])).detail
+        or not check_anf(m, rebuilt(f, [*steps[1:], steps[0]])).holds
+    )
 
 
 def test_refuses_a_lost_binding() -> None:

@@ -106,7 +106,9 @@ def two_steps() -> tuple[Module, Var, Step, Step]:
 def test_a_name_is_bound_before_it_is_used() -> None:
     before, x, one, two = two_steps()
     assert check_anf(before, module(x, body=chain(one, two))).holds
-    refuse(before, module(x, body=chain(two, one, result=two[0])), "variable a is used before it is bound, by nn.relu()")
+    refuse(
+        before, module(x, body=chain(two, one, result=two[0])), "variable a is used before it is bound, by nn.relu()"
+    )
     refuse(before, module(x, body=chain(one, result=two[0])), "variable b is used before it is bound, as a result")
 
 
@@ -144,7 +146,13 @@ def test_a_dataflow_block_is_one_run() -> None:
 
 
 def test_a_primitive_function_names_what_is_bound() -> None:
-    x, y, a, f, r = var("x", F), var("y", F), var("a", F), var("f", function([var("y", F)], var("y", F)).type), var("r", F)
+    x, y, a, f, r = (
+        var("x", F),
+        var("y", F),
+        var("a", F),
+        var("f", function([var("y", F)], var("y", F)).type),
+        var("r", F),
+    )
     whole = replace(function([y], call("add", a, y)), attrs={"primitive": 1})
     before = module(x, body=chain((a, call("exp", x)), (f, whole), (r, call(f, x))))
     early = module(x, body=chain((f, whole), (a, call("exp", x)), (r, call(f, x))))
@@ -171,7 +179,11 @@ def test_one_action_is_not_bound_in_two_branches() -> None:
 def test_an_action_of_nobody() -> None:
     before, x, one, two = two_steps()
     said = var("said", print_(x).type)
-    refuse(before, module(x, body=chain(one, (said, print_(x)), two)), "print: Tuple() is done by the target, not by the source")
+    refuse(
+        before,
+        module(x, body=chain(one, (said, print_(x)), two)),
+        "print: Tuple() is done by the target, not by the source",
+    )
 
 
 def test_a_failure_of_nobody() -> None:
@@ -185,7 +197,9 @@ def test_a_failure_of_nobody() -> None:
 def test_another_value_is_no_result() -> None:
     before, x, one, two = two_steps()
     wrong = refuse(before, module(x, body=chain(one, two, result=one[0])), "")
-    assert wrong.detail == "in main: the result is not nn.relu(): Tensor((2, 3), float32), but another value of the source"
+    assert (
+        wrong.detail == "in main: the result is not nn.relu(): Tensor((2, 3), float32), but another value of the source"
+    )
 
 
 def test_functions_and_parameters_keep_their_devices() -> None:
@@ -205,7 +219,9 @@ def test_names_are_where_their_values_are() -> None:
     before = Module({"main": replace(function([x], value), device=CPU)})
     astray = replace(a, device=GPU)
     for name, said in ((a, ""), (astray, "a is on another device than exp()")):
-        wrong = Module({"main": replace(function([x], replace(let(name, value, name), device=name.device)), device=CPU)})
+        wrong = Module(
+            {"main": replace(function([x], replace(let(name, value, name), device=name.device)), device=CPU)}
+        )
         assert said in check_anf(before, wrong).detail and check_anf(before, wrong).holds == (not said)
 
 
@@ -234,7 +250,11 @@ def test_what_nobody_asked_for_is_not_evaluated() -> None:
     s, t = var("s", F), var("t", F)
     then = chain((s, call("add", v, v)))
     otherwise = chain((t, call("nn.relu", x)))
-    refuse(before, module(x, c, body=chain((v, e), (r, if_(c, then, otherwise)))), "is bound in the function's own chain; the source evaluates it in the then branch")
+    refuse(
+        before,
+        module(x, c, body=chain((v, e), (r, if_(c, then, otherwise)))),
+        "is bound in the function's own chain; the source evaluates it in the then branch",
+    )
 
 
 def test_work_is_said_where_it_is_done_again() -> None:

@@ -195,7 +195,9 @@ def test_a_refusal_says_whether_the_action_or_its_operands_are_others() -> None:
     x, a = var("x", F), var("a", F)
 
     def prints(on: Expr, text: str = "") -> Module:
-        return module(x, body=lets((a, call("exp", x)), (var("said", print_().type), print_(on, format=text)), result=a))
+        return module(
+            x, body=lets((a, call("exp", x)), (var("said", print_().type), print_(on, format=text)), result=a)
+        )
 
     other, operands = refusal(prints(x), prints(x, "x is {}")), refusal(prints(x), prints(a))
     assert "is done by the target where the source has" in other, other
@@ -334,5 +336,3 @@ def test_a_multi_result_keeps_its_fields_apart() -> None:
     e = var("e", F)
     steps = [(e, call("exp", x)), (t, tuple_of(x, e)), (a, get(t, 0))]
     assert "the result" in refusal(source, module(x, body=lets(*steps, result=a)))
-
-

@@ -45,7 +45,9 @@ class Odd:
 def verdict(work: Callable[[Mapping[str, Array], dict[str, Array]], Any]) -> str:
     kept = {n: v.copy() for n, v in INPUTS.items()}
     said = str(judge_backend(subject_of_model(MODEL), Odd(work), INPUTS))
-    assert all(np.array_equal(v, INPUTS[n]) for n, v in kept.items()), "the caller's arrays are not for backends to change"
+    assert all(np.array_equal(v, INPUTS[n]) for n, v in kept.items()), (
+        "the caller's arrays are not for backends to change"
+    )
     return said
 
 
@@ -73,7 +75,9 @@ def test_what_a_backend_keeps_from_run_to_run_shows() -> None:
         kept[1, 2] += 5
         return {"y": given}
 
-    assert verdict(work).startswith("wrong (graph): on other inputs in between, output y element (1, 2) is 5.0, allowed is 0.0")
+    assert verdict(work).startswith(
+        "wrong (graph): on other inputs in between, output y element (1, 2) is 5.0, allowed is 0.0"
+    )
 
 
 def test_runs_that_differ_inside_the_bounds_are_right() -> None:
@@ -90,7 +94,9 @@ def test_runs_that_differ_inside_the_bounds_are_right() -> None:
 
     run = Odd(work)
     one, other = (run.prepare(subject_of_model(MODEL), ["y"])({**INPUTS, "x": x})["y"] for _ in range(2))
-    assert not np.array_equal(one, other) and str(judge_backend(subject_of_model(MODEL), run, {**INPUTS, "x": x})).startswith("right")
+    assert not np.array_equal(one, other) and str(
+        judge_backend(subject_of_model(MODEL), run, {**INPUTS, "x": x})
+    ).startswith("right")
 
 
 def test_outputs_in_a_buffer_that_the_next_run_overwrites() -> None:
@@ -150,7 +156,10 @@ def raising(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("raising")
 def test_an_exception_of_another_package_is_no_fault_of_ours() -> None:
-    with Isolated("raising") as there, pytest.raises(Unsupported, match=r"cannot run this model: KeyError.*backend\.C2"):
+    with (
+        Isolated("raising") as there,
+        pytest.raises(Unsupported, match=r"cannot run this model: KeyError.*backend\.C2"),
+    ):
         judge_backend(subject_of_model(MODEL), there, INPUTS)
 
 

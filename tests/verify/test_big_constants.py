@@ -129,7 +129,9 @@ def folder(path: Path) -> None:
     [(cut, "BAD_WEIGHTS"), (longer, "BAD_WEIGHTS"), (changed, "BAD_WEIGHTS"), (stale, "BAD_WEIGHTS"),
      (Path.unlink, "NO_WEIGHTS"), (folder, "NO_WEIGHTS"), (lambda p: p.write_bytes(b""), "BAD_WEIGHTS")],
 )  # fmt: skip
-def test_wrong_weights_are_an_error(compiled: Compiled, tmp_path: Path, spoil: Callable[[Path], Any], status: str) -> None:
+def test_wrong_weights_are_an_error(
+    compiled: Compiled, tmp_path: Path, spoil: Callable[[Path], Any], status: str
+) -> None:
     path = tmp_path / "m.weights"
     path.write_bytes(compiled.library.with_name("m.weights").read_bytes())
     assert opened(compiled, path)[0] == "OK"
@@ -204,7 +206,9 @@ def test_a_text_without_a_file_can_be_read_by_people_only() -> None:
     [(Path.unlink, "text.C33", "cannot be read"), (cut, "text.C33", "the text was written beside one of"),
      (longer, "text.C33", "the text was written beside one of"), (changed, "store.C2", "do not have their digest")],
 )  # fmt: skip
-def test_another_file_beside_the_text_is_refused(tmp_path: Path, spoil: Callable[[Path], Any], label: str, said: str) -> None:
+def test_another_file_beside_the_text_is_refused(
+    tmp_path: Path, spoil: Callable[[Path], Any], label: str, said: str
+) -> None:
     path = tmp_path / "m.py"
     write_module(two_large(), path)
     spoil(tmp_path / "m.py.tensors")
@@ -253,7 +257,9 @@ def test_a_large_constant_inside_a_tensor_function_belongs_into_the_table() -> N
 
 def test_the_command_line_reads_and_writes_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_module(two_large(), tmp_path / "m.py")
-    monkeypatch.setattr(sys, "argv", ["assay", "run", str(tmp_path / "m.py"), "--text", "-o", str(tmp_path / "again.py")])
+    monkeypatch.setattr(
+        sys, "argv", ["assay", "run", str(tmp_path / "m.py"), "--text", "-o", str(tmp_path / "again.py")]
+    )
     with pytest.raises(SystemExit) as done:
         main()
     assert not done.value.code

@@ -110,7 +110,11 @@ def test_random_models_with_choices(start: int) -> None:
         evidence, _ = check_pool(made)
         assert evidence.holds, (seed, evidence.detail)
         branches += sum(isinstance(s, Branch) for s in made.program.steps)
-        compiled = compile_c(emit(made, "m"), reproducible=True, flags=("-std=c99", "-ffp-contract=off", "-O1")) if seed % 10 == 0 else None
+        compiled = (
+            compile_c(emit(made, "m"), reproducible=True, flags=("-std=c99", "-ffp-contract=off", "-O1"))
+            if seed % 10 == 0
+            else None
+        )
         for one in all_inputs(made.program):
             want = bits(graph.run(source, one))
             assert bits(machine.run(made, one)) == want, seed
@@ -125,7 +129,10 @@ def all_inputs(program: Program) -> list[dict[str, Any]]:
     types = {n: program.slots[n].type for n in program.inputs}
     flags = [n for n, t in types.items() if t.dtype is BOOL]
     numbers = {n: rng.standard_normal(t.static_shape).astype(t.dtype.numpy) for n, t in types.items() if n not in flags}
-    return [{**numbers, **{n: np.bool_(v) for n, v in zip(flags, chosen, strict=True)}} for chosen in product([False, True], repeat=len(flags))]
+    return [
+        {**numbers, **{n: np.bool_(v) for n, v in zip(flags, chosen, strict=True)}}
+        for chosen in product([False, True], repeat=len(flags))
+    ]
 
 
 # --- faults ------------------------------------------------------------------------------------------------------
@@ -133,7 +140,10 @@ def all_inputs(program: Program) -> list[dict[str, Any]]:
 
 def traps() -> Module:
     """r, q = c ? (x // y, x) : (d ? x + y : x, y); z = r + q: x // y traps, and only where c holds."""
-    div, add = (lanes(n, [INT64, INT64], INT64, 2, f) for n, f in (("div", lambda a, b: apply("floordiv", a, b)), ("add", lambda a, b: a + b)))
+    div, add = (
+        lanes(n, [INT64, INT64], INT64, 2, f)
+        for n, f in (("div", lambda a, b: apply("floordiv", a, b)), ("add", lambda a, b: a + b))
+    )
     x, y, c, d = var("x", I), var("y", I), var("c", B), var("d", B)
 
     def tir(kernel: str, *args: Expr) -> Expr:
@@ -229,7 +239,12 @@ def test_a_step_that_cannot_trap_may_be_moved_before_the_choice() -> None:
     assert isinstance(exp, Step) and isinstance(relu, Step)
     slots = {**made.program.slots, "t": replace(made.program.slots[exp.writes[0]], name="t", place="workspace")}
     copy = find_lives(lowered(Module({"main": function([x], x)})))
-    steps = (replace(exp, writes=("t",)), Branch("c", 3, 4), replace(copy.program.calls[0], reads=("t",), writes=exp.writes), relu)
+    steps = (
+        replace(exp, writes=("t",)),
+        Branch("c", 3, 4),
+        replace(copy.program.calls[0], reads=("t",), writes=exp.writes),
+        relu,
+    )
     changed = made.with_(**copy.kernels, main=replace(made.program, steps=steps, slots=slots))
     assert check_program(source, changed).holds
 
@@ -284,7 +299,11 @@ def mutated(rng: random.Random, program: Program) -> tuple[Step | Branch, ...]:
     one = steps[i]
     if isinstance(one, Branch):
         flags = [n for n, s in program.slots.items() if s.type.dtype is BOOL and s.type.ndim == 0]
-        steps[i] = replace(one, condition=rng.choice(flags)) if rng.random() < 0.7 else replace(one, then=rng.randrange(i + 1, one.end + 1))
+        steps[i] = (
+            replace(one, condition=rng.choice(flags))
+            if rng.random() < 0.7
+            else replace(one, then=rng.randrange(i + 1, one.end + 1))
+        )
         return tuple(steps)
     side = rng.choice(["reads", "writes"])
     names = list(getattr(one, side))
@@ -304,7 +323,11 @@ def test_calls_of_functions_are_their_bodies() -> None:
     x, c, p, q = var("x", F), var("c", B), var("p", F), var("q", F)
     inner = function([p], call("exp", call("nn.relu", p)))
     other = function([q], call("exp", call("tanh", q)))
-    body = call("add", call_function("f", inner, x), if_(c, call_function("f", inner, call_function("g", other, x)), match_cast(x, F)))
+    body = call(
+        "add",
+        call_function("f", inner, x),
+        if_(c, call_function("f", inner, call_function("g", other, x)), match_cast(x, F)),
+    )
     source = lowered(Module({"main": function([x, c], body), "f": inner, "g": other}))
     made = find_lives(source)
     assert check_program(source, made).holds
@@ -368,7 +391,9 @@ def test_machine_and_c_are_compared_step_by_step_on_the_path_that_is_taken() -> 
     assert old in text.source
     wrong = replace(text, source=text.source.replace(old, old.replace("!=", "==")))
     _, evidence = Comparison(source, made, wrong, native, x).run()
-    assert not evidence.holds and "C takes step" in evidence.detail and "where the machine takes step" in evidence.detail
+    assert (
+        not evidence.holds and "C takes step" in evidence.detail and "where the machine takes step" in evidence.detail
+    )
 
 
 def test_a_result_that_nobody_reads_is_not_compared_where_it_has_been_overwritten() -> None:
@@ -378,7 +403,9 @@ def test_a_result_that_nobody_reads_is_not_compared_where_it_has_been_overwritte
     first, second = (made.program.slots[n] for n in made.program.calls[0].writes)
     assert first.offset == second.offset, "in one place, one after the other"
     text = emit(made, "m")
-    compared = Comparison(source, made, text, compile_c(text, reproducible=False), {"x": np.arange(16, dtype=np.float32)})
+    compared = Comparison(
+        source, made, text, compile_c(text, reproducible=False), {"x": np.arange(16, dtype=np.float32)}
+    )
     assert compared.run()[1].holds
 
 

@@ -38,7 +38,9 @@ def stored(name: str, *values: Any, of: Any = np.int64, scalar: bool = False) ->
     return numpy_helper.from_array(np.array(values[0] if scalar else values, of), name)
 
 
-def program(nodes: list[Any], inputs: list[Any], outputs: list[Any], init: list[Any] = [], functions: list[Any] = []) -> Any:  # noqa: B006
+def program(
+    nodes: list[Any], inputs: list[Any], outputs: list[Any], init: list[Any] = [], functions: list[Any] = []
+) -> Any:  # noqa: B006
     graph = helper.make_graph(nodes, "g", inputs, outputs, init)
     sets = [helper.make_opsetid("", 17), *([helper.make_opsetid("d", 1)] if functions else [])]
     return helper.make_model(graph, opset_imports=sets, ir_version=8, functions=functions)
@@ -52,16 +54,31 @@ def concatenations(count: int, stored_: bool) -> Any:
     nodes = [helper.make_node("Concat", [f"c{i}", f"c{i}"], [f"c{i + 1}"], axis=0) for i in range(count)]
     nodes.append(helper.make_node("ReduceSum", [f"c{count}"], ["y"], keepdims=1))
     first = stored("c0", *range(16), of=np.float32)
-    return program(nodes, [info("x", [1])] if stored_ else [info("c0", [16])], [info("y", [1])], [first] if stored_ else [])
+    return program(
+        nodes, [info("x", [1])] if stored_ else [info("c0", [16])], [info("y", [1])], [first] if stored_ else []
+    )
 
 
 def loop(doubling: bool, times: int) -> Any:
     work = helper.make_node("Concat", ["v", "v"], ["w"], axis=0) if doubling else helper.make_node("Neg", ["v"], ["w"])
     shapes = (["n"], ["m"]) if doubling else ([4], [4])
     inner = [info("i", [], TensorProto.INT64), info("c", [], TensorProto.BOOL), info("v", shapes[0])]
-    body = helper.make_graph([work, helper.make_node("Identity", ["c"], ["d"])], "body", inner, [info("d", [], TensorProto.BOOL), info("w", shapes[1])])
-    nodes = [helper.make_node("Loop", ["times", "yes", "x"], ["z"], body=body), helper.make_node("ReduceSum", ["z"], ["y"])]
-    return program(nodes, [info("x", [4])], [info("y", [1])], [stored("times", times, scalar=True), stored("yes", True, of=bool, scalar=True)])
+    body = helper.make_graph(
+        [work, helper.make_node("Identity", ["c"], ["d"])],
+        "body",
+        inner,
+        [info("d", [], TensorProto.BOOL), info("w", shapes[1])],
+    )
+    nodes = [
+        helper.make_node("Loop", ["times", "yes", "x"], ["z"], body=body),
+        helper.make_node("ReduceSum", ["z"], ["y"]),
+    ]
+    return program(
+        nodes,
+        [info("x", [4])],
+        [info("y", [1])],
+        [stored("times", times, scalar=True), stored("yes", True, of=bool, scalar=True)],
+    )
 
 
 def calling_twice(levels: int) -> Any:
@@ -69,7 +86,11 @@ def calling_twice(levels: int) -> Any:
     for i in range(levels):
         op, domain = (f"f{i + 1}", "d") if i + 1 < levels else ("Neg", "")
         body = [helper.make_node(op, [a], [b], domain=domain) for a, b in (("a", "b"), ("b", "c"))]
-        made.append(helper.make_function("d", f"f{i}", ["a"], ["c"], body, [helper.make_opsetid("", 17), helper.make_opsetid("d", 1)]))
+        made.append(
+            helper.make_function(
+                "d", f"f{i}", ["a"], ["c"], body, [helper.make_opsetid("", 17), helper.make_opsetid("d", 1)]
+            )
+        )
     return program([helper.make_node("f0", ["x"], ["y"], domain="d")], [info("x", [4])], [info("y", [4])], [], made)
 
 
@@ -110,14 +131,18 @@ def spent(code: int, said: str) -> None:
 
 @pytest.mark.parametrize("command", ["check", "run"])
 @pytest.mark.parametrize("name", MEMORY)
-def test_memory(name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_memory(
+    name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     onnx.save(MEMORY[name](), tmp_path / "m.onnx")
     more = ["-o", tmp_path / "out.npz"] if command == "run" else []
     spent(assay(monkeypatch, command, tmp_path / "m.onnx", *more, "--memory", "300M"), capsys.readouterr().err)
     assert not (tmp_path / "out.npz").exists()
 
 
-def test_a_loop_that_doubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_loop_that_doubles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     onnx.save(loop(True, 100), tmp_path / "m.onnx")
     code = assay(monkeypatch, "run", tmp_path / "m.onnx", "-o", tmp_path / "out.npz", "--memory", "300M")
     said = capsys.readouterr().err
@@ -136,7 +161,9 @@ class M:
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_a_text_that_asks_for_much(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_that_asks_for_much(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "m.py").write_text(TEXT)
     code, said = assay(monkeypatch, command, tmp_path / "m.py", "--memory", "300M"), capsys.readouterr().err
     spent(code, said)
@@ -146,36 +173,51 @@ def test_a_text_that_asks_for_much(command: str, tmp_path: Path, monkeypatch: py
 def texts_calling_twice(levels: int) -> str:
     """Functions that each call the next one twice."""
     tensor = 'R.Tensor((4,), "float32")'
-    made = [f"    @R.function\n    def main(x: {tensor}) -> {tensor}:\n        a: {tensor} = M.f0(x)\n        return a\n"]
+    made = [
+        f"    @R.function\n    def main(x: {tensor}) -> {tensor}:\n        a: {tensor} = M.f0(x)\n        return a\n"
+    ]
     for i in range(levels):
         of = f"M.f{i + 1}" if i + 1 < levels else "R.negative"
-        made.append(f"    @R.function\n    def f{i}(x: {tensor}) -> {tensor}:\n        a: {tensor} = {of}(x)\n        b: {tensor} = {of}(a)\n        return b\n")
+        made.append(
+            f"    @R.function\n    def f{i}(x: {tensor}) -> {tensor}:\n        a: {tensor} = {of}(x)\n        b: {tensor} = {of}(a)\n        return b\n"
+        )
     return "from tvm.script import ir as I, relax as R\n@I.ir_module\nclass M:\n" + "".join(made)
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
-def test_calls_are_counted(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_calls_are_counted(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "m.py").write_text(texts_calling_twice(39))
     assert assay(monkeypatch, command, tmp_path / "m.py") == 6
     said = capsys.readouterr().err
-    assert f"{2**39 - 1} calls of functions take at least 549756 seconds" in said and "--timeout raises that [budget.C2]" in said and "m.py:5:5 (main)" in said
+    assert (
+        f"{2**39 - 1} calls of functions take at least 549756 seconds" in said
+        and "--timeout raises that [budget.C2]" in said
+        and "m.py:5:5 (main)" in said
+    )
 
 
 def test_calls_that_may_not_be_made() -> None:
     """Calls in an arm, and a function that calls itself, count nothing: what is counted is made for certain."""
     module = parse(texts_calling_twice(5))
     assert calls_made(module.main, module) == 2**5 - 1
-    inside = texts_calling_twice(5).replace("a: R.Tensor((4,), \"float32\") = M.f0(x)\n", """if R.const(True):
+    inside = texts_calling_twice(5).replace(
+        'a: R.Tensor((4,), "float32") = M.f0(x)\n',
+        """if R.const(True):
             a: R.Tensor((4,), "float32") = M.f0(x)
         else:
             a: R.Tensor((4,), "float32") = M.f1(x)
-""")
+""",
+    )
     assert calls_made((module := parse(inside)).main, module) == 0
     again = texts_calling_twice(5).replace("R.negative(x)", "M.f0(x)")
     assert calls_made((module := parse(again)).main, module) == 2**5 - 1
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the interrupt may fall into a destructor, and comes again
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # the interrupt may fall into a destructor, and comes again
 def test_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     onnx.save(loop(False, 10**15), tmp_path / "m.onnx")
     assert assay(monkeypatch, "run", tmp_path / "m.onnx", "-o", tmp_path / "out.npz", "--timeout", "0.5") == 6
@@ -202,23 +244,34 @@ def test_json_says_what_was_shown_before(
     assert children.in_use() == 0 and not list(tmp_path.glob("assay-*"))
 
 
-def test_the_memory_of_children_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_memory_of_children_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     onnx.save(mesh(4), tmp_path / "m.onnx")
     compiler = tmp_path / "compiler"
     compiler.write_text("#!/bin/sh\nulimit -S -d unlimited\nx=xxxxxxxxxxxxxxxx\nwhile true; do x=$x$x; done\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
-    spent(assay(monkeypatch, "check", tmp_path / "m.onnx", "--memory", "300M"), capsys.readouterr().err.replace("\n\n", "\n"))
+    spent(
+        assay(monkeypatch, "check", tmp_path / "m.onnx", "--memory", "300M"),
+        capsys.readouterr().err.replace("\n\n", "\n"),
+    )
 
 
-@pytest.mark.parametrize("option", [("--memory", "many"), ("--memory", "0"), ("--timeout", "-1"), ("--timeout", "0"), ("--timeout", "nan")])
-def test_options_that_are_none(option: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "option", [("--memory", "many"), ("--memory", "0"), ("--timeout", "-1"), ("--timeout", "0"), ("--timeout", "nan")]
+)
+def test_options_that_are_none(
+    option: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert assay(monkeypatch, "check", tmp_path / "m.onnx", *option) == 2
     assert "budget.C3" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["check", "run", "build", "verify", "prove", "reduce", "plan", "fuzz"])
-def test_every_command_has_both(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_both(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert assay(monkeypatch, command, "--help") == 0
     said = capsys.readouterr().out
     assert "--memory" in said and "--timeout" in said
@@ -231,7 +284,9 @@ def test_what_is_counted_before_it_is_made() -> None:
     with budget.of(Budget(memory=100 << 20)):
         claim(99 << 20, "little")
         held = np.ones(60 << 20, np.uint8)
-        with pytest.raises(BudgetSpent, match=r"much wants 52.4 MB of memory, 6.* MB are in use, and the whole run may take 105 MB"):
+        with pytest.raises(
+            BudgetSpent, match=r"much wants 52.4 MB of memory, 6.* MB are in use, and the whole run may take 105 MB"
+        ):
             claim(50 << 20, "much")
         del held
         claim(50 << 20, "what fits again")

@@ -57,7 +57,11 @@ def manifest(out: Path) -> dict[str, Any]:
 
 def seal(out: Path, listed: dict[str, Any]) -> None:
     """Write a manifest as a forger would: canonical, with the digests of what is there."""
-    files = {str(p.relative_to(out)): p for p in out.rglob("*") if p.is_file() and p.name not in ("manifest.json", "manifest.sig")}
+    files = {
+        str(p.relative_to(out)): p
+        for p in out.rglob("*")
+        if p.is_file() and p.name not in ("manifest.json", "manifest.sig")
+    }
     listed["files"] = {n: hashlib.sha256(files[n].read_bytes()).hexdigest() for n in sorted(files)}
     (out / "certificate" / "manifest.json").write_text(json.dumps(listed, indent=1) + "\n")
 
@@ -103,11 +107,22 @@ def another_module(listed: dict[str, Any]) -> None:
     listed["model"]["module"] = "0" * 64
 
 
-FORGED: list[Callable[[dict[str, Any]], None]] = [rewritten_lines, another_detail, another_number, one_more, an_unknown, one_for_true, a_line_of_nothing, another_module]
+FORGED: list[Callable[[dict[str, Any]], None]] = [
+    rewritten_lines,
+    another_detail,
+    another_number,
+    one_more,
+    an_unknown,
+    one_for_true,
+    a_line_of_nothing,
+    another_module,
+]
 
 
 @pytest.mark.parametrize("change", FORGED)
-def test_a_claim_that_is_not_what_is_found(change: Any, out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_claim_that_is_not_what_is_found(
+    change: Any, out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     listed = manifest(out)
     change(listed)
     seal(out, listed)
@@ -119,7 +134,9 @@ def test_a_claim_that_is_not_what_is_found(change: Any, out: Path, monkeypatch: 
 
 def test_how_long_it_took_and_with_what_is_no_claim(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = manifest(out)
-    assert set(listed["about"]) == {"seconds", "compiler", "libm"} and not any("seconds" in line for line in listed["lines"])
+    assert set(listed["about"]) == {"seconds", "compiler", "libm"} and not any(
+        "seconds" in line for line in listed["lines"]
+    )
     listed["about"] = {"seconds": [9.5] * len(listed["lines"]), "compiler": "another", "libm": "another"}
     seal(out, listed)
     assert assay(monkeypatch, "verify", out) == 0
@@ -136,7 +153,9 @@ def test_stored_c_is_never_run(out: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "not the one that the stored plan makes" in said(capsys) and not (out / "trace").exists()
 
 
-def test_arrays_are_written_in_one_way(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arrays_are_written_in_one_way(
+    out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = out / "certificate" / "inputs.npz"
     arrays = load(path)
     np.savez_compressed(path, **arrays)
@@ -178,7 +197,9 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return command
 
 
-def test_a_stored_module_that_is_ill_formed(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stored_module_that_is_ill_formed(
+    out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What is no program refutes nothing: the line import does not fail, and the code is that of bad input."""
     path = out / "certificate" / "1-import.json"
     text = path.read_text().replace('"attrs": {"map": []}, "type_args"', '"attrs": {"map": [["odd", 1]]}, "type_args"')
@@ -189,7 +210,9 @@ def test_a_stored_module_that_is_ill_formed(out: Path, monkeypatch: pytest.Monke
     assert "FAILS" not in (words := said(capsys)) and "odd" in words
 
 
-def test_files_that_are_not_listed(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_are_not_listed(
+    out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("certificate/extra.smt2", "Makefile", ".hidden"):
         (out / name).write_text("all:\n\techo\n")
         assert assay(monkeypatch, "verify", out) == 2
@@ -202,7 +225,9 @@ def test_files_that_are_not_listed(out: Path, monkeypatch: pytest.MonkeyPatch, c
     assert "extra.smt2 is not the query" in said(capsys)
 
 
-@pytest.mark.parametrize("name", ["../outside", "/etc/hostname", "certificate/../../outside", "certificate/sub/x", "", "\0", "x\udcff"])
+@pytest.mark.parametrize(
+    "name", ["../outside", "/etc/hostname", "certificate/../../outside", "certificate/sub/x", "", "\0", "x\udcff"]
+)
 def test_paths_that_lead_elsewhere(name: str, out: Path, refused: Refused) -> None:
     (out.parent / "outside").write_text("secret")
     listed = manifest(out)
@@ -284,7 +309,9 @@ def test_a_manifest_is_written_in_one_way(change: Callable[[str], str], out: Pat
     refused(out, "certificate.C1", "certificate.C4")
 
 
-def test_what_nothing_else_hangs_on_is_held_by_the_c_text(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_nothing_else_hangs_on_is_held_by_the_c_text(
+    out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = out / "certificate" / "manifest.json"
     text = path.read_text()
     path.write_text(text.replace('"seed": 0', f'"seed": {2**70}'))
@@ -310,10 +337,16 @@ def test_what_is_no_utf8(out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
 # --- the model ------------------------------------------------------------------------------------------------------
 
 
-def test_a_certificate_is_of_one_model(made: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_certificate_is_of_one_model(
+    made: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     listed = manifest(out)
     digest = hashlib.sha256((made / "relu.py").read_bytes()).hexdigest()
-    assert listed["model"]["file"] == digest and digest in (out / "relu.h").read_text() and listed["model"]["module"] in (out / "relu.h").read_text()
+    assert (
+        listed["model"]["file"] == digest
+        and digest in (out / "relu.h").read_text()
+        and listed["model"]["module"] in (out / "relu.h").read_text()
+    )
     other = tmp_path / "renamed.py"
     other.write_text(TEXT)
     assert assay(monkeypatch, "verify", out, "--model", other) == 0, "the name of the file is no part of it"
@@ -327,14 +360,18 @@ def test_a_certificate_is_of_one_model(made: Path, out: Path, tmp_path: Path, mo
     assert "not the one that the import makes of the file" in said(capsys)
 
 
-def test_external_data_are_a_part_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_external_data_are_a_part_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     node = onnx.helper.make_node("Add", ["x", "w"], ["y"])
     whole = model([node], {"x": (np.float32, ["n"])}, {"y": (np.float32, ["n"])}, {"w": np.arange(4, dtype=np.float32)})
     path, out = tmp_path / "m.onnx", tmp_path / "out"
     onnx.save(whole, path, save_as_external_data=True, location="m.data", size_threshold=0)
     assert assay(monkeypatch, "build", path, "-o", out, "--dim", "n=4") == 0
     listed = manifest(out)["model"]
-    assert listed["beside"] == {"m.data": hashlib.sha256((tmp_path / "m.data").read_bytes()).hexdigest()} and listed["dims"] == {"n": 4}
+    assert listed["beside"] == {"m.data": hashlib.sha256((tmp_path / "m.data").read_bytes()).hexdigest()} and listed[
+        "dims"
+    ] == {"n": 4}
     assert assay(monkeypatch, "verify", out, "--model", path) == 0
     (tmp_path / "m.data").write_bytes(np.arange(1, 5, dtype=np.float32).tobytes())
     capsys.readouterr()
@@ -345,14 +382,20 @@ def test_external_data_are_a_part_of_the_model(tmp_path: Path, monkeypatch: pyte
 # --- signatures -----------------------------------------------------------------------------------------------------
 
 
-def test_signatures(made: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_signatures(
+    made: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("cryptography")
     from cryptography.hazmat.primitives import serialization as s
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
     def write(name: str, key: Any) -> None:
-        (tmp_path / f"{name}.pem").write_bytes(key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption()))
-        (tmp_path / f"{name}.pub").write_bytes(key.public_key().public_bytes(s.Encoding.PEM, s.PublicFormat.SubjectPublicKeyInfo))
+        (tmp_path / f"{name}.pem").write_bytes(
+            key.private_bytes(s.Encoding.PEM, s.PrivateFormat.PKCS8, s.NoEncryption())
+        )
+        (tmp_path / f"{name}.pub").write_bytes(
+            key.public_key().public_bytes(s.Encoding.PEM, s.PublicFormat.SubjectPublicKeyInfo)
+        )
 
     for name in ("mine", "other"):
         write(name, ed25519.Ed25519PrivateKey.generate())
@@ -388,7 +431,9 @@ def test_signatures(made: Path, out: Path, tmp_path: Path, monkeypatch: pytest.M
     assert "an Ed25519 key is wanted" in said(capsys) and not (tmp_path / "x").exists()
 
 
-def test_without_the_package_for_signatures(made: Path, out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_package_for_signatures(
+    made: Path, out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
     for args in (["verify", out, "--key", "key.pem"], ["build", made / "relu.py", "-o", out, "--sign", "key.pem"]):
         assert assay(monkeypatch, *args) == 2

@@ -20,7 +20,7 @@ from assay.verify.protocol import Died, attempt, subject_of_model
 from tests.models import small_cnn
 from tests.verify.test_cli import assay
 
-HOSTILE = '''
+HOSTILE = """
 import os, stat
 
 class Hostile:
@@ -35,7 +35,7 @@ class Hostile:
             except OSError:
                 pass
         return lambda inputs: {{}}
-'''
+"""
 
 
 class Bomb:
@@ -63,11 +63,16 @@ SENT = {
     "length": (lambda _: HEAD.pack(1 << 20, 1 << 62), "at most 17179869184 are taken"),
     "depth": (lambda _: message(b"[" * 100_000), "no JSON"),
     "crash": (lambda _: message(json.dumps(["tuple", ["crash", "not mine"]]).encode()), "neither tensors nor a reason"),
-    "shape": (lambda _: message(b'["tuple",["done",["array","float32",[4611686018427387904],4]]]', b"1234"), "a shape that no array has"),
+    "shape": (
+        lambda _: message(b'["tuple",["done",["array","float32",[4611686018427387904],4]]]', b"1234"),
+        "a shape that no array has",
+    ),
 }
 
 
-def test_a_process_that_sends_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_process_that_sends_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "payload").write_bytes(pickled(tmp_path / "trace"))
     (tmp_path / "hostile_plugin.py").write_text(HOSTILE.format(payload=str(tmp_path / "payload")))
     folder = tmp_path / "hostile-1.0.dist-info"
@@ -117,17 +122,26 @@ def test_all_values_cross() -> None:
         assert back.flags.writeable or not back.size
     words = np.array([["a", "é\udcff"], ["", "x" * 100]], object)
     for texts in (words, words.astype(str), np.array([[b"a", b"b"]])):
-        assert there_and_back(texts).tolist() == [[t.decode() if isinstance(t, bytes) else t for t in row] for row in texts.tolist()]
+        assert there_and_back(texts).tolist() == [
+            [t.decode() if isinstance(t, bytes) else t for t in row] for row in texts.tolist()
+        ]
     nested = {"s": [np.ones(2), None], "t": (np.zeros(1), (True, 3, "x")), "b": b"bytes"}
     back = there_and_back(nested)
-    assert back["s"][1] is None and back["t"][1] == (True, 3, "x") and back["b"] == b"bytes" and back["s"][0].tolist() == [1, 1]
+    assert (
+        back["s"][1] is None
+        and back["t"][1] == (True, 3, "x")
+        and back["b"] == b"bytes"
+        and back["s"][0].tolist() == [1, 1]
+    )
     for wrong in (object(), np.array([object()]), np.zeros(2, "M8[s]"), np.zeros(2, [("a", "i4")]), {1: 2}, 0.5):
         with pytest.raises(Garbled):
             pack(wrong)
 
 
 def test_whatever_is_changed_is_a_value_or_garbled() -> None:
-    whole = pack(("done", {"y": np.arange(6, dtype=np.float32), "s": np.array(["a", "b"], object), "n": [(None, True)]}))
+    whole = pack(
+        ("done", {"y": np.arange(6, dtype=np.float32), "s": np.array(["a", "b"], object), "n": [(None, True)]})
+    )
     size = HEAD.unpack(whole[: HEAD.size])[0]
     rng = random.Random(0)
     refused = 0

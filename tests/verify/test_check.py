@@ -39,7 +39,10 @@ SMALLEST = ("squeezenet",)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("light", [pytest.param(m, id=m.name, marks=() if m.name in SMALLEST else pytest.mark.campaign) for m in light_models()])
+@pytest.mark.parametrize(
+    "light",
+    [pytest.param(m, id=m.name, marks=() if m.name in SMALLEST else pytest.mark.campaign) for m in light_models()],
+)
 def test_light_models(light: LightModel) -> None:
     """Every line holds; the stored outputs and ONNX Runtime's lie inside the bounds."""
     proto = onnx.load(light.path)
@@ -56,7 +59,20 @@ def test_light_models(light: LightModel) -> None:
     assert [line.evidence.detail for line in lines if line.evidence.holds is False] == []
     unknown = ["expected"] if light.name in saturated else []  # of given outputs alone nothing more can be known
     assert [line.stage for line in lines if line.evidence.holds is None] == unknown
-    stages = ["import", "devices", "anf", "legalize", "fuse", "constants", "schedule", "liveness", "pool", "c", "compare", *(j.name for j in judged)]
+    stages = [
+        "import",
+        "devices",
+        "anf",
+        "legalize",
+        "fuse",
+        "constants",
+        "schedule",
+        "liveness",
+        "pool",
+        "c",
+        "compare",
+        *(j.name for j in judged),
+    ]
     assert [line.stage for line in lines] == stages
     pool = lines[stages.index("pool")].as_data()["data"]
     assert pool["pool_bytes"] == pool["lower_bound"], "no plan needs less"
@@ -86,7 +102,9 @@ def test_what_the_reference_evaluator_gets_wrong(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["small_cnn", "transformer_block", pytest.param("shufflenet", marks=pytest.mark.campaign)])
+@pytest.mark.parametrize(
+    "name", ["small_cnn", "transformer_block", pytest.param("shufflenet", marks=pytest.mark.campaign)]
+)
 def test_the_c_under_sanitizers(name: str) -> None:
     """The address and undefined-behaviour sanitizers find nothing, every buffer an allocation of exactly its size; and
     the outputs are those of the optimised library."""
@@ -125,7 +143,11 @@ def test_wrong_lifetime() -> None:
         program = module.program
         slot = next(s for s in program.placed("workspace") if s.stop - s.start > 1)
         names.append(slot.name)
-        return module.with_(main=replace(program, slots={**program.slots, slot.name: replace(slot, live=((slot.start, slot.stop - 1),))}))
+        return module.with_(
+            main=replace(
+                program, slots={**program.slots, slot.name: replace(slot, live=((slot.start, slot.stop - 1),))}
+            )
+        )
 
     line = failed(run(small_cnn(), changed=after("liveness", fault)))
     assert line.stage == "liveness" and f"buffer {names[0]} " in line.evidence.detail
@@ -211,7 +233,9 @@ def test_swapped_output_names(stage: str) -> None:
 
 def test_a_plan_that_changes_constants() -> None:
     def fault(module: Module) -> Module:
-        changed = {n: np.nextafter(a, np.float32(9)) if a.dtype == np.float32 else a for n, a in module.constants.items()}
+        changed = {
+            n: np.nextafter(a, np.float32(9)) if a.dtype == np.float32 else a for n, a in module.constants.items()
+        }
         return replace(module, constants=changed)
 
     for stage in ("schedule", "liveness", "pool"):

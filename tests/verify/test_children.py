@@ -138,7 +138,9 @@ def test_the_guard_ends_what_this_run_started_and_nothing_else(place: Path) -> N
     other.wait()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")  # pipes of a Popen that was interrupted
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
+)  # pipes of a Popen that was interrupted
 def test_an_interrupt_at_any_moment_leaves_nothing(tmp_path: Path) -> None:
     """Each line that is run when a folder is made and a child runs in it is interrupted once."""
 

@@ -43,10 +43,24 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "built"
 
 
-def test_check_prints_a_line_a_stage(cnn: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_prints_a_line_a_stage(
+    cnn: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert assay(monkeypatch, "check", cnn) == 0
     out = capsys.readouterr().out
-    stages = ["import", "devices", "anf", "legalize", "fuse", "constants", "schedule", "liveness", "pool", "c", "compare"]
+    stages = [
+        "import",
+        "devices",
+        "anf",
+        "legalize",
+        "fuse",
+        "constants",
+        "schedule",
+        "liveness",
+        "pool",
+        "c",
+        "compare",
+    ]
     assert re.findall(r"^(\w+) ", out, re.MULTILINE) == stages
     assert re.search(r"pool +proved +[\d.]+ s +\d+ to \d+ bytes; bound \d+, ratio \d\.\d+", out)
 
@@ -67,7 +81,9 @@ def test_seed_fixes_the_inputs(cnn: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert any(a[n].tobytes() != c[n].tobytes() for n in a)
 
 
-def test_wrong_expected_output_is_exit_1(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_expected_output_is_exit_1(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assay(monkeypatch, "run", cnn, "-o", tmp_path / "out.npz")
     capsys.readouterr()
     assert assay(monkeypatch, "check", cnn, "--expected", tmp_path / "out.npz") == 0
@@ -77,7 +93,9 @@ def test_wrong_expected_output_is_exit_1(cnn: Path, tmp_path: Path, monkeypatch:
     assert "expected     FAILS" in capsys.readouterr().out
 
 
-def test_build_then_verify(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_build_then_verify(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "built"
     assert assay(monkeypatch, "build", cnn, "-o", out) == 0
     assert {p.name for p in out.iterdir()} == {"small_cnn.c", "small_cnn.h", "certificate"}
@@ -88,7 +106,9 @@ def test_build_then_verify(cnn: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.row("A15", "A16")
-def test_a_build_in_another_convention(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_build_in_another_convention(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It is checked through that convention, and the certificate says which one it is."""
     out = tmp_path / "built"
     assert assay(monkeypatch, "build", cnn, "-o", out, "--interface", "packed", "--device", "npu") == 0
@@ -107,8 +127,12 @@ def test_a_build_in_another_convention(cnn: Path, tmp_path: Path, monkeypatch: p
     assert "not a certificate" in fails(monkeypatch, capsys, "verify", out)
 
 
-@pytest.mark.parametrize("name", ["small_cnn.c", "certificate/8-liveness.json", "certificate/tensors.bin", "certificate/pool.smt2"])
-def test_tampering_is_found(name: str, build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "name", ["small_cnn.c", "certificate/8-liveness.json", "certificate/tensors.bin", "certificate/pool.smt2"]
+)
+def test_tampering_is_found(
+    name: str, build: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """First with the old digests, then with digests made to match: the checks themselves must find it."""
     import hashlib
 
@@ -119,7 +143,9 @@ def test_tampering_is_found(name: str, build: Path, tmp_path: Path, monkeypatch:
             start = data.index(b"nn_conv2d")
             changed = data[:start] + data[start:].replace(b" < 3;", b" < 2;", 1)
         case "certificate/8-liveness.json":
-            changed = re.sub(rb'("workspace", "live": \[\[\d+, )(\d+)', lambda m: m[1] + b"%d" % (int(m[2]) - 1), data, count=1)
+            changed = re.sub(
+                rb'("workspace", "live": \[\[\d+, )(\d+)', lambda m: m[1] + b"%d" % (int(m[2]) - 1), data, count=1
+            )
         case "certificate/tensors.bin":
             changed = bytes([data[0] ^ 1]) + data[1:]
         case _:
@@ -152,8 +178,12 @@ def fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *
     return lines[0]
 
 
-@pytest.mark.parametrize("contents", [None, b"", b"hello, this is no model", b"\x08\x03\x12"], ids=["missing", "empty", "text", "short"])
-def test_not_a_model(contents: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "contents", [None, b"", b"hello, this is no model", b"\x08\x03\x12"], ids=["missing", "empty", "text", "short"]
+)
+def test_not_a_model(
+    contents: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "bad.onnx"
     if contents is not None:
         path.write_bytes(contents)
@@ -162,7 +192,9 @@ def test_not_a_model(contents: bytes | None, tmp_path: Path, monkeypatch: pytest
     assert sorted(p.name for p in tmp_path.iterdir()) == ([] if contents is None else ["bad.onnx"])
 
 
-def test_truncated_at_every_part(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_truncated_at_every_part(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = cnn.read_bytes()
     for part in (0.1, 0.5, 0.9, 0.99):
         (tmp_path / "short.onnx").write_bytes(data[: int(len(data) * part)])
@@ -177,7 +209,9 @@ def saved(tmp_path: Path, nodes: list[onnx.NodeProto], inputs: dict | None = Non
 
 
 def test_unknown_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    line = fails(monkeypatch, capsys, "check", saved(tmp_path, [helper.make_node("Frobnicate", ["x"], ["y"], "nodename")]))
+    line = fails(
+        monkeypatch, capsys, "check", saved(tmp_path, [helper.make_node("Frobnicate", ["x"], ["y"], "nodename")])
+    )
     assert all(word in line for word in ("Frobnicate", "nodename", "17"))
 
 
@@ -186,8 +220,14 @@ def test_unsupported_dtype(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert "STRING" in fails(monkeypatch, capsys, "check", path).upper()
 
 
-def test_cycle_and_double_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    cycle = [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Relu", ["a"], ["b"]), helper.make_node("Relu", ["b"], ["y"])]
+def test_cycle_and_double_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cycle = [
+        helper.make_node("Add", ["x", "b"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Relu", ["b"], ["y"]),
+    ]
     assert "cycl" in fails(monkeypatch, capsys, "check", saved(tmp_path, cycle))
     double = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Exp", ["x"], ["y"])]
     assert "twice" in fails(monkeypatch, capsys, "check", saved(tmp_path, double))
@@ -228,13 +268,20 @@ def test_exotic_dtypes_travel(tmp_path: Path) -> None:
 
     from assay.verify.inputs import load, save
 
-    arrays = {"a": np.arange(3).astype(ml_dtypes.bfloat16), "b:int8": np.arange(4, dtype=np.int8).astype(ml_dtypes.int4)}
+    arrays = {
+        "a": np.arange(3).astype(ml_dtypes.bfloat16),
+        "b:int8": np.arange(4, dtype=np.int8).astype(ml_dtypes.int4),
+    }
     save(tmp_path / "a.npz", arrays)
     again = load(tmp_path / "a.npz")
-    assert {n: (a.dtype, a.tobytes()) for n, a in again.items()} == {n: (a.dtype, a.tobytes()) for n, a in arrays.items()}
+    assert {n: (a.dtype, a.tobytes()) for n, a in again.items()} == {
+        n: (a.dtype, a.tobytes()) for n, a in arrays.items()
+    }
 
 
-def test_a_certificate_with_less(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_certificate_with_less(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "built"
     assay(monkeypatch, "build", cnn, "-o", out)
     manifest = out / "certificate" / "manifest.json"
@@ -246,14 +293,18 @@ def test_a_certificate_with_less(cnn: Path, tmp_path: Path, monkeypatch: pytest.
     assert "not a certificate" in fails(monkeypatch, capsys, "verify", out)
 
 
-def test_symbolic_input_needs_a_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_symbolic_input_needs_a_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = saved(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], {"x": (np.float32, ["N", 3])})
     assert "--dim" in fails(monkeypatch, capsys, "check", path)
     assert assay(monkeypatch, "check", path, "--dim", "N=4") == 0
     assert "NAME=N" in fails(monkeypatch, capsys, "check", path, "--dim", "N")
 
 
-def test_paths_that_cannot_be_written(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_paths_that_cannot_be_written(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("mine")
@@ -265,14 +316,18 @@ def test_paths_that_cannot_be_written(cnn: Path, tmp_path: Path, monkeypatch: py
     assert (tmp_path / "file").read_text() == "mine" and (tmp_path / "full" / "mine").read_text() == "mine"
 
 
-def test_no_c_compiler(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_c_compiler(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     assert "no-such-compiler" in fails(monkeypatch, capsys, "check", cnn, code=6)
     assert "compiler" in fails(monkeypatch, capsys, "build", cnn, "-o", tmp_path / "d", code=6)
     assert not (tmp_path / "d").exists()
 
 
-def test_other_mistakes(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_mistakes(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "onnxruntime" in fails(monkeypatch, capsys, "check", cnn, "--backend", "magic")
     assert "no certificate" in fails(monkeypatch, capsys, "verify", tmp_path)
     assert "no certificate" in fails(monkeypatch, capsys, "verify", tmp_path / "none")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.verify.test_cli import assay
 
-TWO = '''
+TWO = """
 @I.ir_module
 class Module:
     @T.prim_func(private=True)
@@ -22,12 +22,12 @@ class Module:
         cls = Module
         d = R.call_tir(cls.twice, (c,), out_sinfo=R.Tensor((5, 7), dtype="float32"))
         return R.subtract(A.on_device(R.add(a, b), "cpu"), d)
-'''
-SIZED = '''
+"""
+SIZED = """
 @R.function
 def main(a: R.Tensor(("n", 7), "float32"), b: R.Tensor(("n", 7), "float32")) -> R.Tensor(("n", 7), "float32"):
     return R.add(a, R.exp(b))
-'''
+"""
 
 
 def written(folder: Path, text: str) -> Path:
@@ -37,7 +37,9 @@ def written(folder: Path, text: str) -> Path:
 
 
 @pytest.mark.row("V3", "V9")
-def test_a_text_with_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_with_devices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path, out = written(tmp_path, TWO), tmp_path / "out"
     assert assay(monkeypatch, "build", path, "-o", out, "--on", "cuda", "--on", "cpu") == 0
     table = capsys.readouterr().out
@@ -47,8 +49,13 @@ def test_a_text_with_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert re.search(r"devices +checked .*2 devices, 1 copy", capsys.readouterr().out)
 
 
-def test_a_text_on_no_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert assay(monkeypatch, "check", written(tmp_path, TWO.replace("A.on_device(R.add(a, b), \"cpu\")", "R.add(a, b)"))) == 0
+def test_a_text_on_no_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        assay(monkeypatch, "check", written(tmp_path, TWO.replace('A.on_device(R.add(a, b), "cpu")', "R.add(a, b)")))
+        == 0
+    )
     table = " ".join(capsys.readouterr().out.split())
     assert re.search(r"devices proved .* one device", table)
     assert "but 1, whose tensor functions are no operators" in table

@@ -62,7 +62,9 @@ def test_what_was_found(text: str, tmp_path: Path) -> None:
 def test_the_sizes_in_a_sequence_are_known_where_all_agree(tmp_path: Path) -> None:
     """Behind a choice a sequence is not known element by element; a product of its elements needs a size all the same."""
     body = {
-        name: onnx.parser.parse_graph(f"{name} () => (seq(float[2,3]) s{name}) {{ s{name} = SequenceConstruct (x{times}) }}")
+        name: onnx.parser.parse_graph(
+            f"{name} () => (seq(float[2,3]) s{name}) {{ s{name} = SequenceConstruct (x{times}) }}"
+        )
         for name, times in (("a", ", x"), ("b", ""))
     }
     text = """

@@ -40,9 +40,7 @@ def source() -> Module:
     p, q = Buffer("p", (3,), FLOAT32), Buffer("q", (3,), FLOAT32)
     g_out = Buffer("out", (3,), FLOAT32)
     g = PrimFunc("g", (p, q, g_out), 1, loops("i", (3,), lambda i: store(g_out, i, p[i] * q[i])))
-    h = PrimFunc(
-        "h", (p, g_out), 1, AllocateConst(c, B, loops("i", (3,), lambda i: store(g_out, i, p[i] + c[i])))
-    )
+    h = PrimFunc("h", (p, g_out), 1, AllocateConst(c, B, loops("i", (3,), lambda i: store(g_out, i, p[i] + c[i]))))
     inner = call("add", call("add", x, constant(A)), GlobalVar(V, "w"))
     main = function([x], call_tir("h", [call_tir("g", [inner, constant(A)], V)], V))
     return legalize(to_anf(Module({"main": main, "f": f, "g": g, "h": h}, {"w": A})))

@@ -27,7 +27,9 @@ K = TensorType((3,), INT32)
 
 def without(module: Module, func: str) -> Module:
     """The bindings of calls of `func` left out."""
-    return graph_changed(module, lambda n: n.body if isinstance(n, Let) and isinstance(n.value, CallTIR) and n.value.func == func else n)
+    return graph_changed(
+        module, lambda n: n.body if isinstance(n, Let) and isinstance(n.value, CallTIR) and n.value.func == func else n
+    )
 
 
 def with_a_division(inside: bool) -> Module:
@@ -47,14 +49,19 @@ def test_a_call_that_can_trap_stays(inside: bool) -> None:
     (divides,) = [n for n in before.kernels if "divide" in n]
     lifted, linked = lift_constants(before, vector.run), link_params(before)
     assert check_constants(before, lifted)[0].holds and check_link(before, linked).holds
-    for evidence in (check_constants(before, without(lifted, divides))[0], check_link(before, without(linked, divides))):
+    for evidence in (
+        check_constants(before, without(lifted, divides))[0],
+        check_link(before, without(linked, divides)),
+    ):
         assert not evidence.holds and "a call that can trap is dropped" in evidence.detail
 
 
 def test_a_view_of_a_constant_is_folded_by_its_operator() -> None:
     """What the table has in its place must be the constant in the other shape, its elements in order."""
     x = var("x", TensorType((3, 1), FLOAT32))
-    before = legalize(to_anf(Module({"main": function([x], call("add", x, call("reshape", constant(A), shape=(3, 1))))})))
+    before = legalize(
+        to_anf(Module({"main": function([x], call("add", x, call("reshape", constant(A), shape=(3, 1))))}))
+    )
     right = lift_constants(before, vector.run)
     assert [a.shape for a in right.constants.values()] == [(3, 1)] and check_constants(before, right)[0].holds
     ((name, array),) = right.constants.items()
@@ -91,7 +98,11 @@ def test_a_new_tensor_function_is_for_the_check_of_its_own_stage() -> None:
 
 def test_two_constants_in_one_place_are_refuted_with_the_text_that_z3_was_asked() -> None:
     right, text = check_constants(source(), made())
-    assert right.holds and f"no two of {len(made().constants)} constants share a byte" in right.detail and "check-sat" in text
+    assert (
+        right.holds
+        and f"no two of {len(made().constants)} constants share a byte" in right.detail
+        and "check-sat" in text
+    )
     wrong, text = check_constants(source(), replace(made(), offsets=dict.fromkeys(made().constants, 0)))
     assert not wrong.holds and "share bytes" in wrong.detail and "check-sat" in text
 
@@ -117,7 +128,9 @@ def test_how_a_constant_was_to_be_stored_stays(now: ConstantInfo) -> None:
 )
 def test_a_constant_of_a_tensor_function_has_its_own_name(name: str, said: str) -> None:
     others = {n: a for n, a in made().constants.items() if n != of_f()}
-    evidence, _ = check_constants(source(), table(replace(held(made(), index=name), constants=others), **{name: B.copy()}))
+    evidence, _ = check_constants(
+        source(), table(replace(held(made(), index=name), constants=others), **{name: B.copy()})
+    )
     assert not evidence.holds and said in evidence.detail
 
 
@@ -127,7 +140,9 @@ def test_a_constant_of_a_tensor_function_has_its_own_name(name: str, said: str) 
 def holding() -> Module:
     """main calls `outer` on the GPU, and that calls `inner`, which holds the user's constant w."""
     p, c, out = (Buffer(n, (3,), FLOAT32) for n in ("p", "c", "out"))
-    inner = PrimFunc("inner", (p, out), 1, AllocateConst(c, A, loops("i", (3,), lambda i: store(out, i, p[i] * c[i])), "w"))
+    inner = PrimFunc(
+        "inner", (p, out), 1, AllocateConst(c, A, loops("i", (3,), lambda i: store(out, i, p[i] * c[i])), "w")
+    )
     q, result = Buffer("p", (3,), FLOAT32), Buffer("out", (3,), FLOAT32)
     outer = PrimFunc("outer", (q, result), 1, Call("inner", (q, result)))
     x = replace(var("x", V), device=GPU)
@@ -146,8 +161,13 @@ def test_a_constant_that_a_tensor_function_holds_is_where_that_runs() -> None:
         evidence, _ = check_constants(before, replace(right, infos={"w": ConstantInfo(device=home)}))
         assert evidence.holds == (home != CPU), evidence.detail
         if home == CPU:
-            assert "inner holds the constant w, which is on cpu" in evidence.detail and "and runs on cuda:0" in evidence.detail
+            assert (
+                "inner holds the constant w, which is on cpu" in evidence.detail
+                and "and runs on cuda:0" in evidence.detail
+            )
     assert isinstance(before.main.body, CallTIR)
     direct = before.with_(main=replace(before.main, body=replace(before.main.body, func="inner")))
-    moved, _ = check_constants(direct, replace(lift_constants(direct, vector.run), infos={"w": ConstantInfo(device=CPU)}))
+    moved, _ = check_constants(
+        direct, replace(lift_constants(direct, vector.run), infos={"w": ConstantInfo(device=CPU)})
+    )
     assert "inner holds the constant w, which is on cpu" in moved.detail

@@ -49,7 +49,10 @@ MOVES: dict[str, tuple[Callable[[Module, Mapping[str, str]], Module], str]] = {
     "contents of the other module": (lambda m, c: other(m, "w"), "which was there, has changed"),
     "another function": (swapped, "is another thing"),
     "stored otherwise": (lambda m, c: replace(m, infos={"w_1": ConstantInfo(128)}), "is stored otherwise"),
-    "left behind": (lambda m, c: replace(m, definitions={n: d for n, d in m.definitions.items() if n != c["main"]}), "is not there"),
+    "left behind": (
+        lambda m, c: replace(m, definitions={n: d for n, d in m.definitions.items() if n != c["main"]}),
+        "is not there",
+    ),
 }
 
 
@@ -89,7 +92,9 @@ def test_a_constant_stays_one() -> None:
     main: Expr = whole.definitions[called["main"]]  # type: ignore[assignment]
     other_name = rewrite(main, lambda n: replace(n, name="w_2") if isinstance(n, GlobalVar) and n.name == "w_1" else n)
     assert isinstance(other_name, Function)
-    two = replace(whole.with_(**{called["main"]: other_name}), constants={**whole.constants, "w_2": whole.constants["w_1"]})
+    two = replace(
+        whole.with_(**{called["main"]: other_name}), constants={**whole.constants, "w_2": whole.constants["w_1"]}
+    )
     assert "constant w has become two" in check_moved(SECOND.definitions, SECOND, FIRST, two, called).detail
 
 
@@ -118,13 +123,18 @@ def other_w(module: Module) -> Module:
 def naming(w: Array) -> Module:
     """main calls a graph function, that a tensor function, and that another one, which holds a constant; a data type."""
     p, c, out, q, result = (Buffer(n, (3,), FLOAT32) for n in ("p", "c", "out", "q", "result"))
-    inner = PrimFunc("inner", (p, out), 1, AllocateConst(c, w, loops("i", (3,), lambda i: store(out, i, p[i] * c[i])), "w"))
+    inner = PrimFunc(
+        "inner", (p, out), 1, AllocateConst(c, w, loops("i", (3,), lambda i: store(out, i, p[i] * c[i])), "w")
+    )
     outer = PrimFunc("outer", (q, result), 1, KernelCall("inner", (q, result)))
     v = TensorType((3,), FLOAT32)
     x, y = var("x", v), var("y", v)
     helper = function([y], call_tir("outer", [y], v), attrs={"global_symbol": "helper"})
     main = function([x], call(GlobalVar(helper.type, "helper"), call("add", x, GlobalVar(v, "w"))))
-    return Module({"main": main, "helper": helper, "outer": outer, "inner": inner, "Pair": DataDef("Pair", (), {"Of": (v, v)})}, {"w": w})
+    return Module(
+        {"main": main, "helper": helper, "outer": outer, "inner": inner, "Pair": DataDef("Pair", (), {"Of": (v, v)})},
+        {"w": w},
+    )
 
 
 @pytest.mark.row("C4", "C14")
@@ -132,12 +142,19 @@ def test_binding() -> None:
     bound = bind_constants(FIRST, {"w": NEW})
     assert check_bound(FIRST, bound, {"w": NEW}).holds
     assert "other contents" in check_bound(FIRST, FIRST, {"w": NEW}).detail
-    assert "are stored otherwise" in check_bound(FIRST, replace(bound, infos={"w": ConstantInfo(128)}), {"w": NEW}).detail
+    assert (
+        "are stored otherwise" in check_bound(FIRST, replace(bound, infos={"w": ConstantInfo(128)}), {"w": NEW}).detail
+    )
     renamed = replace(bound, constants=dict(reversed(bound.constants.items())))
     assert "have other names" in check_bound(FIRST, renamed, {"w": NEW}).detail
     half = replace(bound, definitions=FIRST.definitions)  # the table alone: what is held is as it was
     assert "module.C9" in check_bound(FIRST, half, {"w": NEW}).detail
-    assert "has changed" in check_bound(FIRST, bound.with_(main=SECOND.main.with_children([*SECOND.main.params, SECOND.main.params[0]])), {"w": NEW}).detail
+    assert (
+        "has changed"
+        in check_bound(
+            FIRST, bound.with_(main=SECOND.main.with_children([*SECOND.main.params, SECOND.main.params[0]])), {"w": NEW}
+        ).detail
+    )
 
 
 @pytest.mark.row("C4")
@@ -197,4 +214,7 @@ def test_every_stage_holds_after(way: str) -> None:
         evidence = checks[name](before, module, Context())
         assert evidence.holds, f"{name}: {evidence.detail}"
     if way != "linked":
-        assert sorted((a.dtype.name, a.nbytes) for a in module.constants.values()) == [("float32", 4 * 48), ("int8", 32 * 48)]
+        assert sorted((a.dtype.name, a.nbytes) for a in module.constants.values()) == [
+            ("float32", 4 * 48),
+            ("int8", 32 * 48),
+        ]

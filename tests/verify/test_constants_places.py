@@ -28,7 +28,9 @@ def slot(module: Module, **fields: Any) -> Module:
 def pool(module: Module, **fields: Any) -> Module:
     """The pool of constants changed."""
     program = module.program
-    return module.with_(main=replace(program, pools=tuple(replace(p, **fields) if p.name == "flash" else p for p in program.pools)))
+    return module.with_(
+        main=replace(program, pools=tuple(replace(p, **fields) if p.name == "flash" else p for p in program.pools))
+    )
 
 
 def told(module: Module, info: ConstantInfo) -> Module:

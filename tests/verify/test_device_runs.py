@@ -1,6 +1,5 @@
 """Random programs with devices, scopes and constants: planned and unplanned run the same, on memories of their own."""
 
-
 from __future__ import annotations
 
 from collections import Counter
@@ -274,7 +273,9 @@ def another_constant(module: Module) -> Module:
                 others = (n for n, a in module.constants.items() if bits_of(a)[:2] == own[:2] and bits_of(a) != own)
                 wrong = replace(s, index=next(others, s.index), data=None)
                 if wrong.index != s.index:
-                    return module.with_(**{name: with_held(k, lambda t, s=s, wrong=wrong: wrong if t.buffer is s.buffer else t)})
+                    return module.with_(
+                        **{name: with_held(k, lambda t, s=s, wrong=wrong: wrong if t.buffer is s.buffer else t)}
+                    )
     return module
 
 
@@ -292,8 +293,19 @@ def with_held(kernel: PrimFunc, other: Callable[[AllocateConst], AllocateConst])
 
 def moved(module: Module) -> Module:
     """A constant of a tensor function is on another device than that runs on."""
-    calls = {n.func: n.device for d in module.definitions.values() if isinstance(d, Function) for n in post_order(d) if isinstance(n, CallTIR)}
-    held_ = ((s.index, d) for n, d in calls.items() for s in program_order(module.kernel(n).body) if isinstance(s, AllocateConst))
+    calls = {
+        n.func: n.device
+        for d in module.definitions.values()
+        if isinstance(d, Function)
+        for n in post_order(d)
+        if isinstance(n, CallTIR)
+    }
+    held_ = (
+        (s.index, d)
+        for n, d in calls.items()
+        for s in program_order(module.kernel(n).body)
+        if isinstance(s, AllocateConst)
+    )
     name, device = next(held_, ("", ANYWHERE))
     other = replace(device, id=device.id + 7)
     return replace(module, infos={**module.infos, name: replace(module.info(name), device=other)}) if name else module
@@ -305,7 +317,9 @@ def shifted(module: Module) -> Module:
     found = next((s for s in program.placed("constant") if s.offset is not None), None)
     if found is None or found.offset is None:
         return module
-    return module.with_(main=replace(program, slots={**program.slots, found.name: replace(found, offset=found.offset + 2)}))
+    return module.with_(
+        main=replace(program, slots={**program.slots, found.name: replace(found, offset=found.offset + 2)})
+    )
 
 
 def stored_to(module: Module) -> Module:

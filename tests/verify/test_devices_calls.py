@@ -58,7 +58,10 @@ def test_a_local_function_on_two_devices_is_told_what_would_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = ["h(a)", "h(p)"]
-    calls = [f'A.on_device({c}, "{d}", constrain_body=True, constrain_result=True)' for c, d in zip(lines, ("cpu", "cuda"), strict=True)]
+    calls = [
+        f'A.on_device({c}, "{d}", constrain_body=True, constrain_result=True)'
+        for c, d in zip(lines, ("cpu", "cuda"), strict=True)
+    ]
     function = f"def h(x: {T}):\n{{0}}    return R.tanh(x)\n"
     text = f"@R.function\ndef main(a: {T}):\n    @R.function\n    {function.format('    ')}    p = {calls[0]}\n    q = {calls[1]}\n    return (p, q)\n"
     path = tmp_path / "p.py"

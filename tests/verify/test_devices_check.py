@@ -89,7 +89,9 @@ def test_the_fewest_copies_are_those_of_trying_all() -> None:
     for _ in range(60):
         count = rng.randrange(2, 6)
         may = {c: sorted(rng.sample(labels, rng.choice((1, 2, 3))), key=repr) for c in range(count)}
-        pairs = {((rng.randrange(3),), *rng.sample(range(count), 2)): rng.randrange(1, 3) for _ in range(rng.randrange(1, 7))}
+        pairs = {
+            ((rng.randrange(3),), *rng.sample(range(count), 2)): rng.randrange(1, 3) for _ in range(rng.randrange(1, 7))
+        }
         pairs = {(v, a, w): v[0] + 1 for (v, a, w) in pairs}  # a value has so many tensors at all its uses
         tried = []
         for chosen in itertools.product(*may.values()):
@@ -185,7 +187,9 @@ def test_a_copy_is_of_the_value_behind_an_annotation() -> None:
         return parse(program("x: T", f'return (A.on(R.negative(x), "cuda"), A.on(R.tanh(x), "cpu"), {drawn})'))
 
     assert said_of(fields(value), fields(value)) == []
-    assert said_of(fields(value), fields(f'A.on({value}, "cuda")')) == ["copies: 3 copies between places where 2 are enough"]
+    assert said_of(fields(value), fields(f'A.on({value}, "cuda")')) == [
+        "copies: 3 copies between places where 2 are enough"
+    ]
 
 
 def test_a_result_may_be_elsewhere_than_what_draws_it() -> None:

@@ -30,7 +30,8 @@ CASES = {
     "a call's": ('t = A.on_device(R.split(R.concat((x, y)), 2), "cpu")\nr = R.subtract(t[1], t[1])', 1),
     "through annotations": (PAIR + 'r = R.subtract(A.on_device(t, "cpu")[1], A.on_device(t[1], "cpu"))', 1),
     "in both branches and behind": (
-        PAIR + 'if R.greater(R.sum(x), R.const(0.0, "float32")):\n    u = R.exp(t[1])\nelse:\n    u = R.negative(t[1])\nr = R.add(u, t[1])',
+        PAIR
+        + 'if R.greater(R.sum(x), R.const(0.0, "float32")):\n    u = R.exp(t[1])\nelse:\n    u = R.negative(t[1])\nr = R.add(u, t[1])',
         1,
     ),
     "a constant twice": (
@@ -64,7 +65,9 @@ def test_copies_of_what_is_equal(
     assert said in table and "no choice of devices needs fewer, each name's copies its own" in table, table
 
 
-@pytest.mark.parametrize("name", ["a projection twice", "nested", "a call's", "in both branches and behind", "a constant twice"])
+@pytest.mark.parametrize(
+    "name", ["a projection twice", "nested", "a call's", "in both branches and behind", "a constant twice"]
+)
 def test_a_planner_that_copies_each_as_it_is_written(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source = parse(text(CASES[name][0]))
     monkeypatch.setattr(_Capture, "one", lambda self, node, made, value: made)

@@ -45,11 +45,19 @@ FACTS = {
         "x: T", "@R.function", f"def f(k: {T}) -> {T}:", "    return R.exp(k)", "t = (f, x)", "return t[0](x)"
     ),
     "match": program(
-        "x: T", "l = L.item(R.exp(x))", "match l:", "    case L.item(z):", "        return z", "    case L.none():", "        return x",
+        "x: T",
+        "l = L.item(R.exp(x))",
+        "match l:",
+        "    case L.item(z):",
+        "        return z",
+        "    case L.none():",
+        "        return x",
         before=f"    @A.data\n    class L:\n        none = ()\n        item = ({T},)\n",
     ),
     "assert": program('c: R.Tensor((), "bool"), x: T', "R.assert_op(c, x)", "return R.exp(x)", actions=True),
-    **{n: text for n, text in vars(programs).items() if n.isupper() and isinstance(text, str) and "I.ir_module" in text},
+    **{
+        n: text for n, text in vars(programs).items() if n.isupper() and isinstance(text, str) and "I.ir_module" in text
+    },
 }
 
 
@@ -115,33 +123,47 @@ ENDS: dict[str, dict[str, int]] = {
     "print": {"let: variable _ and its value": 2, "host: looks at": 1},
     "match_cast": {"let: variable y and its value": 2, "match_cast: it and its operand": 2},
     "function in a tuple": {
-        "let: variable f and its value": 3, "projection: the field and the tuple": 2,
-        "let: variable t and its value": 2, "tuple: it and its field 0": 2, "tuple: it and its field 1": 2,
-        "call: argument 0": 1, "call: the function's result and the call": 2,
+        "let: variable f and its value": 3,
+        "projection: the field and the tuple": 2,
+        "let: variable t and its value": 2,
+        "tuple: it and its field 0": 2,
+        "tuple: it and its field 1": 2,
+        "call: argument 0": 1,
+        "call: the function's result and the call": 2,
     },
     "match": {
-        "branch: it and a clause": 4, "match: z and what is matched": 1, "let: variable l and its value": 2,
+        "branch: it and a clause": 4,
+        "match: z and what is matched": 1,
+        "let: variable l and its value": 2,
         "tuple: it and its field 0": 2,
     },
     "assert": {"let: variable _ and its value": 2, "host: looks at": 2},
     "BRANCH": {
-        "let: variable z and its value": 2, "host: looks at": 1, "branch: it and its first branch": 2,
+        "let: variable z and its value": 2,
+        "host: looks at": 1,
+        "branch: it and its first branch": 2,
         "branch: it and its second branch": 2,
     },
     "TUPLE": {
-        "projection: the field and the tuple": 2, "let: variable t and its value": 2, "tuple: it and its field 0": 2,
+        "projection: the field and the tuple": 2,
+        "let: variable t and its value": 2,
+        "tuple: it and its field 0": 2,
         "tuple: it and its field 1": 2,
     },
     "CALL": {"call: argument 0": 2, "call: the function's result and the call": 2},
     "CLOSURE": {"let: variable f and its value": 4, "call: the function's result and the call": 2},
     "CELL": {
-        "let: variable u and its value": 2, "reference: it and what is written": 2,
-        "reference: what is read and the reference": 2, "let: variable r and its value": 2,
+        "let: variable u and its value": 2,
+        "reference: it and what is written": 2,
+        "reference: what is read and the reference": 2,
+        "let: variable r and its value": 2,
         "reference: it and its content": 2,
     },
     "DATA": {"let: variable l and its value": 2, "tuple: it and its field 0": 2},
     "PRIMITIVE": {
-        "function: primitive function": 4, "call: argument 0": 2, "call: argument 1": 2,
+        "function: primitive function": 4,
+        "call: argument 0": 2,
+        "call: argument 1": 2,
         "call: the function's result and the call": 2,
     },
     "KERNEL": {},
@@ -183,7 +205,13 @@ def test_a_variable_stays_where_it_is_said_to_be() -> None:
 
 def test_a_value_that_is_said_to_be_in_two_places_is_neither() -> None:
     """Two annotations of one value, of which neither says that there is a copy."""
-    source = parse(program("x: T", 'return A.on_device(A.on_device(R.exp(x), "cpu"), "cuda", constrain_body=False, constrain_result=True)'), "m.py")
+    source = parse(
+        program(
+            "x: T",
+            'return A.on_device(A.on_device(R.exp(x), "cpu"), "cuda", constrain_body=False, constrain_result=True)',
+        ),
+        "m.py",
+    )
     right = plan_devices(source, CONFIG)
     assert said(source, right) == []
     both = parse(program("x: T", 'return A.on_device(A.on(R.exp(x), "cuda"), "cpu")'), "m.py")
@@ -198,7 +226,9 @@ def test_how_constants_are_stored_stays() -> None:
 
 def test_an_instance_is_of_something() -> None:
     source, right = planned(programs.INSTANCES)
-    name, of = next((n, d) for n, d in right.definitions.items() if isinstance(d, Function) and "instance_of" in d.attrs)
+    name, of = next(
+        (n, d) for n, d in right.definitions.items() if isinstance(d, Function) and "instance_of" in d.attrs
+    )
     assert isinstance(of, Function)
     wrong = said(source, right.with_(**{name: replace(of, attrs={**of.attrs, "instance_of": "nothing"})}))
     assert any(b.startswith(("instance", "erasure")) for b in wrong)
@@ -231,4 +261,6 @@ def test_the_source_contradicts_itself() -> None:
     """A shape lives on the host, and is said to be elsewhere: no plan keeps that."""
     source = parse(program("x: T", 'return A.on_device(R.shape_of(x), "cuda")'), "m.py")
     plain = plan_devices(parse(programs.SHAPE.replace("R.exp(x)", "x"), "m.py"), CONFIG)
-    assert any(b.startswith("contradiction: ondevice") and "is on cpu:0" in b and "on cuda" in b for b in said(source, plain))
+    assert any(
+        b.startswith("contradiction: ondevice") and "is on cpu:0" in b and "on cuda" in b for b in said(source, plain)
+    )

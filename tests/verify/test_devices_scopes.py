@@ -51,8 +51,14 @@ def test_a_tensor_function_of_the_source_stays() -> None:
     source, right = scoped()
     wrong = check_scopes(source, right.with_(twice=replace(right.kernel("twice"), num_outputs=2)))
     assert "the tensor function twice is not what it was" in wrong.detail
-    for damage in (lambda m: {n: d for n, d in m.definitions.items() if n != "double"}, lambda m: {**m.definitions, "double": m.main}):
-        assert "the tensor function double is not what it was" in check_scopes(source, replace(right, definitions=damage(right))).detail
+    for damage in (
+        lambda m: {n: d for n, d in m.definitions.items() if n != "double"},
+        lambda m: {**m.definitions, "double": m.main},
+    ):
+        assert (
+            "the tensor function double is not what it was"
+            in check_scopes(source, replace(right, definitions=damage(right))).detail
+        )
     assert check_scopes(source, right.with_(twice=replace(right.kernel("twice")))).holds, "an equal one is the same"
 
 
@@ -60,7 +66,10 @@ def test_a_new_tensor_function_is_an_instance_of_an_old_one() -> None:
     source, right = scoped()
     for attrs in ({}, {"instance_of": "nothing"}):
         more = replace(right.kernel("double"), name="more", attrs=attrs)
-        assert "more is new, and no instance of a tensor function that was there" in check_scopes(source, right.with_(more=more)).detail
+        assert (
+            "more is new, and no instance of a tensor function that was there"
+            in check_scopes(source, right.with_(more=more)).detail
+        )
 
 
 def instance(module: Module, change: Callable[[PrimFunc], PrimFunc], of: str = "double_global") -> Module:
@@ -73,7 +82,10 @@ def test_a_scope_that_was_said_stays() -> None:
     (name,) = [n for n in right.kernels if n == "twice_global_B"]
     old = right.kernel(name)
     moved = Mapper(buffers={b: replace(b, scope="C") for b in old.params if b.scope == "global.texture"})
-    wrong = check_scopes(source, instance(right, lambda f: replace(f, params=tuple(map(moved.buffer, f.params)), body=moved.run(f.body)), name))
+    wrong = check_scopes(
+        source,
+        instance(right, lambda f: replace(f, params=tuple(map(moved.buffer, f.params)), body=moved.run(f.body)), name),
+    )
     assert not wrong.holds and "b was in global.texture and is in C" in wrong.detail
 
 
@@ -90,7 +102,9 @@ def test_an_instance_differs_in_scopes_alone() -> None:
         (lambda f: replace(f, num_outputs=7), "1 has become 7"),
     ):
         wrong = check_scopes(source, instance(right, change))
-        assert not wrong.holds and "double_global, an instance of double" in wrong.detail and what in wrong.detail, wrong.detail
+        assert not wrong.holds and "double_global, an instance of double" in wrong.detail and what in wrong.detail, (
+            wrong.detail
+        )
 
 
 def test_what_is_called_is_an_instance_of_what_was_called() -> None:
@@ -127,14 +141,23 @@ def test_a_device_copy_takes_any_scope() -> None:
     name = "twice_A_global"
     other = right.with_(main=in_global(right.main))
     assert "what it is given in global" in check_scopes(source, other).detail
-    copying = other.with_(**{name: replace(right.kernel(name), attrs={**right.kernel(name).attrs, "operator": "device_copy"})})
+    copying = other.with_(
+        **{name: replace(right.kernel(name), attrs={**right.kernel(name).attrs, "operator": "device_copy"})}
+    )
     assert "what it is given in global" not in check_scopes(source, copying).detail
 
 
 def in_global(main: Function) -> Function:
     """All operands of the first call are in the main memory."""
     root: Expr = main
-    found = rewrite(root, lambda n: replace(n, args=tuple(replace(a, device=replace(a.device, scope="global")) for a in n.args)) if isinstance(n, CallTIR) and n.func == "twice_A_global" else n)
+    found = rewrite(
+        root,
+        lambda n: (
+            replace(n, args=tuple(replace(a, device=replace(a.device, scope="global")) for a in n.args))
+            if isinstance(n, CallTIR) and n.func == "twice_A_global"
+            else n
+        ),
+    )
     assert isinstance(found, Function)
     return found
 

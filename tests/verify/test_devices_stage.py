@@ -56,7 +56,9 @@ def test_a_wrong_plan_stops_the_table() -> None:
     assert lines[-1].stage == "devices" and not lines[-1].evidence.holds and "open" in lines[-1].evidence.detail
 
 
-def test_devices_in_the_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_devices_in_the_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     model, out = tmp_path / "cnn.onnx", tmp_path / "built"
     onnx.save(small_cnn(), model)
     assert assay(monkeypatch, "build", model, "-o", out, "--on", "cuda", "--on", "cpu") == 0

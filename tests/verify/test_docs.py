@@ -91,7 +91,7 @@ def test_a_row_is_shown_or_open(small: Path) -> None:
         ("specs/rows.csv", ROWS + "A1,Again.,\n", "rows.C1"),
         ("specs/rows.csv", ROWS + "Q1,No such group.,\n", "rows.C2"),
         ("specs/rows.csv", ROWS + "A,No number.,\n", "rows.C2"),
-        ("tests/test_x.py", 'import pytest\n@pytest.mark.row(*IDS)\ndef test_x(): ...\n', "rows.C3"),
+        ("tests/test_x.py", "import pytest\n@pytest.mark.row(*IDS)\ndef test_x(): ...\n", "rows.C3"),
         ("tests/test_x.py", 'import pytest\n@pytest.mark.row("A9")\ndef test_x(): ...\n', "rows.C4"),
         ("specs/rows.csv", ROWS + "A3,Elsewhere.,lower/gone.py\n", "rows.C5"),
     ],

@@ -143,13 +143,22 @@ EXACT = {
     "other loop order": (matmul(), matmul(order="k j i")),
     "tiled, with guards": (matmul(), tiled()),
     "in a local cell, parallel, operands swapped": (matmul(), in_local()),
-    "integers in another order": (matmul(of=INT8), matmul(lambda a, b, c, i, j, k: store(c, (i, j), a[i, K - 1 - k] * b[K - 1 - k, j] + c[i, j]), of=INT8)),
+    "integers in another order": (
+        matmul(of=INT8),
+        matmul(lambda a, b, c, i, j, k: store(c, (i, j), a[i, K - 1 - k] * b[K - 1 - k, j] + c[i, j]), of=INT8),
+    ),
     "integer sum less its parts": (binary(lambda a, b: a - b + a, INT32), binary(lambda a, b: (a + a) - b, INT32)),
-    "max in another order": (binary(lambda a, b: apply("max", apply("max", a, b), a)), binary(lambda a, b: apply("max", b, a))),
+    "max in another order": (
+        binary(lambda a, b: apply("max", apply("max", a, b), a)),
+        binary(lambda a, b: apply("max", b, a)),
+    ),
     "max of -inf": (unary(lambda a: apply("max", const(-np.inf, F), a)), unary(lambda a: a)),
     "greater is less, swapped": (binary(lambda a, b: select(a > b, a, b)), binary(lambda a, b: select(b < a, a, b))),
     "choice and select": (binary(lambda a, b: choice(a < b, a, b)), binary(lambda a, b: select(a < b, a, b))),
-    "literals folded": (unary(lambda a: a * (const(0.1, F) + const(0.2, F))), unary(lambda a: a * const(np.float32(0.1) + np.float32(0.2), F))),
+    "literals folded": (
+        unary(lambda a: a * (const(0.1, F) + const(0.2, F))),
+        unary(lambda a: a * const(np.float32(0.1) + np.float32(0.2), F)),
+    ),
 }
 
 
@@ -250,7 +259,9 @@ def test_a_missing_init_traps() -> None:
 
 def test_fused_multiply_add_is_not_bit_exact() -> None:
     """One rounding instead of two: equal over the reals, and an input on which the bits differ."""
-    fused = step(lambda a, b, c, i, j, k: cast(cast(c[i, j], FLOAT64) + cast(a[i, k], FLOAT64) * cast(b[k, j], FLOAT64), F))
+    fused = step(
+        lambda a, b, c, i, j, k: cast(cast(c[i, j], FLOAT64) + cast(a[i, k], FLOAT64) * cast(b[k, j], FLOAT64), F)
+    )
     verdict = equivalent(matmul(), matmul(fused))
     assert verdict.notion is REAL, str(verdict)
     strict = equivalent(matmul(), matmul(fused), weakest=BIT_EXACT)
@@ -337,7 +348,9 @@ def test_written_only_under_a_condition() -> None:
     def func(guard: bool) -> PrimFunc:
         def element(i: Expr) -> Stmt:
             use = store(out, i, t[()])
-            return seq(store(out, i, 0.0), Allocate(t, seq(when(c[i], store(t, (), x[i])), when(c[i], use) if guard else use)))
+            return seq(
+                store(out, i, 0.0), Allocate(t, seq(when(c[i], store(t, (), x[i])), when(c[i], use) if guard else use))
+            )
 
         return PrimFunc("f", (c, x, out), 1, loops("i", (6,), element))
 
@@ -357,7 +370,10 @@ def undecidable(body: Callable[[Buffer, Buffer, Buffer], Stmt]) -> PrimFunc:
         (lambda n, x, out: loops("i", (6,), lambda i: store(out, apply("floormod", n[i], 6), x[i])), "depends on data"),
         (lambda n, x, out: For(Var("i"), apply("min", n[0], 6), store(out, 0, x[1])), "depends on data"),
         (lambda n, x, out: While(n[0] < 0, store(out, 0, x[1])), "depends on data"),
-        (lambda n, x, out: loops("i", (6,), lambda i: store(out, i, out[apply("floormod", n[i], 6)])), "depends on data"),
+        (
+            lambda n, x, out: loops("i", (6,), lambda i: store(out, i, out[apply("floormod", n[i], 6)])),
+            "depends on data",
+        ),
     ],
 )
 def test_what_depends_on_data_is_unknown(body: Callable[[Buffer, Buffer, Buffer], Stmt], reason: str) -> None:
@@ -374,7 +390,9 @@ def test_every_statement() -> None:
     def func(flip: bool) -> PrimFunc:
         x, out, lut = Buffer("x", (4,), F), Buffer("out", (4,), F), Buffer("lut", (4,), INT64)
         i, v = Var("i"), Var("v", F)
-        inner = LetStmt(v, x[lut[i]] * 2.0, seq(Evaluate(v + 1.0), Assert(x[i] < 3.0, "small"), store(out, i, -v if flip else v)))
+        inner = LetStmt(
+            v, x[lut[i]] * 2.0, seq(Evaluate(v + 1.0), Assert(x[i] < 3.0, "small"), store(out, i, -v if flip else v))
+        )
         table = np.array([2, 0, 3, 1])
         return PrimFunc("f", (x, out), 1, AllocateConst(lut, table, For(i, const(4), inner)))
 

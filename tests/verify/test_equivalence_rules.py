@@ -76,7 +76,10 @@ def test_operations_on_literals_are_done_in_the_lanes_that_have_them() -> None:
     assert terms.can_trap("shl", [two, np.append(by, x)], INT32).tolist() == [False, False, True, True, True]
     assert not terms.can_trap("add", [two, mixed], INT32).any()
     wide = terms.cast(INT32, INT64, mixed)
-    assert wide[0] == terms.cast(INT32, INT64, np.int64(x)) and [terms.values[int(n)] for n in wide[1:]] == [(INT64, 7), (INT64, -7)]
+    assert wide[0] == terms.cast(INT32, INT64, np.int64(x)) and [terms.values[int(n)] for n in wide[1:]] == [
+        (INT64, 7),
+        (INT64, -7),
+    ]
 
 
 def test_choices_that_are_decided() -> None:
@@ -86,8 +89,12 @@ def test_choices_that_are_decided() -> None:
     assert chosen[:3].tolist() == [x, x + 1, x] and show_term(terms, chosen[3]) == "select(c, x[0], x[1])"
     nan = terms.constant(np.array([np.nan, -np.nan, 0.0, -0.0], np.float32), F)
     assert nan[0] == nan[1] and nan[2] != nan[3], "all NaNs are one, the zeros are two"
-    assert terms.apply("lt", F, BOOL, np.int64(x), np.int64(x + 1)) == terms.apply("gt", F, BOOL, np.int64(x + 1), np.int64(x))
-    assert terms.apply("le", F, BOOL, np.int64(x), np.int64(x + 1)) != terms.apply("ge", F, BOOL, np.int64(x), np.int64(x + 1))
+    assert terms.apply("lt", F, BOOL, np.int64(x), np.int64(x + 1)) == terms.apply(
+        "gt", F, BOOL, np.int64(x + 1), np.int64(x)
+    )
+    assert terms.apply("le", F, BOOL, np.int64(x), np.int64(x + 1)) != terms.apply(
+        "ge", F, BOOL, np.int64(x), np.int64(x + 1)
+    )
 
 
 def test_the_part_that_makes_the_difference() -> None:
@@ -156,7 +163,13 @@ def test_numbers_in_the_field() -> None:
         assert evaluate(field.number(x, FLOAT64), {}) == mod(x)
     odd = [int(evaluate(field.number(x, F), {})) for x in (np.inf, -np.inf, np.nan)]
     assert len(set(odd)) == 3, "each is a thing of its own"
-    for value in (const(5, INT64), const(-5, INT64), const(-(2**62), INT64), const(2**64 - 1, UINT64), const(3, DTYPES["uint8"])):
+    for value in (
+        const(5, INT64),
+        const(-5, INT64),
+        const(-(2**62), INT64),
+        const(2**64 - 1, UINT64),
+        const(3, DTYPES["uint8"]),
+    ):
         word = field.known(value)
         assert word is not None and evaluate(word, {}) == int(value.value) % PRIME and field.bound(word) < PRIME
     assert field.known(const(0.5, F)) is None
@@ -199,7 +212,13 @@ def test_degrees() -> None:
         return int(evaluate(Degree(quotients).apply(op, of, [const(a, UINT64) for a in args]), {}))
 
     assert degree(False, "add", 3, 5) == degree(False, "sub", 5, 3) == 5 and degree(False, "mul", 3, 5) == 8
-    assert degree(True, "add", 3, 5) == degree(True, "sub", 3, 5) == degree(True, "mul", 3, 5) == degree(True, "div", 3, 5) == 8
+    assert (
+        degree(True, "add", 3, 5)
+        == degree(True, "sub", 3, 5)
+        == degree(True, "mul", 3, 5)
+        == degree(True, "div", 3, 5)
+        == 8
+    )
     assert degree(False, "neg", 4) == 4 and degree(False, "exp", 4) == degree(False, "max", 4, 9) == 1
     assert degree(False, "lt", 4, 9, of=BOOL) == degree(True, "add", 4, 9, of=BOOL) == 1
     known = Degree(False)
@@ -222,7 +241,12 @@ SAME: dict[str, tuple[Callable[[Expr], Any], Callable[[Expr], Any], DType, Any]]
     "all bits with a sign": (lambda a: apply("bitand", a, const(-1, INT32)), lambda a: a, INT32, BIT_EXACT),
     "no bits": (lambda a: apply("bitxor", apply("bitor", a, const(0, U8)), const(0, U8)), lambda a: a, U8, BIT_EXACT),
     "twice the same": (lambda a: apply("max", apply("max", a, a), a), lambda a: a, F, BIT_EXACT),
-    "twice the same bits": (lambda a: apply("bitxor", apply("bitxor", a, a), a), lambda a: apply("bitxor", a, const(0, U8)), U8, UNKNOWN),
+    "twice the same bits": (
+        lambda a: apply("bitxor", apply("bitxor", a, a), a),
+        lambda a: apply("bitxor", a, const(0, U8)),
+        U8,
+        UNKNOWN,
+    ),
     "a sum with nothing": (lambda a: a + 0 + a, lambda a: a + a, INT32, BIT_EXACT),
     "a product with one": (lambda a: a * 1 * a, lambda a: a * a, INT32, BIT_EXACT),
     "a product of floats with one": (lambda a: a * a * 1.0, lambda a: a * a, F, REASSOCIATED),
@@ -249,7 +273,9 @@ def two_outputs(wrong: tuple[int, int] | None = None) -> PrimFunc:
         at = both_are(i, j, wrong) if wrong else None
         return store(two, (i, j), value if at is None else select(at, value + 1.0, value))
 
-    return PrimFunc("f", (x, one, two), 2, seq(loops("i", (3,), lambda i: store(one, i, x[i])), loops("i j", (2, 3), element)))
+    return PrimFunc(
+        "f", (x, one, two), 2, seq(loops("i", (3,), lambda i: store(one, i, x[i])), loops("i j", (2, 3), element))
+    )
 
 
 def both_are(i: Expr, j: Expr, at: tuple[int, int]) -> Expr:
@@ -310,7 +336,10 @@ def test_an_index_that_a_constant_says_has_to_be_one(at: int) -> None:
     assert equivalent(func(5), func(5)).notion is BIT_EXACT
     for source, says in ((at, "f itself traps"), (5, "f traps")):
         verdict = equivalent(func(source), func(at))
-        assert verdict.notion is UNKNOWN and f"{says}: trap (out of bounds): an index of where is outside [0, 6)" in verdict.reason
+        assert (
+            verdict.notion is UNKNOWN
+            and f"{says}: trap (out of bounds): an index of where is outside [0, 6)" in verdict.reason
+        )
 
 
 # --- words of whole functions ---------------------------------------------------------------------------------------
@@ -376,7 +405,13 @@ def test_words_follow_every_statement() -> None:
         def body(n: Buffer, x: Buffer, out: Buffer) -> Stmt:
             def element(i: Expr) -> Stmt:
                 chosen = when(i < 3, store(out, k, v), store(out, k, v * last))
-                return LetStmt(k, 5 - i, LetStmt(v, x[i] + select(i < 2, x[i], x[0]), seq(Evaluate(v + 1.0), Assert(i < 6, "small"), chosen)))
+                return LetStmt(
+                    k,
+                    5 - i,
+                    LetStmt(
+                        v, x[i] + select(i < 2, x[i], x[0]), seq(Evaluate(v + 1.0), Assert(i < 6, "small"), chosen)
+                    ),
+                )
 
             return loops("i", (6,), element)
 
@@ -397,7 +432,10 @@ def test_products_too_high_for_the_field_are_not_called_equal() -> None:
     one, two = power(lambda v: (v + v) * 2.0), power(lambda v: v * 2.0 + v * 2.0)
     verdict = equivalent(one, two, method="words")
     assert verdict.notion is UNKNOWN and "are too much for the field" in verdict.reason, str(verdict)
-    assert equivalent(binary(lambda a, b: (a + b) * 2.0), binary(lambda a, b: a * 2.0 + b * 2.0), method="words").notion is REAL
+    assert (
+        equivalent(binary(lambda a, b: (a + b) * 2.0), binary(lambda a, b: a * 2.0 + b * 2.0), method="words").notion
+        is REAL
+    )
 
 
 def test_only_quotients_of_floats_are_divisions_in_the_field() -> None:

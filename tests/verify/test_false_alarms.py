@@ -106,11 +106,17 @@ PLACE = np.zeros((2, 1), np.int64)
         ("ScatterND", [HUGE[0] / F32(3), PLACE, np.array([3e38, -3e38], F32)], {"reduction": "add"}, lambda x, i, u: x, 0.5),
     ],
 )  # fmt: skip
-def test_what_overflows_within_an_operator_of_onnx_need_not(op: str, given: list[Any], attrs: dict[str, Any], right: Any, faulty: float) -> None:
+def test_what_overflows_within_an_operator_of_onnx_need_not(
+    op: str, given: list[Any], attrs: dict[str, Any], right: Any, faulty: float
+) -> None:
     """A float64 implementation that rounds once is not wrong; at ordinary numbers a fault is."""
     subject = subject_of_model(single(op, 23, given, attrs))
     names = [p.name for p in subject.module.main.params]
-    for scale, by, wanted in ((1, 1, {"right", "undecided"}), (2.0**-100, 1, {"right"}), (2.0**-100, faulty, {"wrong"})):
+    for scale, by, wanted in (
+        (1, 1, {"right", "undecided"}),
+        (2.0**-100, 1, {"right"}),
+        (2.0**-100, faulty, {"wrong"}),
+    ):
         inputs = {n: v * F32(scale) if v.dtype == F32 else v for n, v in zip(names, given, strict=True)}
         with np.errstate(all="ignore"):
             y = (right(*(v.astype(np.float64) if v.dtype == F32 else v for v in inputs.values())) * by).astype(F32)

@@ -40,7 +40,10 @@ def differ(a: Any, b: Any, within: float) -> bool:
         return True
     finite = np.isfinite(a)
     off = np.abs(a[finite].astype(np.float64) - b[finite].astype(np.float64))
-    return bool((off > within * np.abs(b[finite].astype(np.float64))).any() or (np.signbit(a) != np.signbit(b))[~np.isnan(a)].any())
+    return bool(
+        (off > within * np.abs(b[finite].astype(np.float64))).any()
+        or (np.signbit(a) != np.signbit(b))[~np.isnan(a)].any()
+    )
 
 
 @pytest.mark.peer
@@ -55,7 +58,9 @@ def test_it_shows(path: Path) -> None:
         pytest.skip(f"{package} {there} is installed, this was found in {' and '.join(w + 'x' for w in wanted)}")
     case = runpy.run_path(str(path))
     shows = not there.startswith(case.get("MENDED", "never"))
-    assert differ(case["given"](), case["RIGHT"], case["WITHIN"]) == shows, f"{package} {there} is {'right' if shows else 'wrong'}: the finding is out of date"
+    assert differ(case["given"](), case["RIGHT"], case["WITHIN"]) == shows, (
+        f"{package} {there} is {'right' if shows else 'wrong'}: the finding is out of date"
+    )
 
 
 def plain(text: str) -> str:
@@ -134,7 +139,9 @@ def test_a_case_of_the_table_has_its_verdict(case: Case, who: str) -> None:
     assert verdict.outcome == case.verdicts[who], str(verdict)
     assert verdict.outcome != "open" or f"{case.entry}: " in verdict.detail
     if version({"reference": "onnx"}.get(who, who)).startswith(RAN[who]):
-        assert shown(backend(who).prepare(subject, subject.outputs)(inputs)[subject.outputs[0]]) == GIVES[case.name][who]
+        assert (
+            shown(backend(who).prepare(subject, subject.outputs)(inputs)[subject.outputs[0]]) == GIVES[case.name][who]
+        )
 
 
 def test_every_entry_has_a_case_or_its_test() -> None:
@@ -150,12 +157,16 @@ def test_a_page_of_findings_is_made_of_the_table(name: str) -> None:
 
 
 @pytest.mark.peer
-def test_the_command_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_so_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("onnxruntime")
     case = next(c for c in LEFT_OPEN if c.name == "ReduceMax")
     model = onnx.parser.parse_model(case.text)
     onnx.save(model, tmp_path / "m.onnx")
     np.savez(tmp_path / "in.npz", **given_to(case, model))
-    assert run(monkeypatch, "check", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", "--backend", "onnxruntime") == 0
+    assert (
+        run(monkeypatch, "check", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", "--backend", "onnxruntime") == 0
+    )
     said = " ".join(capsys.readouterr().out.split())
     assert "onnxruntime open" in said and "nan.window: one of the numbers is NaN (ONNX ReduceMax is silent)" in said

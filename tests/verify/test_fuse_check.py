@@ -67,7 +67,10 @@ def test_what_is_too_long_is_only_run() -> None:
 def test_the_check_alone_sees_what_else_changed() -> None:
     before, after = fused(fusing.residual)
     negated = after.kernel("nn_relu")
-    negated = replace(negated, body=rewrite(negated.body, lambda s: replace(s, value=apply("neg", s.value)) if isinstance(s, Store) else s))
+    negated = replace(
+        negated,
+        body=rewrite(negated.body, lambda s: replace(s, value=apply("neg", s.value)) if isinstance(s, Store) else s),
+    )
     assert "nn_relu has changed" in check_fuse(before, after.with_(nn_relu=negated)).detail
     one, two = ({"c": np.full(3, k, np.float32)} for k in (1, 2))
     found = check_fuse(replace(before, constants=one), replace(after, constants=two))
@@ -98,5 +101,7 @@ def test_a_step_that_is_a_group_is_judged_by_the_bounds_of_its_calls() -> None:
     given = [inputs["a"], inputs["v"], other]
     (right,) = vector.run(kernel, given)
     assert step_outside(kernel, after, given, [right]) is None
-    assert step_outside(kernel, after, given, [right * np.float32(1 + 2**-22)]) is None, "a rounding is within the bounds"
+    assert step_outside(kernel, after, given, [right * np.float32(1 + 2**-22)]) is None, (
+        "a rounding is within the bounds"
+    )
     assert step_outside(kernel, after, given, [right + np.float32(0.01)]) is not None

@@ -90,7 +90,9 @@ def test_a_group_is_calls_one_after_another(change: Callable[[Function], Functio
 def test_a_tensor_function_has_a_group() -> None:
     after, kernel, _ = made()
     assert "no group" in check_group(replace(kernel, attrs={}), after, 0).detail
-    assert "the module has no function nothing" in check_group(replace(kernel, attrs={GROUP: "nothing"}), after, 0).detail
+    assert (
+        "the module has no function nothing" in check_group(replace(kernel, attrs={GROUP: "nothing"}), after, 0).detail
+    )
 
 
 def test_a_member_is_no_group_and_traps_never() -> None:
@@ -107,9 +109,17 @@ def test_it_takes_and_gives_what_its_group_does() -> None:
     (a, out) = kernel.params
     wide = Buffer("a", (3, 5), FLOAT32)
     whole = Buffer("a", (3, 4), INT32)
-    for changed in (replace(kernel, params=(wide, out)), replace(kernel, params=(whole, out)), replace(kernel, num_outputs=2)):
+    for changed in (
+        replace(kernel, params=(wide, out)),
+        replace(kernel, params=(whole, out)),
+        replace(kernel, num_outputs=2),
+    ):
         found = check_group(changed, after, 0)
-        assert not found.holds and "it takes Tensor((3, " in found.detail and "its group Tensor((3, 4), float32)" in found.detail
+        assert (
+            not found.holds
+            and "it takes Tensor((3, " in found.detail
+            and "its group Tensor((3, 4), float32)" in found.detail
+        )
 
 
 def test_a_cast_that_may_trap_is_no_calls_of_it() -> None:
@@ -127,7 +137,10 @@ def test_a_cast_that_may_trap_is_no_calls_of_it() -> None:
 
 def of_any_size() -> Module:
     """relu(-a), fused, of a matrix of any size."""
-    from_, to = lane("negative", lambda v: apply("neg", v)), lane("nn_relu", lambda v: apply("max", v, const(0, FLOAT32)))
+    from_, to = (
+        lane("negative", lambda v: apply("neg", v)),
+        lane("nn_relu", lambda v: apply("max", v, const(0, FLOAT32))),
+    )
     n = Symbol("n")
     a = var("a", TensorType((n, 4), FLOAT32))
     v, w = var("v", a.type), var("w", a.type)
@@ -166,7 +179,9 @@ def test_flags_are_tried_with_both_values() -> None:
     assert check_fuse(before, after).how == "proved"
     kernel = only_group(after)
     for value in (const(True, "bool"), const(False, "bool")):
-        constant = replace(kernel, body=rewrite(kernel.body, lambda s, v=value: replace(s, value=v) if isinstance(s, Store) else s))
+        constant = replace(
+            kernel, body=rewrite(kernel.body, lambda s, v=value: replace(s, value=v) if isinstance(s, Store) else s)
+        )
         assert "must be" in check_group(constant, after, 0).detail
 
 
@@ -201,7 +216,11 @@ def test_how_many_are_proved_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     for most, proved in ((2 * stores, 2), (2 * stores - 1, 1), (stores - 1, 0)):
         monkeypatch.setattr(checking, "MOST_OF_ALL", most)
         found = check_fuse(before, after)
-        assert found.holds and found.data["groups_proved"] == proved and found.how == ("proved" if proved == 2 else "tested")
+        assert (
+            found.holds
+            and found.data["groups_proved"] == proved
+            and found.how == ("proved" if proved == 2 else "tested")
+        )
         assert ("for every input" in found.detail) == (proved > 0)
 
 
@@ -211,10 +230,20 @@ def test_what_is_run() -> None:
     small, all_ = (checking._random((4000,), INT32, rng, data) for data in ("reals", "specials"))
     assert {*small.tolist()} == {*range(-9, 10)} and all_.min() < -(2**30) and all_.max() > 2**30
     assert {*checking._random((4000,), UINT8, rng, "reals").tolist()} == {*range(10)}
-    assert {*checking._random((99,), BOOL, rng, "reals").tolist()} == {*checking._random((99,), BOOL, rng, "specials").tolist()} == {True, False}
+    assert (
+        {*checking._random((99,), BOOL, rng, "reals").tolist()}
+        == {*checking._random((99,), BOOL, rng, "specials").tolist()}
+        == {True, False}
+    )
     real, odd = (checking._random((4000,), FLOAT32, rng, data) for data in ("reals", "specials"))
     assert np.isfinite(real).all() and np.abs(real).max() > 20 and (np.abs(real) < 0.05).mean() > 0.02
-    for there in (np.isnan(odd), np.isposinf(odd), np.isneginf(odd), np.signbit(odd) & (odd == 0), (odd == 0) & ~np.signbit(odd)):
+    for there in (
+        np.isnan(odd),
+        np.isposinf(odd),
+        np.isneginf(odd),
+        np.signbit(odd) & (odd == 0),
+        (odd == 0) & ~np.signbit(odd),
+    ):
         assert 0.01 < there.mean() < 0.06
     n, m = Symbol("n"), Symbol("m")
     group = function([var("a", TensorType((n, m), FLOAT32)), x("b", 3)], x("b", 3))
@@ -237,7 +266,11 @@ def test_what_not_a_number_shows_is_found() -> None:
 
 
 def no_nan(s: Stmt) -> Stmt:
-    return replace(s, value=select(apply("eq", s.value, s.value), s.value, const(1.0, FLOAT32))) if isinstance(s, Store) else s
+    return (
+        replace(s, value=select(apply("eq", s.value, s.value), s.value, const(1.0, FLOAT32)))
+        if isinstance(s, Store)
+        else s
+    )
 
 
 @pytest.mark.parametrize(("turned", "right"), [(False, True), (True, False)])
@@ -274,7 +307,10 @@ def test_a_call_that_may_trap_stays() -> None:
     before, after = fused(lambda: ([y, z], let(dead, call("floor_divide", y, z), call("negative", call("abs", y)))))
     assert check_fuse(before, after).holds
     root: Expr = after.main
-    lost = rewrite(root, lambda n: n.body if isinstance(n, Let) and isinstance(n.value, CallTIR) and "divide" in n.value.func else n)
+    lost = rewrite(
+        root,
+        lambda n: n.body if isinstance(n, Let) and isinstance(n.value, CallTIR) and "divide" in n.value.func else n,
+    )
     assert isinstance(lost, Function) and lost is not root
     wrong = check_fuse(before, after.with_(main=lost))
     assert not wrong.holds and wrong.detail == "in main: a call that may trap, or an action, is dropped, added or moved"

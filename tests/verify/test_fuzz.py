@@ -155,12 +155,16 @@ def test_a_worker_that_grows_is_ended() -> None:
     finally:
         pool.close()
     assert report.kinds == {"right": 2, "died": 1} and [f.number for f in report.failures] == [1]
-    assert report.failures[0].result.where == "ended with code 1", "it was ended by a limit of its own, long before its patience"
+    assert report.failures[0].result.where == "ended with code 1", (
+        "it was ended by a limit of its own, long before its patience"
+    )
 
 
 def test_workers_that_never_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign does not start them for ever."""
-    (tmp_path / "gone.py").write_text("import multiprocessing, os\nif multiprocessing.current_process().name != 'MainProcess': os._exit(3)\ndef work(task): return ()\n")
+    (tmp_path / "gone.py").write_text(
+        "import multiprocessing, os\nif multiprocessing.current_process().name != 'MainProcess': os._exit(3)\ndef work(task): return ()\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("assay.verify.fuzz.pool.MOST_IDLE", 0)
     pool = Pool(1, work=import_module("gone").work)
@@ -194,12 +198,31 @@ def run(monkeypatch: pytest.MonkeyPatch, *args: object) -> int:
 
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """One worker, a few examples, as JSON; a corpus that says how far it is; mistakes are said in one line."""
-    options = ["--backend", "values", "--examples", 12, "--jobs", 1, "--operators", "add,nn.s*", "--features", "branches"]
+    options = [
+        "--backend",
+        "values",
+        "--examples",
+        12,
+        "--jobs",
+        1,
+        "--operators",
+        "add,nn.s*",
+        "--features",
+        "branches",
+    ]
     assert run(monkeypatch, *options, "--corpus", tmp_path / "c", "--json") == 0
     data = json.loads(capsys.readouterr().out)
-    assert data["examples"] == 12 and set(data["operators"]) <= {"add", "nn.softmax", "logical_not"} and data["per_second"] > 0
+    assert (
+        data["examples"] == 12
+        and set(data["operators"]) <= {"add", "nn.softmax", "logical_not"}
+        and data["per_second"] > 0
+    )
     assert (tmp_path / "c" / "campaign-values.json").exists()
     assert run(monkeypatch, "--backend", "values", "--corpus", tmp_path / "c", "--replay") == 0
-    for wrong in (["--backend", "nonsense"], ["--backend", "values", "--operators", "nonsense"], ["--backend", "values", "--replay"]):
+    for wrong in (
+        ["--backend", "nonsense"],
+        ["--backend", "values", "--operators", "nonsense"],
+        ["--backend", "values", "--replay"],
+    ):
         assert run(monkeypatch, *wrong) == 2
     assert "nonsense" in capsys.readouterr().err

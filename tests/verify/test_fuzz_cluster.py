@@ -77,7 +77,9 @@ def completed(futures: list[Any], loop: object) -> Iterator[Any]:
     raise KeyboardInterrupt
 
 
-def test_the_limits_of_the_command_hold_on_the_workers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_limits_of_the_command_hold_on_the_workers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """--memory and --patience go with each task, a fourth for each of four threads; an interrupt ends what runs there."""
     monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=Client, as_completed=completed))  # type: ignore[misc]
     monkeypatch.setattr(Recorded, "made", [], raising=False)
@@ -85,7 +87,24 @@ def test_the_limits_of_the_command_hold_on_the_workers(monkeypatch: pytest.Monke
     monkeypatch.setattr(cluster, "default_memory", lambda: 600 << 20)
     for memory, most in (("400000000", 100_000_000), ("4G", 150 << 20), ("none", None)):
         Recorded.made.clear()
-        monkeypatch.setattr(sys, "argv", ["assay", "fuzz", "--backend", "values", "--examples", "40", "--cluster", "tcp://x:1", "--patience", "7", "--memory", memory])
+        monkeypatch.setattr(
+            sys,
+            "argv",
+            [
+                "assay",
+                "fuzz",
+                "--backend",
+                "values",
+                "--examples",
+                "40",
+                "--cluster",
+                "tcp://x:1",
+                "--patience",
+                "7",
+                "--memory",
+                memory,
+            ],
+        )
         with pytest.raises(SystemExit) as done:
             main()
         assert done.value.code == 0 and "16 right" in (said := capsys.readouterr().out) and "interrupted" in said
@@ -93,18 +112,26 @@ def test_the_limits_of_the_command_hold_on_the_workers(monkeypatch: pytest.Monke
         assert len(Client.ended) == 1 and not cluster._pools
 
 
-def test_workers_that_can_start_nothing_end_the_campaign(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_workers_that_can_start_nothing_end_the_campaign(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """That is no fault of whoever is judged: exit code 6, not an example that has died."""
 
     def none(*_: object, **__: object) -> None:
         raise EnvironmentFailure("no process can be had", label="fuzz.C5")
 
-    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=Client, as_completed=lambda futures, loop: iter(futures)))  # type: ignore[misc]
+    monkeypatch.setitem(
+        sys.modules, "distributed", SimpleNamespace(Client=Client, as_completed=lambda futures, loop: iter(futures))
+    )  # type: ignore[misc]
     monkeypatch.setattr(cluster, "Pool", none)
-    monkeypatch.setattr(sys, "argv", ["assay", "fuzz", "--backend", "values", "--examples", "4", "--cluster", "tcp://x:1"])
+    monkeypatch.setattr(
+        sys, "argv", ["assay", "fuzz", "--backend", "values", "--examples", "4", "--cluster", "tcp://x:1"]
+    )
     with pytest.raises(SystemExit) as done:
         main()
-    assert done.value.code == 6 and "no process can be had [fuzz.C5]" in capsys.readouterr().err and len(Client.ended) == 1
+    assert (
+        done.value.code == 6 and "no process can be had [fuzz.C5]" in capsys.readouterr().err and len(Client.ended) == 1
+    )
 
 
 @pytest.mark.slow

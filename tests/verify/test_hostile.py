@@ -25,7 +25,9 @@ from tests.verify.test_budgets import calling_twice, info, program
 from tests.verify.test_cli import assay
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *command: object, code: int = 2) -> str:
+def refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *command: object, code: int = 2
+) -> str:
     """The one line with which a command is refused."""
     assert assay(monkeypatch, *command) == code
     said = capsys.readouterr().err
@@ -38,7 +40,9 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.parametrize("digits", ["٤", "+4", " 4", "4_0", "-1", "4\n", "", "9" * 5000])
 @pytest.mark.parametrize("key", ["offset", "length"])
-def test_digits_of_external_data(key: str, digits: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_digits_of_external_data(
+    key: str, digits: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     stored = numpy_helper.from_array(np.ones(4, np.float32), "w")
     onnx.external_data_helper.set_external_data(stored, "w.bin")
     stored.external_data.add(key=key, value=digits)
@@ -52,7 +56,9 @@ def test_digits_of_external_data(key: str, digits: str, tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("option", [("--dim", "n=٤"), ("--memory", "٤G"), ("--timeout", "٤")], ids=" ".join)
 @pytest.mark.usefixtures("places")
-def test_digits_of_options(option: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_digits_of_options(
+    option: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "٤" in refused(monkeypatch, capsys, "check", "m.onnx", *option)
 
 
@@ -81,21 +87,34 @@ class M:
 
 @pytest.mark.parametrize("size", ["1 << (1 << 62)", "1 << -1", "1 // 0", "1 % 0", "2**(2**62)", "9**9**9**9"])
 @pytest.mark.parametrize("text", [GRAPH, KERNEL], ids=["a graph", "a kernel"])
-def test_sizes_that_there_are_not(text: str, size: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sizes_that_there_are_not(
+    text: str, size: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "m.py").write_text(text.format(size=size))
     assert assay(monkeypatch, "run", tmp_path / "m.py", "--memory", "200M", "--timeout", "20") == 2
     said = capsys.readouterr().err
     assert "m.py:5:" in said and ("no value" in said or "**" in size), said
 
 
-@pytest.mark.parametrize(("command", "why", "label"), [("run", "has no value", "input.C6"), ("check", "(8 // 0) is no size", "graph.C13")])
-def test_sizes_that_there_are_not_with_these_dims(command: str, why: str, label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("command", "why", "label"), [("run", "has no value", "input.C6"), ("check", "(8 // 0) is no size", "graph.C13")]
+)
+def test_sizes_that_there_are_not_with_these_dims(
+    command: str,
+    why: str,
+    label: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (tmp_path / "m.py").write_text(GRAPH.replace("({size},)", '("n", "8 // (n - 4)")'))
     said = refused(monkeypatch, capsys, command, tmp_path / "m.py", "--dim", "n=4")
     assert f"{why}: integer division by zero" in said and label in said and ": ," not in said
 
 
-def test_functions_that_call_one_another_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_functions_that_call_one_another_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     onnx.save(calling_twice(39), tmp_path / "m.onnx")
     for memory in ("4G", "none"):
         said = refused(monkeypatch, capsys, "check", tmp_path / "m.onnx", "--memory", memory, "--timeout", "30", code=6)
@@ -119,10 +138,19 @@ def test_nodes_are_counted_as_they_are_made() -> None:
 # --- advice ----------------------------------------------------------------------------------------------------------
 
 
-def test_strings_that_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_strings_that_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What the advice says can be done."""
     path, out = tmp_path / "m.onnx", tmp_path / "o.npz"
-    onnx.save(program([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)], [info("x", [2])], [info("y", [2], TensorProto.STRING)]), path)
+    onnx.save(
+        program(
+            [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)],
+            [info("x", [2])],
+            [info("y", [2], TensorProto.STRING)],
+        ),
+        path,
+    )
     assert "Cast-13: strings are for assay run alone" in refused(monkeypatch, capsys, "check", path)
     said = refused(monkeypatch, capsys, "run", path, "-o", out)
     assert "operand input decides which strings there are" in said and "--inputs" in said
@@ -132,8 +160,15 @@ def test_strings_that_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])
-def test_the_place_of_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    onnx.save(program([helper.make_node(name, ["x"], ["y"], axis=0)], [info("x", [0, 2])], [info("y", None, TensorProto.INT64)]), tmp_path / "m.onnx")
+def test_the_place_of_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(
+        program(
+            [helper.make_node(name, ["x"], ["y"], axis=0)], [info("x", [0, 2])], [info("y", None, TensorProto.INT64)]
+        ),
+        tmp_path / "m.onnx",
+    )
     assert f"(y): {name}-13: " in refused(monkeypatch, capsys, "check", tmp_path / "m.onnx")
 
 
@@ -149,7 +184,13 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("file", "full/file"):
         Path(name).write_text("mine")
     os.mkfifo("fifo")
-    for name, to in {"to_file": "file", "to_nothing": "nothing", "to_full": "full", "to_itself": "to_itself", "to_fifo": "fifo"}.items():
+    for name, to in {
+        "to_file": "file",
+        "to_nothing": "nothing",
+        "to_full": "full",
+        "to_itself": "to_itself",
+        "to_fifo": "fifo",
+    }.items():
         Path(name).symlink_to(to)
     return tmp_path
 
@@ -160,10 +201,18 @@ COMMANDS: dict[str, tuple[Any, ...]] = {"plan": ("plan", "b.csv"), "run": ("run"
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     "name, why",
-    [("full", "a directory"), ("to_full", "a link to a directory"), ("to_itself", "a link that leads to itself"), ("fifo", "a FIFO"), ("to_fifo", "a link to a FIFO")],
+    [
+        ("full", "a directory"),
+        ("to_full", "a link to a directory"),
+        ("to_itself", "a link that leads to itself"),
+        ("fifo", "a FIFO"),
+        ("to_fifo", "a link to a FIFO"),
+    ],
 )
 @pytest.mark.usefixtures("places")
-def test_files_that_cannot_be(command: str, name: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_cannot_be(
+    command: str, name: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What would be lost stays as it was."""
     there = {p.name: p.lstat().st_ino for p in Path().iterdir()}
     assert f"{name}: cannot write: it is {why}" in refused(monkeypatch, capsys, *COMMANDS[command], "-o", name)
@@ -178,11 +227,18 @@ def test_files_behind_links(command: str, name: str, real: str, monkeypatch: pyt
     assert Path(name).is_symlink() and Path(real).read_bytes() != b"mine"
 
 
-@pytest.mark.parametrize("name, why", [("to_file", "no directory"), ("to_full", "not empty"), ("to_itself", "leads to itself"), ("fifo", "no directory")])
+@pytest.mark.parametrize(
+    "name, why",
+    [("to_file", "no directory"), ("to_full", "not empty"), ("to_itself", "leads to itself"), ("fifo", "no directory")],
+)
 @pytest.mark.usefixtures("places")
-def test_directories_that_cannot_be(name: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_directories_that_cannot_be(
+    name: str, why: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert why in refused(monkeypatch, capsys, "build", "m.onnx", "-o", name)
-    assert "leads to itself" in refused(monkeypatch, capsys, "fuzz", "--backend", "values", "--corpus", "to_itself", "--examples", 1)
+    assert "leads to itself" in refused(
+        monkeypatch, capsys, "fuzz", "--backend", "values", "--corpus", "to_itself", "--examples", 1
+    )
 
 
 @pytest.mark.usefixtures("places")
@@ -197,10 +253,14 @@ def test_directories_behind_links(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("planner", ["exact", "tokens"])
-def test_a_plan_that_is_late_while_it_reads(planner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_that_is_late_while_it_reads(
+    planner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What is read of a million rows in no time is a few of them."""
     read_ = []
-    monkeypatch.setattr("assay.lower.memory.csv._buffer", lambda *of: read_.append(of) or (BufferInfo(of[0]["id"], 1, ((0, 1),)), None))
+    monkeypatch.setattr(
+        "assay.lower.memory.csv._buffer", lambda *of: read_.append(of) or (BufferInfo(of[0]["id"], 1, ((0, 1),)), None)
+    )
     (tmp_path / "b.csv").write_text("id,lower,upper,size\n" + "".join(f"b{i},0,1,1\n" for i in range(10_000)))
     said = refused(monkeypatch, capsys, "plan", tmp_path / "b.csv", "--planner", planner, "--time-limit", 0, code=6)
     assert "0 seconds of --time-limit were up before the buffers were read" in said and len(read_) < 100
@@ -237,7 +297,9 @@ def test_the_screen_shows_what_strangers_wrote() -> None:
 
 
 @pytest.mark.usefixtures("places")
-def test_names_of_strangers_on_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_strangers_on_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("p.py").write_text(KERNEL.format(size=4), "utf-8")
     assert assay(monkeypatch, "plan", "b.csv", "--pools", EVIL.replace("\x1b[2J", "\x1b[3J").replace(" ", "")) == 0
     assert assay(monkeypatch, "plan", "b.csv", "-o", EVIL) == 0

@@ -23,10 +23,15 @@ def program(folder: Path, kind: str) -> Path:
     if kind == "py":
         path.write_text(TEXT)
         return path
-    infos = {n: [helper.make_tensor_value_info(f"{n}{end}", TensorProto.FLOAT, dims) for end in ("", "_out")] for n, dims in (("x", ["n"]), ("y", ["n", "m"]))}
+    infos = {
+        n: [helper.make_tensor_value_info(f"{n}{end}", TensorProto.FLOAT, dims) for end in ("", "_out")]
+        for n, dims in (("x", ["n"]), ("y", ["n", "m"]))
+    }
     nodes = [helper.make_node("Neg", ["x"], ["x_out"]), helper.make_node("Neg", ["y"], ["y_out"])]
     graph = helper.make_graph(nodes, "g", [i for i, _ in infos.values()], [o for _, o in infos.values()])
-    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    )
     return path
 
 
@@ -37,7 +42,9 @@ def inputs(folder: Path, **shapes: tuple[int, ...]) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["py", "onnx"])
-def test_sizes_come_from_the_inputs(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sizes_come_from_the_inputs(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = program(tmp_path, kind)
     stop = ("--stop-after", "legalize")
     assert assay(monkeypatch, "check", path, "--inputs", inputs(tmp_path, x=(3,)), *stop) == 2
@@ -60,6 +67,9 @@ def test_sizes_that_contradict_each_other(
     path = program(tmp_path, kind)
     to = ("-o", tmp_path / "out.npz") if command == "run" else ()
     assert assay(monkeypatch, command, path, "--inputs", inputs(tmp_path, x=(3,), y=(5, 2)), *to) == 2
-    assert "axis 0 of input 'y' is 5, expected 3, the value of n by axis 0 of input 'x' [input.C4]" in capsys.readouterr().err
+    assert (
+        "axis 0 of input 'y' is 5, expected 3, the value of n by axis 0 of input 'x' [input.C4]"
+        in capsys.readouterr().err
+    )
     assert assay(monkeypatch, command, path, "--inputs", inputs(tmp_path, x=(3,), y=(3, 2)), "--dim", "n=5", *to) == 2
     assert "axis 0 of input 'x' is 3, expected 5, the value of n by --dim n [input.C4]" in capsys.readouterr().err

@@ -31,7 +31,12 @@ def narrow_chain() -> ModelProto:
         helper.make_node("Sub", ["v", "x"], ["d"]), helper.make_node("Softmax", ["d"], ["y"]),
     ]  # fmt: skip
     w = rng(1).normal(size=(32, 32)) * 0.05
-    return model(nodes, {"x": (F16, (4, 32))}, {"y": (F16, (4, 32))}, {"w": w.astype(F16), "b": rng(2).normal(size=32).astype(F16)})
+    return model(
+        nodes,
+        {"x": (F16, (4, 32))},
+        {"y": (F16, (4, 32))},
+        {"w": w.astype(F16), "b": rng(2).normal(size=32).astype(F16)},
+    )
 
 
 def run_narrow(proto: ModelProto, x: Array, wide: bool, fault: str = "") -> dict[str, Array]:
@@ -86,7 +91,10 @@ def test_what_overflows_in_float16_may_come_back(check: Any, capsys: pytest.Capt
 @pytest.mark.parametrize("then", ["", "Transpose"])
 def test_a_cast_shows_what_was_kept_wider(check: Any, capsys: pytest.CaptureFixture[str], then: str) -> None:
     """1 + 0.0004 is no number of float16, which a cast to float32 shows."""
-    nodes = [helper.make_node("Add", ["x", "d"], ["h"]), helper.make_node("Cast", ["h"], ["c" if then else "y"], to=TensorProto.FLOAT)]
+    nodes = [
+        helper.make_node("Add", ["x", "d"], ["h"]),
+        helper.make_node("Cast", ["h"], ["c" if then else "y"], to=TensorProto.FLOAT),
+    ]
     nodes += [helper.make_node(then, ["c"], ["y"])] if then else []
     proto = model(nodes, {"x": (F16, (1, 3)), "d": (F16, (1, 3))}, {"y": (F32, (3, 1) if then else (1, 3))})
     x, d = np.array([[1, 2, 3]], F16), np.array([[0.0004, 0.0005, 0.0007]], F16)
@@ -94,10 +102,18 @@ def test_a_cast_shows_what_was_kept_wider(check: Any, capsys: pytest.CaptureFixt
     held = turned(x.astype(F32) + d.astype(F32))
     strict = oracle_of(subject_of_model(proto), Accepts().excluding(["kept-wider"]))
     inputs = {"x": x, "d": d}
-    assert strict.judge(inputs, {"y": held}).outcome == "wrong" and "a number of float16 in" in strict.judge(inputs, {"y": held}).detail
-    assert verdict(proto, inputs, {"y": held}).outcome == "right" and "kept-wider" in verdict(proto, inputs, {"y": held}).detail
+    assert (
+        strict.judge(inputs, {"y": held}).outcome == "wrong"
+        and "a number of float16 in" in strict.judge(inputs, {"y": held}).detail
+    )
+    assert (
+        verdict(proto, inputs, {"y": held}).outcome == "right"
+        and "kept-wider" in verdict(proto, inputs, {"y": held}).detail
+    )
     for near in (np.float16(1), np.nextafter(F16(1), F16(2))):
-        assert strict.judge(inputs, {"y": turned(np.array([[near, 2, 3]], F16).astype(F32))}).outcome == "right", "rounded either way"
+        assert strict.judge(inputs, {"y": turned(np.array([[near, 2, 3]], F16).astype(F32))}).outcome == "right", (
+            "rounded either way"
+        )
     assert outcome(proto, inputs, {"y": held + F32(0.01)}) == "wrong"
     if not then:
         assert check(proto, inputs, {"y": held}, "--exclude", "kept-wider", "--stop-after", "import") == 1

@@ -37,7 +37,17 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
             np.savez(tmp_path / "in.npz", **inputs)
             given = ["--inputs", tmp_path / "in.npz"]
         capsys.readouterr()
-        code = run(monkeypatch, "check", tmp_path / "model.onnx", "--backend", backend, "--stop-after", "import", "--json", *given)
+        code = run(
+            monkeypatch,
+            "check",
+            tmp_path / "model.onnx",
+            "--backend",
+            backend,
+            "--stop-after",
+            "import",
+            "--json",
+            *given,
+        )
         data = json.loads(capsys.readouterr().out)
         return code, data["holds"], data["lines"][-1]
 
@@ -48,7 +58,9 @@ def test_outputs_that_are_all_a_million(ask: Any) -> None:
     """Where the graph's intervals exclude nothing that is not known to be wrong, and nobody says that it is right."""
     code, holds, line = ask(deep(), "million_closed")
     assert (code, holds, line["holds"], line["outcome"]) == (5, None, None, "undecided")
-    assert "nothing is known of 16 of 16 elements" in line["detail"] and "inside the graph's bounds" not in line["detail"]
+    assert (
+        "nothing is known of 16 of 16 elements" in line["detail"] and "inside the graph's bounds" not in line["detail"]
+    )
 
 
 @pytest.mark.parametrize(("backend", "when"), [("later", "in a second run"), ("stale", "on other inputs in between")])
@@ -56,11 +68,17 @@ def test_what_a_backend_keeps_from_run_to_run(backend: str, when: str, ask: Any)
     code, holds, line = ask(shallow(), backend)
     assert (code, holds) == (1, False) and when in line["detail"] and line["outcome"] == "wrong"
     code, holds, line = ask(deep(), backend)
-    assert (code, holds, line["outcome"]) == (5, None, "undecided") and f"{when}, it gives other outputs than its own tensors" in line["detail"]
+    assert (code, holds, line["outcome"]) == (
+        5,
+        None,
+        "undecided",
+    ) and f"{when}, it gives other outputs than its own tensors" in line["detail"]
     subject = subject_of_model(deep())
     inputs = Oracle(subject.module).inputs("random")
     assert judge_backend(subject, find_backend("numpy"), inputs).outcome == "right"
-    assert judge_backend(subject, find_backend("million"), inputs).outcome == "wrong", "the first operator, on its own operands"
+    assert judge_backend(subject, find_backend("million"), inputs).outcome == "wrong", (
+        "the first operator, on its own operands"
+    )
 
 
 ONE = np.int32([1])
@@ -76,7 +94,10 @@ OTHERS: dict[str, tuple[Any, ...]] = {
 
 
 def nodes_of(text: list[tuple[str, ...]]) -> list[onnx.NodeProto]:
-    return [helper.make_node(op, list(names[:-1]), [names[-1]], **({"to": onnx.TensorProto.INT32} if op == "Cast" else {})) for op, *names in text]
+    return [
+        helper.make_node(op, list(names[:-1]), [names[-1]], **({"to": onnx.TensorProto.INT32} if op == "Cast" else {}))
+        for op, *names in text
+    ]
 
 
 @pytest.mark.parametrize("what", OTHERS)
@@ -116,7 +137,9 @@ def test_where_there_are_no_other_inputs_the_line_says_so(ask: Any) -> None:
     code, _, line = ask(made(nodes_of([("Neg", "x", "y")]), {"x": (np.int32, [1])}, {"y": (np.int32, [1])}), "stale")
     assert code == 1 and "on other inputs in between, y element (0,) is -1" in line["detail"]
     code, _, line = ask(picked(), "stale", i=np.int64([0]))
-    assert code == 0 and line["data"] == {"unseen": "the program fails on all of the 2 sets of other inputs that were tried"}
+    assert code == 0 and line["data"] == {
+        "unseen": "the program fails on all of the 2 sets of other inputs that were tried"
+    }
     assert f"not shown is whether it keeps something from run to run: {line['data']['unseen']}" in line["detail"]
 
 
@@ -127,7 +150,9 @@ def test_what_other_inputs_could_not_show_is_said() -> None:
     assert judge_backend(subject, find_backend("numpy"), inputs).unseen == kept
     assert judge_backend(subject, Stays(), inputs).outcome == "wrong"
     same = subject_of_model(made(nodes_of([("Sub", "x", "x", "y")]), {"x": (np.int32, [1])}, {"y": (np.int32, [1])}))
-    assert "output y is right for the other inputs that were tried too" in judge_backend(same, Stays(), {"x": ONE}).unseen
+    assert (
+        "output y is right for the other inputs that were tried too" in judge_backend(same, Stays(), {"x": ONE}).unseen
+    )
     empty = subject_of_model(made(nodes_of([("Neg", "x", "y")]), {"x": (np.int32, [0])}, {"y": (np.int32, [0])}))
     assert judge_backend(empty, Stays(), {"x": ONE[:0]}).unseen == "no input has another value of its size"
 
@@ -149,7 +174,11 @@ def test_other_inputs_that_a_backend_refuses() -> None:
 
 @pytest.mark.parametrize(
     ("backend", "code", "outcome", "word"),
-    [("refuses", 5, "refused", "no licence"), ("dies", 1, "died", "SIGABRT"), ("sleeps", 1, "late", "took more than 1 seconds")],
+    [
+        ("refuses", 5, "refused", "no licence"),
+        ("dies", 1, "died", "SIGABRT"),
+        ("sleeps", 1, "late", "took more than 1 seconds"),
+    ],
 )
 def test_a_backend_that_gives_nothing(
     backend: str, code: int, outcome: str, word: str, ask: Any, monkeypatch: pytest.MonkeyPatch
@@ -185,17 +214,31 @@ def test_what_the_standard_leaves_open(backend: str, code: int, outcome: str, as
     found, holds, line = ask(sums(), backend, x=ROWS)
     assert (found, holds, line["outcome"]) == (code, code == 0, outcome)
     if outcome == "open":
-        assert "overflow: an integer result is out of the range" in line["detail"] and "ONNX ReduceSum is silent" in line["detail"]
+        assert (
+            "overflow: an integer result is out of the range" in line["detail"]
+            and "ONNX ReduceSum is silent" in line["detail"]
+        )
     else:
-        assert "y element (0,) is 7" in line["detail"] if backend == "seven" else "y element (2,) is 8, allowed is 7" in line["detail"]
+        assert (
+            "y element (0,) is 7" in line["detail"]
+            if backend == "seven"
+            else "y element (2,) is 8, allowed is 7" in line["detail"]
+        )
 
 
 def test_elements_that_are_open_for_several_reasons(ask: Any) -> None:
     """2**31 is out of range, (-2)**-1 is 0, 0**-1 has no value; on the inputs in between (-2)**-0.5 is NaN."""
-    power = made([helper.make_node("Pow", ["a", "b"], ["y"])], {"a": (np.int32, [3]), "b": (np.float32, [3])}, {"y": (np.int32, [3])})
+    power = made(
+        [helper.make_node("Pow", ["a", "b"], ["y"])],
+        {"a": (np.int32, [3]), "b": (np.float32, [3])},
+        {"y": (np.int32, [3])},
+    )
     code, _, line = ask(power, "x86", a=np.int32([2, -2, 0]), b=np.float32([31, -1, -1]))
     assert (code, line["outcome"]) == (0, "open"), line
-    assert "but for 2 elements left open" in line["detail"] and "2 elements as the standard leaves open: overflow" in line["detail"]
+    assert (
+        "but for 2 elements left open" in line["detail"]
+        and "2 elements as the standard leaves open: overflow" in line["detail"]
+    )
 
 
 def test_what_comes_of_an_open_element_is_open() -> None:
@@ -213,7 +256,19 @@ def test_what_comes_of_an_open_element_is_open() -> None:
 def reduced(monkeypatch: pytest.MonkeyPatch, folder: Path, model: onnx.ModelProto, backend: str, **inputs: Any) -> int:
     onnx.save(model, folder / "model.onnx")
     np.savez(folder / "in.npz", **inputs)
-    return run(monkeypatch, "reduce", folder / "model.onnx", "--backend", backend, "-o", folder / "out", "--limit", "1", "--inputs", folder / "in.npz")
+    return run(
+        monkeypatch,
+        "reduce",
+        folder / "model.onnx",
+        "--backend",
+        backend,
+        "-o",
+        folder / "out",
+        "--limit",
+        "1",
+        "--inputs",
+        folder / "in.npz",
+    )
 
 
 def test_reduce_says_which_of_them_it_was(
@@ -254,15 +309,30 @@ def quantized() -> onnx.ModelProto:
     return made([node], {"x": (np.float32, [8])}, {"y": (np.uint8, [8])}, values)
 
 
-def test_an_exact_quotient_is_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exact_quotient_is_decided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Half a step is a tie, which goes to the even number: no other way of rounding is right, and this one is no guess."""
     onnx.save(quantized(), tmp_path / "q.onnx")
     np.savez(tmp_path / "in.npz", x=TIES)
-    ways = {"even": np.rint, "up": lambda v: np.floor(v + 0.5), "down": lambda v: np.ceil(v - 0.5), "away": lambda v: np.sign(v) * np.floor(np.abs(v) + 0.5)}
+    ways = {
+        "even": np.rint,
+        "up": lambda v: np.floor(v + 0.5),
+        "down": lambda v: np.ceil(v - 0.5),
+        "away": lambda v: np.sign(v) * np.floor(np.abs(v) + 0.5),
+    }
     found = {}
     for name, way in ways.items():
         np.savez(tmp_path / "out.npz", y=np.clip(way(TIES / 2) + 3, 0, 255).astype(np.uint8))
-        arguments = ("check", tmp_path / "q.onnx", "--inputs", tmp_path / "in.npz", "--expected", tmp_path / "out.npz", "--json")
+        arguments = (
+            "check",
+            tmp_path / "q.onnx",
+            "--inputs",
+            tmp_path / "in.npz",
+            "--expected",
+            tmp_path / "out.npz",
+            "--json",
+        )
         code = run(monkeypatch, *arguments)
         found[name] = code, json.loads(capsys.readouterr().out)["lines"][-1]["outcome"]
     assert found == {"even": (0, "right"), "up": (1, "wrong"), "down": (1, "wrong"), "away": (1, "wrong")}
@@ -279,7 +349,10 @@ def test_a_wrong_function_of_the_platform_shows_where_the_graph_excludes_nothing
 
     run = Check(Lowering(deep(), "m"))
     line = list(run.lines())[-1]
-    assert line.evidence.holds and "with the platform's libm each step within its operator's bounds" in line.evidence.detail
+    assert (
+        line.evidence.holds
+        and "with the platform's libm each step within its operator's bounds" in line.evidence.detail
+    )
     compared = run.modules["pool"]
     at = Comparison(run.modules["import"], compared, run.source, None, run.inputs)  # type: ignore[arg-type]
     for emitter, wrong in ((emit, False), (planted, True)):

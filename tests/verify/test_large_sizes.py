@@ -34,7 +34,12 @@ DIMS = {
 
 
 def refused(
-    text: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *args: object
+    text: str,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *args: object,
 ) -> str:
     path = tmp_path / name
     path.write_text(text)
@@ -43,7 +48,9 @@ def refused(
 
 
 @pytest.mark.parametrize("size", WRAPPED.values(), ids=WRAPPED)
-def test_sizes_in_scripts(size: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sizes_in_scripts(
+    size: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = refused(GRAPH.format(size, "x"), "p.py", tmp_path, monkeypatch, capsys)
     assert ":4:" in said and ("is beyond int" in said or "too large" in said), said
     said = refused(GRAPH.format(3, f'R.zeros(R.shape([{size}]), "int8")'), "p.py", tmp_path, monkeypatch, capsys)
@@ -71,7 +78,9 @@ def test_sizes_at_a_number(
         "nn.pad(%x, 0f, pad_width=[[9223372036854775807, 9223372036854775807]])",
     ],
 )
-def test_sizes_in_relay(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sizes_in_relay(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = refused(RELAY.format(call), "p.relay", tmp_path, monkeypatch, capsys)
     assert "is no size: 0 to 2**63 - 1 are" in said, said
 

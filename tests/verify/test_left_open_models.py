@@ -39,32 +39,72 @@ class Case:
 
     @property
     def model(self) -> onnx.ModelProto:
-        return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : {self.opset}]>\ng {self.signature} {{ {self.body} }}')
+        return onnx.parser.parse_model(
+            f'<ir_version: 10, opset_import: ["" : {self.opset}]>\ng {self.signature} {{ {self.body} }}'
+        )
 
     def arrays(self, places: Sequence[Any], given: Sequence[Any]) -> dict[str, Any]:
         kinds = [onnx.helper.tensor_dtype_to_np_dtype(p.type.tensor_type.elem_type) for p in places]
         return {p.name: np.array(a, k) for p, k, a in zip(places, kinds, given, strict=True)}
 
 
-def two(entry: str, operator: str, of: str, x: Any, z: Any, open_: Any, wrong: Any, more: str = "", opset: int = 22) -> Case:
+def two(
+    entry: str, operator: str, of: str, x: Any, z: Any, open_: Any, wrong: Any, more: str = "", opset: int = 22
+) -> Case:
     n = len(x)
-    return Case(entry, operator, f"({of}[{n}] x, {of}[{n}] z) => ({of}[{n}] y)", f"y = {operator}{more}(x, z)", [x, z], open_, wrong, opset)
+    return Case(
+        entry,
+        operator,
+        f"({of}[{n}] x, {of}[{n}] z) => ({of}[{n}] y)",
+        f"y = {operator}{more}(x, z)",
+        [x, z],
+        open_,
+        wrong,
+        opset,
+    )
 
 
 def one(entry: str, operator: str, of: str, x: Any, open_: Any, wrong: Any, more: str = "", opset: int = 22) -> Case:
-    return Case(entry, operator, f"({of}[{len(x)}] x) => ({of}[{len(x)}] y)", f"y = {operator}{more}(x)", [x], open_, wrong, opset)
+    return Case(
+        entry,
+        operator,
+        f"({of}[{len(x)}] x) => ({of}[{len(x)}] y)",
+        f"y = {operator}{more}(x)",
+        [x],
+        open_,
+        wrong,
+        opset,
+    )
 
 
 def reduced(entry: str, operator: str, of: str, x: Any, open_: Any, wrong: Any, to: str = "", opset: int = 13) -> Case:
     """A row to one element."""
     axes = "axis=1" if operator.startswith("Arg") else "axes=[1]"
-    return Case(entry, operator, f"({of}[1,{len(x)}] x) => ({to or of}[1] y)", f"y = {operator}<{axes}, keepdims=0>(x)", [[x]], open_, wrong, opset)
+    return Case(
+        entry,
+        operator,
+        f"({of}[1,{len(x)}] x) => ({to or of}[1] y)",
+        f"y = {operator}<{axes}, keepdims=0>(x)",
+        [[x]],
+        open_,
+        wrong,
+        opset,
+    )
 
 
 def inverse(operator: str, call: str, signature: str, inputs: Sequence[Any], shape: str = "2", opset: int = 22) -> Case:
     """1 / a zero whose sign is open, beside 1."""
     y, other, wrong = (np.reshape(a, [int(d) for d in shape.split(",")]) for a in ([INF, 1], [-INF, 1], [INF, 2]))
-    return Case("zero.sign", operator, f"({signature}) => (float[{shape}] y)", f"t = {call} y = Reciprocal(t)", inputs, [y, other], [wrong], opset)
+    return Case(
+        "zero.sign",
+        operator,
+        f"({signature}) => (float[{shape}] y)",
+        f"t = {call} y = Reciprocal(t)",
+        inputs,
+        [y, other],
+        [wrong],
+        opset,
+    )
 
 
 SUMS = [[TOP], [-TOP - 1]]
@@ -146,11 +186,16 @@ def test_what_an_entry_allows_is_open_and_its_neighbour_is_wrong(case: Case) -> 
     model = case.model
     inputs = case.arrays(model.graph.input, case.inputs)
     oracle = oracle_of(subject_of_model(model))
-    verdicts = [oracle.judge(inputs, case.arrays(model.graph.output, [given, *case.more])) for given in (*case.open, *case.wrong)]
+    verdicts = [
+        oracle.judge(inputs, case.arrays(model.graph.output, [given, *case.more]))
+        for given in (*case.open, *case.wrong)
+    ]
     allowed, wrong = verdicts[: len(case.open)], verdicts[len(case.open) :]
     assert all(v.outcome == "wrong" for v in wrong), list(map(str, verdicts))
     if case.entry == "zero.sign":  # one of two is ours, where ours has a sign
-        assert "wrong" not in {v.outcome for v in allowed} and {"open", "undecided"} & {v.outcome for v in allowed}, list(map(str, verdicts))
+        assert "wrong" not in {v.outcome for v in allowed} and {"open", "undecided"} & {v.outcome for v in allowed}, (
+            list(map(str, verdicts))
+        )
         return
     assert all(v.outcome == "open" and f"{case.entry}: " in v.detail for v in allowed), list(map(str, verdicts))
 
@@ -164,7 +209,11 @@ def test_a_nan_in_a_part_of_a_formula_comes_out() -> None:
     for operator in ("HardSwish", "Softplus", "Mish"):
         case = one("", operator, "float", [NAN], [], [])
         oracle = oracle_of(subject_of_model(case.model))
-        assert [oracle.judge({"x": np.float32([NAN])}, {"y": np.float32([y])}).outcome for y in (NAN, 0, 1)] == ["right", "wrong", "wrong"]
+        assert [oracle.judge({"x": np.float32([NAN])}, {"y": np.float32([y])}).outcome for y in (NAN, 0, 1)] == [
+            "right",
+            "wrong",
+            "wrong",
+        ]
 
 
 def test_a_later_version_says_what_a_far_shift_gives() -> None:
@@ -178,11 +227,16 @@ def test_a_run_that_decides_by_an_open_element_is_unpredictable() -> None:
     body = "s = ReduceSum<keepdims=0>(x) c = Less(s, z) y = If(c) <then_branch = a () => (int32 t) { t = Neg(z) }, else_branch = b () => (int32 e) { e = Add(z, z) }>"
     case = Case("", "", "(int32[2] x, int32 z) => (int32 s, int32 y)", body, [[TOP, 5], 1], [], [])
     oracle, inputs = oracle_of(subject_of_model(case.model)), case.arrays(case.model.graph.input, case.inputs)
-    said = [oracle.judge(inputs, case.arrays(case.model.graph.output, given)).outcome for given in ([5 - TOP - 2, -1], [TOP, 2], [7, 2])]
+    said = [
+        oracle.judge(inputs, case.arrays(case.model.graph.output, given)).outcome
+        for given in ([5 - TOP - 2, -1], [TOP, 2], [7, 2])
+    ]
     assert said == ["right", "unpredictable", "wrong"]
 
 
-def test_the_command_says_open_and_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_open_and_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     body = 'y = BitShift<direction="RIGHT">(x, z) m = Max(a, b, c) t = Tanh(s) p = ConvTranspose<strides=[2]>(k, w)'
     signature = "(uint32 x, uint32 z, float a, float b, float c, float s, float[1,1,2] k, float[1,1,2] w) => (uint32 y, float m, float t, float[1,1,4] p)"
     case = Case("", "", signature, body, [8, 32, NAN, 3, 4, 1.2e-38, [[[1, 2]]], [[[INF, 1]]]], [], [])
@@ -191,6 +245,23 @@ def test_the_command_says_open_and_wrong(tmp_path: Path, monkeypatch: pytest.Mon
     np.savez(tmp_path / "in.npz", **case.arrays(case.model.graph.input, case.inputs))
     for given, code in (([8, 3, 1.20001e-38, put_back], 0), ([8, 0, 1.20001e-38, put_back], 1)):
         np.savez(tmp_path / "out.npz", **case.arrays(case.model.graph.output, given))
-        assert assay(monkeypatch, "check", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", "--expected", tmp_path / "out.npz", "--stop-after", "import") == code
+        assert (
+            assay(
+                monkeypatch,
+                "check",
+                tmp_path / "m.onnx",
+                "--inputs",
+                tmp_path / "in.npz",
+                "--expected",
+                tmp_path / "out.npz",
+                "--stop-after",
+                "import",
+            )
+            == code
+        )
         said = " ".join(capsys.readouterr().out.split())
-        assert all(f"{entry}: " in said for entry in ("shift", "nan.two", "small", "padding.infinite")) if not code else "output m element () is 0.0" in said
+        assert (
+            all(f"{entry}: " in said for entry in ("shift", "nan.two", "small", "padding.infinite"))
+            if not code
+            else "output m element () is 0.0" in said
+        )

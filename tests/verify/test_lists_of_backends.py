@@ -52,7 +52,9 @@ def test_the_reference_evaluator_gives_a_list_for_what_an_optional_value_holds()
 @pytest.mark.parametrize("wrong", [[], [X], [X, OTHER], [[X]], [None], [X, X, X]])
 def test_a_list_in_place_of_a_tensor(wrong: list[Any]) -> None:
     verdict = judged(SUM, y=wrong, z=-X)
-    assert verdict.outcome == "wrong" and f"y is a list of {len(wrong)} instead of Tensor((2,), float32)" in verdict.detail
+    assert (
+        verdict.outcome == "wrong" and f"y is a list of {len(wrong)} instead of Tensor((2,), float32)" in verdict.detail
+    )
     verdict = judged(SUM, y=X, z=wrong)
     assert verdict.outcome == "wrong" and verdict.culprit == "Neg, tensor z"
     assert verdict.detail == f"z is a list of {len(wrong)} instead of Tensor((2,), float32)"
@@ -80,7 +82,9 @@ def test_a_sequence_crosses_to_another_process() -> None:
 
 
 @pytest.mark.campaign
-def test_the_command_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     onnx.save(subject(OPTIONAL).model, tmp_path / "m.onnx")
     assert assay(monkeypatch, "check", tmp_path / "m.onnx", "--backend", "reference", "--json") == 1
     assert "is a list of 1 instead of Tensor((2,), float32)" in capsys.readouterr().out

@@ -56,7 +56,10 @@ def faults(case: Case, seed: int) -> list[str]:
 
 PROOF = frozenset({"rules", "values", "lives", "in place", "devices", "z3"})
 SWEEP = frozenset({"rules", "values", "sweep", "in place", "devices"})
-ALLOWED = {PROOF: set[str](), SWEEP: {"use outside lifetime machine.T3", "misaligned machine.T5", "out of bounds machine.T9"}}
+ALLOWED = {
+    PROOF: set[str](),
+    SWEEP: {"use outside lifetime machine.T3", "misaligned machine.T5", "out of bounds machine.T9"},
+}
 """The checks that a plan without faults has to pass, in two ways that know nothing of each other, and the faults that
 each leaves to the other: the sweep reads no lives, and neither limits nor alignments of pools."""
 
@@ -81,7 +84,15 @@ def campaign(seeds: range, asleep: Collection[str] = ()) -> Counter[str]:
         seen["phases"] += any(s.phases > 1 for s in one.made.program.steps)
         seen["in place"] += any(s.in_place for s in one.made.program.calls)
         if one.damage:
-            how = "ill-formed" if ill_formed else "refused with need" if found else "refused without need" if refused else "harmless"
+            how = (
+                "ill-formed"
+                if ill_formed
+                else "refused with need"
+                if found
+                else "refused without need"
+                if refused
+                else "harmless"
+            )
             seen[how] += 1
             seen[f"{one.damage}: {how}"] += 1
             seen.update(f"refused by {name}" for name in refused)

@@ -150,7 +150,14 @@ def test_a_refutation_is_made_smaller_in_a_bounded_number_of_tries(monkeypatch: 
 
 def test_what_is_not_looked_into() -> None:
     """A divisor that may be 0 or less, a shift by as many bits as there are, a narrow cast, a product of too many terms."""
-    for dim in (N // M, N // -2, N // (M * 0 + N - M), apply("shl", N, 64), apply("shl", N, M), apply("truncdiv", N - M, 3)):
+    for dim in (
+        N // M,
+        N // -2,
+        N // (M * 0 + N - M),
+        apply("shl", N, 64),
+        apply("shl", N, M),
+        apply("truncdiv", N - M, 3),
+    ):
         forms = Forms({})
         forms.of(dim)
         assert isinstance(forms.atoms[-1], Unknown), dim

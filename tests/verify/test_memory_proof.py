@@ -59,36 +59,82 @@ FAULTS: dict[str, tuple[str, Problem, Plan, str]] = {
     "pool without a size": ("placed", GOOD, Plan(PLAN.places, {"workspace": 128}), "pool flash, which has no size"),
     "not a candidate": ("pool", buffer("w", pools=("workspace",)), PLAN, "none of its candidates"),
     "missing candidate": ("pool", buffer("a", pools=("dtcm",)), PLAN, "wants pool dtcm, which is not there"),
-    "constant in a workspace": ("pool", buffer("w", pools=("workspace",)), at("w", "workspace", 128), "is of the kind constant"),
-    "written in read-only memory": ("read only", buffer("b", pools=("flash",)), at("b", "flash", 32), "which is read-only"),
+    "constant in a workspace": (
+        "pool",
+        buffer("w", pools=("workspace",)),
+        at("w", "workspace", 128),
+        "is of the kind constant",
+    ),
+    "written in read-only memory": (
+        "read only",
+        buffer("b", pools=("flash",)),
+        at("b", "flash", 32),
+        "which is read-only",
+    ),
     "alignment of a buffer": ("alignment", buffer("a", alignment=0), PLAN, "buffer a (conv) has the alignment 0"),
     "alignment above the pool's": ("alignment", buffer("a", alignment=128), PLAN, "workspace is aligned to 64"),
     "alignment beside the pool's": ("alignment", buffer("a", alignment=24), PLAN, "workspace is aligned to 64"),
     "alignment of a pool": (
-        "alignment", replace(GOOD, pools=(replace(WORK, alignment=0), FLASH)), PLAN, "pool workspace has the alignment 0"
+        "alignment",
+        replace(GOOD, pools=(replace(WORK, alignment=0), FLASH)),
+        PLAN,
+        "pool workspace has the alignment 0",
     ),
     "negative size": ("size", buffer("a", nbytes=-4), PLAN, "buffer a (conv) has -4 bytes"),
     "negative pool": ("size", problem(pools=(WORK,)), Plan({}, {"workspace": -1}), "pool workspace has -1 bytes"),
     "by hand": ("by hand", buffer("b", offset=80, pools=("workspace",)), PLAN, "was placed at 80 by hand"),
     "by hand elsewhere": (
-        "by hand", buffer("b", offset=64, pools=("fast", "workspace")), PLAN, "which is not where it was placed by hand"
+        "by hand",
+        buffer("b", offset=64, pools=("fast", "workspace")),
+        PLAN,
+        "which is not where it was placed by hand",
     ),
     "before the pool": ("inside", GOOD, at("a", "workspace", -16), "does not lie within its 128 bytes"),
     "past the pool": ("inside", GOOD, sized(workspace=127), "it takes bytes 64 to 127"),
     "limit": ("limit", GOOD, sized(workspace=201), "has 201 bytes, and its limit is 200"),
     "misaligned": ("aligned", GOOD, at("w", "flash", 2), "is not aligned to 4"),
-    "a life that ends before it begins": ("life", buffer("b", live=((7, 3),)), at("b", "workspace", 0), "is live in [7, 3), which is no"),
+    "a life that ends before it begins": (
+        "life",
+        buffer("b", live=((7, 3),)),
+        at("b", "workspace", 0),
+        "is live in [7, 3), which is no",
+    ),
     "a life of no position": ("life", buffer("b", live=((1, 1),)), PLAN, "is live in [1, 1), which is no interval"),
     "a position that is no number": ("life", buffer("b", live=((1, 2.5),)), PLAN, "is live in [1, 2.5)"),
-    "a size with a fraction": ("size", buffer("b", nbytes=63.5), PLAN, "buffer b has 63.5 bytes, which is no whole number"),
+    "a size with a fraction": (
+        "size",
+        buffer("b", nbytes=63.5),
+        PLAN,
+        "buffer b has 63.5 bytes, which is no whole number",
+    ),
     "an offset with a fraction": ("size", GOOD, at("b", "workspace", 64.5), "at 64.5, which is no whole number"),  # type: ignore[arg-type]
     "a pool with a fraction": ("size", GOOD, sized(workspace=128.0), "pool workspace has 128.0 bytes"),  # type: ignore[arg-type]
     "a size that is a truth": ("size", buffer("b", nbytes=True), PLAN, "buffer b has True bytes"),
-    "a limit with a fraction": ("limit", replace(GOOD, pools=(replace(WORK, limit=128.5), FLASH)), PLAN, "has the limit 128.5"),
+    "a limit with a fraction": (
+        "limit",
+        replace(GOOD, pools=(replace(WORK, limit=128.5), FLASH)),
+        PLAN,
+        "has the limit 128.5",
+    ),
     "an alignment with a fraction": ("alignment", buffer("a", alignment=16.0), PLAN, "has the alignment 16.0, which"),
-    "by hand with a fraction": ("by hand", buffer("b", offset=64.0, pools=("workspace",)), PLAN, "was placed at 64.0 by hand, which"),
-    "a pool beyond int64": ("overflow", problem(pools=(WORK,)), Plan({}, {"workspace": 1 << 63}), "more than int64 can count"),
-    "a buffer beyond int64": ("overflow", buffer("b", nbytes=1 << 63), sized(workspace=1 << 64), "ends at 9223372036854775872"),
+    "by hand with a fraction": (
+        "by hand",
+        buffer("b", offset=64.0, pools=("workspace",)),
+        PLAN,
+        "was placed at 64.0 by hand, which",
+    ),
+    "a pool beyond int64": (
+        "overflow",
+        problem(pools=(WORK,)),
+        Plan({}, {"workspace": 1 << 63}),
+        "more than int64 can count",
+    ),
+    "a buffer beyond int64": (
+        "overflow",
+        buffer("b", nbytes=1 << 63),
+        sized(workspace=1 << 64),
+        "ends at 9223372036854775872",
+    ),
     "shared bytes": ("apart", GOOD, at("b", "workspace", 48), "share bytes 48 to 63 of pool workspace"),
 }
 
@@ -215,7 +261,9 @@ def test_large_plans_with_a_number_off_are_decided_as_the_definition_does(monkey
 def test_the_text_of_many_buffers_has_what_the_plan_says() -> None:
     """Read anew, without the code that wrote it: offsets, sizes and lives are those of the problem, in formulas."""
     given, found = many()
-    text = "\n".join(line for line in prove_plan(given, found).queries["pool0"].splitlines() if not line.startswith(";"))
+    text = "\n".join(
+        line for line in prove_plan(given, found).queries["pool0"].splitlines() if not line.startswith(";")
+    )
     said = {name: int(value) for name, value in re.findall(r"\(define-fun (\w+) \(\) Int (\d+)\)", text)}
     for i, b in enumerate(given.buffers):
         assert (said[f"o{i}"], said[f"n{i}"]) == (found.places[b.name].offset, b.nbytes)
@@ -228,7 +276,9 @@ def test_the_text_of_many_buffers_has_what_the_plan_says() -> None:
 
 
 @pytest.mark.parametrize("plant", ["spell", "short", "life", "order"])
-def test_a_list_of_neighbours_that_leaves_something_out_proves_nothing(monkeypatch: pytest.MonkeyPatch, plant: str) -> None:
+def test_a_list_of_neighbours_that_leaves_something_out_proves_nothing(
+    monkeypatch: pytest.MonkeyPatch, plant: str
+) -> None:
     """The sweep is not trusted: one that hides a clash is found out by the text alone, and one that hides nothing too."""
     given, good = many()
     wrong = moved(good, "b77", -8)
@@ -358,7 +408,9 @@ def test_cvc5_agrees() -> None:
     [("unsat", True, "agrees on 2 texts"), ("sat", False, "the solvers disagree on pool0: z3 says unsat, cvc5 sat"),
      ("unknown", None, "agrees on 0 texts; not decided again by both: pool0, pool1")],
 )  # fmt: skip
-def test_solvers_that_disagree_are_a_failure(says: str, holds: bool | None, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_solvers_that_disagree_are_a_failure(
+    says: str, holds: bool | None, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("assay.verify.memory.second.recheck", lambda text: says)
     opinion = second_opinion(prove_plan(GOOD, PLAN).queries)
     assert opinion.holds == holds and words in opinion.detail
@@ -460,7 +512,11 @@ def test_ten_thousand_buffers() -> None:
 
 def test_one_pool_by_itself() -> None:
     """The claims of a text about single buffers are z3's own, not only the walk's before it."""
-    for name, words in (("before the pool", "buffer a (conv) at offset -16"), ("limit", "its limit is 200"), ("misaligned", "buffer w")):
+    for name, words in (
+        ("before the pool", "buffer a (conv) at offset -16"),
+        ("limit", "its limit is 200"),
+        ("misaligned", "buffer w"),
+    ):
         _, given, found, _ = FAULTS[name]
         texts = [prove_pool(boxes(given, found, p.name), p, found.sizes[p.name]) for p in given.pools]  # type: ignore[arg-type]
         assert [e.detail for e, _ in texts if not e.holds and words in e.detail]

@@ -89,7 +89,14 @@ def test_every_fact_of_a_text_is_a_question_of_it() -> None:
     facts = derive(goal.ways[0].form, forms, forms.ranges)
     assert facts is not None
     assert answers(local_text([(goal, facts)], forms, "honest")) == {"unsat"}
-    for dim in (N - 1, up(N * M) - N * M - 1, N * M - N, up(M) - M * 64, apply("max", N, M) - N - 1, (N * M) // (M + 1) - N):
+    for dim in (
+        N - 1,
+        up(N * M) - N * M - 1,
+        N * M - N,
+        up(M) - M * 64,
+        apply("max", N, M) - N - 1,
+        (N * M) // (M + 1) - N,
+    ):
         assert "sat" in answers(local_text([(goal, (*facts, forms.of(dim)))], forms, "planted")), dim
     assert "sat" in answers(local_text([(goal, (*facts, whole(-1)))], forms, "planted"))
 
@@ -148,7 +155,11 @@ def test_a_form_that_is_not_its_expression_is_found(monkeypatch: pytest.MonkeyPa
     honest = Forms._node
     for planted in (lambda f: f + whole(1), lambda f: f.times(2) + whole(1)):
         with monkeypatch.context() as patch:
-            patch.setattr(Forms, "_node", lambda self, node, p=planted: p(honest(self, node)) if node is dim else honest(self, node))
+            patch.setattr(
+                Forms,
+                "_node",
+                lambda self, node, p=planted: p(honest(self, node)) if node is dim else honest(self, node),
+            )
             wrong = Forms(bounds)
             wrong.of(dim)
             assert answers(forms_text(wrong)) != {"unsat"}, name

@@ -69,7 +69,9 @@ def test_what_is_wrong_is_seen(seeds: m.Seeds, tmp_path: Path) -> None:
     def reads(_: list[str]) -> tuple[int, str]:
         return 0, Path("/etc/passwd").read_text()[:0]
 
-    for number, run in enumerate([lambda _: (3, "x"), lambda _: (-1, "no end"), lambda _: (1, "Traceback (most"), reads, lambda _: (2, "")]):
+    for number, run in enumerate(
+        [lambda _: (3, "x"), lambda _: (-1, "no end"), lambda _: (1, "Traceback (most"), reads, lambda _: (2, "")]
+    ):
         (tmp_path / str(number) / "case").mkdir(parents=True)
         said.append(m.trial(seeds, 0, 0, tmp_path / str(number) / "case", run)[2].partition(":")[0])
     assert said == ["exit 3", "exit -1", "a traceback", "opened /etc/passwd", ""]
@@ -86,7 +88,9 @@ LONG = "9" * 5000
 
 
 @pytest.mark.parametrize("number", [LONG, "0x" + "f" * 5000])
-def test_numbers_of_5000_digits(number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_of_5000_digits(
+    number: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = tmp_path / "m.py"
     for old in ("(2, ", "axis=-1"):
         text.write_text(m.PY.replace(old, old.replace("2", number).replace("-1", number), 1))
@@ -94,7 +98,12 @@ def test_numbers_of_5000_digits(number: str, tmp_path: Path, monkeypatch: pytest
     text.write_text(m.PY.replace('"n"', f'"n + {number}"', 1))
     fails(monkeypatch, capsys, "run", text)
     text.write_text(m.PY)
-    for args in (["run", text, "--dim", f"n={number}"], ["prove", text, "--bound", f"n={number}.."], ["check", text, "--pools", f"a={number}"], ["check", text, "--on", f"cpu:{number}"]):
+    for args in (
+        ["run", text, "--dim", f"n={number}"],
+        ["prove", text, "--bound", f"n={number}.."],
+        ["check", text, "--pools", f"a={number}"],
+        ["check", text, "--on", f"cpu:{number}"],
+    ):
         fails(monkeypatch, capsys, *args)
     relay = tmp_path / "m.relay"
     for old in ("(2, 3)", "units=4", "1f"):
@@ -105,7 +114,9 @@ def test_numbers_of_5000_digits(number: str, tmp_path: Path, monkeypatch: pytest
     fails(monkeypatch, capsys, "plan", csv)
 
 
-def test_a_dim_is_given_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dim_is_given_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "m.py").write_text(m.PY)
     assert "is given twice" in fails(monkeypatch, capsys, "run", tmp_path / "m.py", "--dim", "n=2", "--dim", "n=3")
 
@@ -121,7 +132,9 @@ def test_large_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     fails(monkeypatch, capsys, "plan", tmp_path / "b.csv", "--pools", f"a={2**64}")
 
 
-def test_an_npz_with_what_is_no_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_npz_with_what_is_no_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     import zipfile
 
     (tmp_path / "m.py").write_text(m.PY)
@@ -129,10 +142,14 @@ def test_an_npz_with_what_is_no_array(tmp_path: Path, monkeypatch: pytest.Monkey
         with zipfile.ZipFile(tmp_path / "in.npz", "w") as file:
             for name, data in members.items():
                 file.writestr(name, data)
-        assert "not an .npz of arrays" in fails(monkeypatch, capsys, "run", tmp_path / "m.py", "--inputs", tmp_path / "in.npz")
+        assert "not an .npz of arrays" in fails(
+            monkeypatch, capsys, "run", tmp_path / "m.py", "--inputs", tmp_path / "in.npz"
+        )
 
 
-def test_external_data_in_odd_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_external_data_in_odd_places(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     node = onnx.helper.make_node("Add", ["x", "w"], ["y"])
     made = model([node], {"x": (F, [4])}, {"y": (F, [4])}, {"w": np.ones(4, F)})
     path = tmp_path / "m.onnx"
@@ -155,26 +172,56 @@ DEEP = "[" * 200_000
     ],
     ids=["empty", "no text", "no list", "no object", "digits", "deep", "twice"],
 )  # fmt: skip
-def test_a_corpus_that_is_none(text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_corpus_that_is_none(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a.json").write_text(text)
     err = fails(monkeypatch, capsys, "fuzz", "--backend", "values", "--corpus", tmp_path, "--replay")
     assert "a.json: not a file of a corpus: " in err and said in err and "[fuzz.C2]" in err
 
 
-def test_the_state_of_a_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_state_of_a_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Read again and checked; what was begun and is not ended stays so where a run ends before it."""
     path = tmp_path / "campaign-values.json"
-    args = ("fuzz", "--backend", "values", "--corpus", tmp_path, "--operators", "add", "--features", "", "--size", 2, "--examples", 0, "--jobs", 1)
+    args = (
+        "fuzz",
+        "--backend",
+        "values",
+        "--corpus",
+        tmp_path,
+        "--operators",
+        "add",
+        "--features",
+        "",
+        "--size",
+        2,
+        "--examples",
+        0,
+        "--jobs",
+        1,
+    )
     path.write_text(m.CAMPAIGN)
     assert assay(monkeypatch, *args) == 0
     assert json.loads(path.read_text()) == json.loads(m.CAMPAIGN)
-    for old, new in (('"next": 4', '"next": "4"'), ('"open": [2]', '"open": 2'), ('"right": 3', '"right": null'), ('"seed": 0,', "")):
+    for old, new in (
+        ('"next": 4', '"next": "4"'),
+        ('"open": [2]', '"open": 2'),
+        ('"right": 3', '"right": null'),
+        ('"seed": 0,', ""),
+    ):
         path.write_text(m.CAMPAIGN.replace(old, new))
         assert "[fuzz.C2]" in fails(monkeypatch, capsys, *args)
 
 
-@pytest.mark.parametrize("option", ["--seconds=nan", "--seconds=-1", "--patience=nan", "--patience=-1", "--examples=-1", "--jobs=1001", "--jobs=0"])
-def test_numbers_of_a_campaign(option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "option",
+    ["--seconds=nan", "--seconds=-1", "--patience=nan", "--patience=-1", "--examples=-1", "--jobs=1001", "--jobs=0"],
+)
+def test_numbers_of_a_campaign(
+    option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     name, _, number = option.partition("=")
     assert f"{name} is {number}" in fails(monkeypatch, capsys, "fuzz", "--backend", "values", option)
 
@@ -185,13 +232,20 @@ def test_a_time_without_end(limit: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert assay(monkeypatch, "plan", tmp_path / "b.csv", "--time-limit", limit) == 0
 
 
-def test_a_section_of_metadata_that_is_too_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, text in (("m.relay", m.RELAY_STORED.replace('{"root": 1', f'{{"root": {DEEP}')), ("m.py", m.PY_STORED.replace('"nodes": [', f'"nodes": {DEEP}'))):
+def test_a_section_of_metadata_that_is_too_deep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, text in (
+        ("m.relay", m.RELAY_STORED.replace('{"root": 1', f'{{"root": {DEEP}')),
+        ("m.py", m.PY_STORED.replace('"nodes": [', f'"nodes": {DEEP}')),
+    ):
         (tmp_path / name).write_text(text)
         assert "the section metadata is not of the form" in fails(monkeypatch, capsys, "run", tmp_path / name)
 
 
-def test_a_place_is_said_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_place_is_said_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`:100:` names an emoji where a terminal is told by rich."""
     (tmp_path / "m.relay").write_text(m.RELAY.replace("\n", "\n" * 99, 1).replace("nn.dense", "$"))
     assert "m.relay:101:8: '$' is no part" in fails(monkeypatch, capsys, "run", tmp_path / "m.relay")
@@ -201,7 +255,9 @@ def test_a_place_is_said_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_all_is_said_by_one_console() -> None:
     rooms = Path(assay_verify.__file__).parent
-    assert {p.name for p in rooms.rglob("*.py") if re.search(r"import .*\bConsole\b|Console\(", p.read_text("utf-8"))} == {"terminal.py"}
+    assert {
+        p.name for p in rooms.rglob("*.py") if re.search(r"import .*\bConsole\b|Console\(", p.read_text("utf-8"))
+    } == {"terminal.py"}
 
 
 WIDE = '@R.function\ndef main(x: R.Tensor((1,), "float32")) -> R.Tensor((), "float32"):\n    return R.sum({})\n'
@@ -220,7 +276,13 @@ WIDE = '@R.function\ndef main(x: R.Tensor((1,), "float32")) -> R.Tensor((), "flo
     ids=["63 axes", "64 axes", "taken", "a constant", "an empty one", "empty"],
 )  # fmt: skip
 def test_more_axes_than_an_array_has(
-    value: str, run: int, check: int, label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    value: str,
+    run: int,
+    check: int,
+    label: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "m.py").write_text(WIDE.format(value))
     assert assay(monkeypatch, "run", tmp_path / "m.py") == run
@@ -231,9 +293,17 @@ def test_more_axes_than_an_array_has(
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [('"data": "0"', '"data": 1e400'), ('"device_type_int": "1"', '"device_type_int": Infinity'), ('"target": "0"', '"target": NaN'), ('"repr_str": ""', '"repr_str": 5'), ('"repr_str": ""', '"repr_str": [1]')],
+    [
+        ('"data": "0"', '"data": 1e400'),
+        ('"device_type_int": "1"', '"device_type_int": Infinity'),
+        ('"target": "0"', '"target": NaN'),
+        ('"repr_str": ""', '"repr_str": 5'),
+        ('"repr_str": ""', '"repr_str": [1]'),
+    ],
 )
-def test_metadata_of_other_types(old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_metadata_of_other_types(
+    old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "m.relay").write_text(m.RELAY_STORED.replace(old, new))
     assert "[relay.C4]" in fails(monkeypatch, capsys, "check", tmp_path / "m.relay")
 
@@ -255,12 +325,23 @@ def test_a_command_in_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("doubling", [False, True])
-def test_sizes_may_be_made_in_many_steps(doubling: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sizes_may_be_made_in_many_steps(
+    doubling: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One concatenation of another, deep; and each of the one before twice, which is 2^42 sizes."""
     lines, count = [], 42 if doubling else 1500
     for i in range(0, 2 * count, 2):
         lines += [f"  %{i + 1} = ({', '.join([f'%{i}'] * (1 + doubling))},);", f"  %{i + 2} = concatenate(%{i + 1});"]
-    text = ['#[version = "0.0.5"]', "def @main(%x: Tensor[(2), float32]) {", '  %0 = shape_of(%x, dtype="int64");', *lines]
+    text = [
+        '#[version = "0.0.5"]',
+        "def @main(%x: Tensor[(2), float32]) {",
+        '  %0 = shape_of(%x, dtype="int64");',
+        *lines,
+    ]
     (tmp_path / "m.relay").write_text("\n".join([*text, f"  dyn.reshape(%x, %{2 * count}, newshape=[])", "}"]))
     assert assay(monkeypatch, "run", tmp_path / "m.relay", "--text") == (2 if doubling else 0)
-    assert "more than 10,000 steps" in capsys.readouterr().err if doubling else "R.reshape(x, R.shape([2]))" in capsys.readouterr().out
+    assert (
+        "more than 10,000 steps" in capsys.readouterr().err
+        if doubling
+        else "R.reshape(x, R.shape([2]))" in capsys.readouterr().out
+    )

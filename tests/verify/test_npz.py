@@ -40,9 +40,17 @@ def test_the_form() -> None:
     about = b"\x14\0\0\x08\0\0\0\0\x21\0" + crc + b"\x84\0\0\0\x84\0\0\0\5\0\0\0"
     local = b"PK\3\4" + about + b"x.npy"
     central = b"PK\1\2\x14\3" + about + bytes(6) + b"\0\0\x80\x01" + bytes(4) + b"x.npy"
-    end = b"PK\5\6\0\0\0\0\1\0\1\0" + len(central).to_bytes(4, "little") + (len(local) + 132).to_bytes(4, "little") + b"\0\0"
+    end = (
+        b"PK\5\6\0\0\0\0\1\0\1\0"
+        + len(central).to_bytes(4, "little")
+        + (len(local) + 132).to_bytes(4, "little")
+        + b"\0\0"
+    )
     assert data == local + member + central + end
-    assert hashlib.sha256(written(ARRAYS)).hexdigest() == "cfa4d36bb00966fa0802872d1999d1bc0ec5c2852e0154ffdbb4ffee590daf81"
+    assert (
+        hashlib.sha256(written(ARRAYS)).hexdigest()
+        == "cfa4d36bb00966fa0802872d1999d1bc0ec5c2852e0154ffdbb4ffee590daf81"
+    )
 
 
 @pytest.mark.parametrize("least", [npz.FULL, 0, 170, 600])

@@ -51,7 +51,16 @@ def checker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
         onnx.save(proto, tmp_path / "m.onnx")
         np.savez(tmp_path / "in.npz", **inputs)
         np.savez(tmp_path / "out.npz", **outputs)
-        return assay(monkeypatch, "check", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", "--expected", tmp_path / "out.npz", *more)
+        return assay(
+            monkeypatch,
+            "check",
+            tmp_path / "m.onnx",
+            "--inputs",
+            tmp_path / "in.npz",
+            "--expected",
+            tmp_path / "out.npz",
+            *more,
+        )
 
     return run
 
@@ -88,7 +97,10 @@ def test_isnan_of_what_rounds_is_decided(check: Any) -> None:
     assert outcome(proto, inputs, {"y": np.zeros((3, 5), F32)}) == "wrong"
 
 
-@pytest.mark.parametrize("op, right", [("Sub", 0.0), ("Div", 1.0), ("Less", False), ("Equal", True), ("Max", None), ("Min", None), ("Where", None)])
+@pytest.mark.parametrize(
+    "op, right",
+    [("Sub", 0.0), ("Div", 1.0), ("Less", False), ("Equal", True), ("Max", None), ("Min", None), ("Where", None)],
+)
 def test_one_value_used_twice(op: str, right: float | bool | None) -> None:
     """Of y = exp(x): y - y is 0, y / y is 1, ...; the other answers are wrong."""
     of = bool if isinstance(right, bool) else F32
@@ -114,7 +126,11 @@ def test_the_command_knows_a_value_that_is_used_twice(op: str, right: float | bo
 
 def test_two_values_may_differ() -> None:
     """exp(x) computed by two nodes: nothing says that they agree to the last bit."""
-    nodes = [helper.make_node("Exp", ["x"], ["a"]), helper.make_node("Exp", ["x"], ["b"]), helper.make_node("Sub", ["a", "b"], ["z"])]
+    nodes = [
+        helper.make_node("Exp", ["x"], ["a"]),
+        helper.make_node("Exp", ["x"], ["b"]),
+        helper.make_node("Sub", ["a", "b"], ["z"]),
+    ]
     proto = model(nodes, {"x": (F32, (4,))}, {"z": (F32, (4,))})
     assert outcome(proto, {"x": np.ones(4, F32)}, {"z": np.full(4, 2.0**-22, F32)}) != "wrong"
 
@@ -153,8 +169,22 @@ def test_a_bias_may_be_the_first_term(check: Any, fused: bool) -> None:
 
 LATER = {
     "Sub": ([helper.make_node("Sub", ["t", "c"], ["y"])], -1),
-    "Sub from": ([helper.make_node("Neg", ["a"], ["n"]), helper.make_node("MatMul", ["n", "b"], ["s"]), helper.make_node("Sub", ["c", "s"], ["y"])], 1),
-    "Neg": ([helper.make_node("Neg", ["t"], ["n"]), helper.make_node("Sub", ["n", "c"], ["m"]), helper.make_node("Neg", ["m"], ["y"])], 1),
+    "Sub from": (
+        [
+            helper.make_node("Neg", ["a"], ["n"]),
+            helper.make_node("MatMul", ["n", "b"], ["s"]),
+            helper.make_node("Sub", ["c", "s"], ["y"]),
+        ],
+        1,
+    ),
+    "Neg": (
+        [
+            helper.make_node("Neg", ["t"], ["n"]),
+            helper.make_node("Sub", ["n", "c"], ["m"]),
+            helper.make_node("Neg", ["m"], ["y"]),
+        ],
+        1,
+    ),
 }
 
 
@@ -164,7 +194,11 @@ def test_a_term_that_is_subtracted_may_be_the_first(how: str) -> None:
     nodes, sign = LATER[how]
     a, b = (rng(i).normal(size=s).astype(F32) * F32(0.1) for i, s in enumerate([(7, 256), (256, 5)]))
     c = rng(3).normal(size=5).astype(F32) * F32(1000)
-    proto = model([helper.make_node("MatMul", ["a", "b"], ["t"]), *nodes], {"a": (F32, a.shape), "b": (F32, b.shape), "c": (F32, (5,))}, {"y": (F32, (7, 5))})
+    proto = model(
+        [helper.make_node("MatMul", ["a", "b"], ["t"]), *nodes],
+        {"a": (F32, a.shape), "b": (F32, b.shape), "c": (F32, (5,))},
+        {"y": (F32, (7, 5))},
+    )
     inputs = {"a": a, "b": b, "c": c}
     last = a @ b + sign * c
     first = by_blocks(a, b, sign * c, 1)
@@ -177,7 +211,10 @@ def test_a_term_that_is_subtracted_may_be_the_first(how: str) -> None:
 def test_a_term_that_is_added_to_a_sum_is_one_of_its_terms(check: Any) -> None:
     """Through the command: ReduceSum and Add, and a convolution and Sub, the other operand first."""
     a, c = rng(5).normal(size=(5, 512)).astype(F32) * F32(0.1), F32(3000)
-    nodes = [helper.make_node("ReduceSum", ["a", "axes"], ["t"], keepdims=0), helper.make_node("Add", ["t", "c"], ["y"])]
+    nodes = [
+        helper.make_node("ReduceSum", ["a", "axes"], ["t"], keepdims=0),
+        helper.make_node("Add", ["t", "c"], ["y"]),
+    ]
     proto = model(nodes, {"a": (F32, a.shape), "c": (F32, ())}, {"y": (F32, (5,))}, {"axes": np.array([1])})
 
     def summed(rows: Array) -> Array:
@@ -185,7 +222,11 @@ def test_a_term_that_is_added_to_a_sum_is_one_of_its_terms(check: Any) -> None:
 
     assert check(proto, {"a": a, "c": c}, {"y": summed(a)}, "--stop-after", "import") == 0
     assert check(proto, {"a": a, "c": c}, {"y": summed(a[:, :-8])}, "--stop-after", "import") == 1, "terms are left out"
-    x, w, r = a[:1].reshape(1, 64, 8, 1), rng(6).normal(size=(4, 64, 1, 1)).astype(F32) * F32(0.1), rng(7).normal(size=(1, 4, 8, 1)).astype(F32) * F32(300)
+    x, w, r = (
+        a[:1].reshape(1, 64, 8, 1),
+        rng(6).normal(size=(4, 64, 1, 1)).astype(F32) * F32(0.1),
+        rng(7).normal(size=(1, 4, 8, 1)).astype(F32) * F32(300),
+    )
     nodes = [helper.make_node("Conv", ["x", "w"], ["t"]), helper.make_node("Sub", ["t", "r"], ["y"])]
     proto = model(nodes, {n: (F32, v.shape) for n, v in {"x": x, "w": w, "r": r}.items()}, {"y": (F32, r.shape)})
     first = by_blocks(w[:, :, 0, 0], x[0, :, :, 0], -r[0, :, :, 0], 1)[None, :, :, None]
@@ -282,7 +323,10 @@ def test_a_quotient_by_zero_that_is_dropped(op: str, more: dict[str, Any]) -> No
 
 
 def test_a_size_that_is_open_is_refused() -> None:
-    nodes = [helper.make_node("Cast", ["n"], ["i"], to=TensorProto.INT64), helper.make_node("Expand", ["x", "i"], ["y"])]
+    nodes = [
+        helper.make_node("Cast", ["n"], ["i"], to=TensorProto.INT64),
+        helper.make_node("Expand", ["x", "i"], ["y"]),
+    ]
     proto = model(nodes, {"x": (F32, (1,))}, {"y": (F32, ("k",))}, {"n": np.array([np.nan], F32)})
     with pytest.raises(Invalid, match="leaves open"):
         subject_of_model(proto)
@@ -292,7 +336,10 @@ def test_a_size_that_is_open_is_refused() -> None:
 @pytest.mark.parametrize("to", ["int8", "uint8", "int32", "uint64"])
 def test_kernels_do_not_trap_where_a_cast_is_open(of: str, to: str) -> None:
     """The ends of the range, what is beyond, NaN: what has a value has it, and the rest gets 0."""
-    ends = [float(f(np.float64(DTYPES[to].max))) for f in (lambda m: m, lambda m: m + 1, lambda m: m / 2, lambda m: -m - 1.5, lambda m: -m - 1)]
+    ends = [
+        float(f(np.float64(DTYPES[to].max)))
+        for f in (lambda m: m, lambda m: m + 1, lambda m: m / 2, lambda m: -m - 1.5, lambda m: -m - 1)
+    ]
     with np.errstate(all="ignore"):
         x = np.array([0.5, -0.5, 1.5, -1.5, 100, -200, np.nan, np.inf, -np.inf, *ends]).astype(DTYPES[of].numpy)
     attrs = {"dtype": to, "open": True}
@@ -338,7 +385,9 @@ def resized(x: Array, sizes: tuple[int, int], transform: str, mode: str, shift: 
 
 def resize(sizes: tuple[int, int], transform: str, mode: str) -> ModelProto:
     node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode=mode, coordinate_transformation_mode=transform)
-    return model([node], {"x": (F32, (1, 2, 9, 11))}, {"y": (F32, (1, 2, *sizes))}, {"s": np.array([1, 2, *sizes])}, opset=19)
+    return model(
+        [node], {"x": (F32, (1, 2, 9, 11))}, {"y": (F32, (1, 2, *sizes))}, {"s": np.array([1, 2, *sizes])}, opset=19
+    )
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
@@ -381,7 +430,14 @@ def test_a_place_on_a_jump_may_be_either() -> None:
     x = rng().normal(size=(1, 1, 49)).astype(F32)
 
     def case(m: int, nearest: str) -> ModelProto:
-        node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode=nearest)
+        node = helper.make_node(
+            "Resize",
+            ["x", "", "", "s"],
+            ["y"],
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode=nearest,
+        )
         return model([node], {"x": (F32, (1, 1, 49))}, {"y": (F32, (1, 1, m))}, {"s": np.array([1, 1, m])}, opset=19)
 
     at = COORDINATES["asymmetric"](np.arange(14, dtype=F32), 49, 14)
@@ -412,7 +468,12 @@ def test_a_folded_scale_may_be_subnormal(check: Any) -> None:
     shapes = {"x": [1, 1, 3], "scale": [1], "b": [1], "mean": [1], "var": [1]}
     values = {"x": [[[1e38, 2e38, 3]]], "scale": [1e-38], "b": [0], "mean": [0], "var": [1e13]}
     inputs = {n: np.array(v, F32).reshape(shapes[n]) for n, v in values.items()}
-    proto = model([helper.make_node("BatchNormalization", [*shapes], ["y"], epsilon=0.0)], {n: (F32, s) for n, s in shapes.items()}, {"y": (F32, [1, 1, 3])}, opset=17)
+    proto = model(
+        [helper.make_node("BatchNormalization", [*shapes], ["y"], epsilon=0.0)],
+        {n: (F32, s) for n, s in shapes.items()},
+        {"y": (F32, [1, 1, 3])},
+        opset=17,
+    )
     y = inputs["x"] * (inputs["scale"] / np.sqrt(inputs["var"]))
     assert check(proto, inputs, {"y": y}) == 0
     y[0, 0, 1] *= F32(2.1)
@@ -433,7 +494,9 @@ def test_a_signalling_nan_is_a_nan(name: str, tmp_path: Path, monkeypatch: pytes
         assert operator("power").value({}, Bounded.exact(a), Bounded.exact(b)).value == 1
     if name == "float16":
         kind = 'R.Tensor((2,), "float16")'
-        (tmp_path / "m.py").write_text(f"@I.ir_module\nclass M:\n    @R.function\n    def main(x: {kind}, y: {kind}):\n        return R.power(x, y)\n")
+        (tmp_path / "m.py").write_text(
+            f"@I.ir_module\nclass M:\n    @R.function\n    def main(x: {kind}, y: {kind}):\n        return R.power(x, y)\n"
+        )
         assert assay(monkeypatch, "check", tmp_path / "m.py", "--stop-after", "legalize") == 0
 
 

@@ -67,7 +67,9 @@ def test_every_wrong_product_is_found() -> None:
     for name in product.WRONG:
         assert found[name, "integers"] == "integers", f"{name}: {found[name, 'integers']}"
     wrong = Counter(name in product.WRONG for (name, _), m in found.items() if m not in ("right", "undecided"))
-    assert wrong[True] >= 44, "of 49: on cancelling data four bugs are below what roundings do, as is 2e-6 on uniform data"
+    assert wrong[True] >= 44, (
+        "of 49: on cancelling data four bugs are below what roundings do, as is 2e-6 on uniform data"
+    )
     assert wrong[False] >= 21, "of 28: fewer bits are exact on integers, and below the roundings of a large term"
 
 

@@ -25,7 +25,9 @@ from assay.verify.devices.demands import Demands
 TWO = CompilationConfig.read(["cpu", "cuda"], default="cuda")
 
 
-def main(body: str, params: str = 'x: R.Tensor((3,), "float32")', gives: str = 'R.Tensor((3,), "float32")', head: str = "") -> str:
+def main(
+    body: str, params: str = 'x: R.Tensor((3,), "float32")', gives: str = 'R.Tensor((3,), "float32")', head: str = ""
+) -> str:
     return f"@I.ir_module\nclass Module:\n{head}    @R.function\n    def main({params}) -> {gives}:\n        {body}\n"
 
 
@@ -91,7 +93,12 @@ def test_a_shape_elsewhere_is_told_the_rule(body: str, params: str) -> None:
 def test_a_damaged_configuration_is_no_certificate(tmp_path: Path, damage: dict[str, Any]) -> None:
     devices = {"there": [["cuda", 0, "cuda"], ["cpu", 0, "c"]], "host": 1, "default": 0}
     whole = {"format": certificate.FORMAT, "name": "m", "seed": 0, "interface": "unpacked", "device": ""}
-    behind = {"model": {"file": "0" * 64, "beside": {}, "dims": {}, "defaults": {}, "module": "0" * 64}, "lines": [], "about": {"seconds": [], "compiler": "", "libm": ""}, "files": {}}
+    behind = {
+        "model": {"file": "0" * 64, "beside": {}, "dims": {}, "defaults": {}, "module": "0" * 64},
+        "lines": [],
+        "about": {"seconds": [], "compiler": "", "libm": ""},
+        "files": {},
+    }
     path = tmp_path / certificate.FOLDER / "manifest.json"
     path.parent.mkdir()
     for given, says in ((devices, "no digest"), ({**devices, **damage}, "")):

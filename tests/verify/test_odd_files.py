@@ -74,7 +74,11 @@ ODD = {"a FIFO": fifo, "a directory": directory, "a socket": bound_socket, "a de
     ids=" ".join,
 )  # fmt: skip
 def test_what_is_no_regular_file(
-    command: tuple[str, ...], kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: tuple[str, ...],
+    kind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     onnx.save(small_cnn(), "good.onnx")
@@ -93,15 +97,28 @@ def test_external_data_is_a_regular_file(
     beside = numpy_helper.from_array(np.ones(4, np.float32), "w")
     onnx.external_data_helper.set_external_data(beside, "odd.bin", 0, 16)
     beside.ClearField("raw_data")
-    x, y, c = (helper.make_tensor_value_info(n, t, s) for n, t, s in (("x", 1, [4]), ("y", 1, [4]), ("c", TensorProto.BOOL, [])))
+    x, y, c = (
+        helper.make_tensor_value_info(n, t, s)
+        for n, t, s in (("x", 1, [4]), ("y", 1, [4]), ("c", TensorProto.BOOL, []))
+    )
     if inside:
-        arm = helper.make_graph([helper.make_node("Add", ["x", "w"], ["z"])], "arm", [], [helper.make_tensor_value_info("z", 1, [4])], [beside])
+        arm = helper.make_graph(
+            [helper.make_node("Add", ["x", "w"], ["z"])],
+            "arm",
+            [],
+            [helper.make_tensor_value_info("z", 1, [4])],
+            [beside],
+        )
         nodes, held = [helper.make_node("If", ["c"], ["y"], then_branch=arm, else_branch=arm)], []
     else:
         nodes, held = [helper.make_node("Add", ["x", "w"], ["y"])], [beside]
     graph = helper.make_graph(nodes, "g", [x, c], [y], held)
-    Path("m.onnx").write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    Path("m.onnx").write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    )
     ODD[kind](tmp_path / "odd.bin")
     assert assay(monkeypatch, "check", "m.onnx", "--backend", "reference") == 2
     said = capsys.readouterr().err
-    assert "onnx.C10" in said and "outside" in said if kind == "a device" else "onnx.C10" in said, said  # the link leads out
+    assert "onnx.C10" in said and "outside" in said if kind == "a device" else "onnx.C10" in said, (
+        said
+    )  # the link leads out

@@ -120,7 +120,9 @@ def holds_more(model: onnx.ModelProto) -> bool:
 def test_cases_of_onnx_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every case of ONNX with a sequence, an optional value or strings at its border that the interpreter runs."""
     said: dict[str, str] = {}
-    for case in named("optional sequence identity_sequence identity_opt if_seq if_opt loop13_seq loop16_seq string_ split_to_sequence regex_full label_encoder equal_string"):
+    for case in named(
+        "optional sequence identity_sequence identity_opt if_seq if_opt loop13_seq loop16_seq string_ split_to_sequence regex_full label_encoder equal_string"
+    ):
         assert case.model is not None
         if not holds_more(case.model):
             continue
@@ -130,7 +132,9 @@ def test_cases_of_onnx_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
             for of, value in zip(case.model.graph.input, inputs, strict=True):
                 given |= in_file(of.name, value)
             np.savez(tmp_path / "in.npz", **given)  # type: ignore[arg-type]
-            code = assay(monkeypatch, "run", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", "-o", tmp_path / "out.npz")
+            code = assay(
+                monkeypatch, "run", tmp_path / "m.onnx", "--inputs", tmp_path / "in.npz", "-o", tmp_path / "out.npz"
+            )
             wanted: Files = {}
             for of, value in zip(case.model.graph.output, outputs, strict=True):
                 wanted |= in_file(of.name, value)
@@ -141,11 +145,16 @@ def test_cases_of_onnx_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_neighbour_computes_what_goes_in_and_what_comes_out() -> None:
-    made = neighbours.between(model([onnx.helper.make_node("Neg", ["x"], ["y"])], {"x": (np.float32, (2,))}, {"y": (np.float32, (2,))}))
+    made = neighbours.between(
+        model([onnx.helper.make_node("Neg", ["x"], ["y"])], {"x": (np.float32, (2,))}, {"y": (np.float32, (2,))})
+    )
     assert [n.op_type for n in made.graph.node] == ["Where", "Neg", "Where"]
     assert [o for n in made.graph.node for o in n.output][-1] == made.graph.output[0].name
     onnx.checker.check_model(made)
-    assert [bool(neighbours.wrong(Trial(0, (), code, out, "", 0.0))) for code, out in ((0, ""), (0, "FAILS"), (1, ""), (3, ""))] == [False, True, True, True]
+    assert [
+        bool(neighbours.wrong(Trial(0, (), code, out, "", 0.0)))
+        for code, out in ((0, ""), (0, "FAILS"), (1, ""), (3, ""))
+    ] == [False, True, True, True]
 
 
 @pytest.mark.campaign

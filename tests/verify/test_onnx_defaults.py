@@ -24,7 +24,7 @@ from tests.verify.test_cli import assay
 
 SUM = "g (float[2] x, float[2] w = {3, 4}) => (float[2] y) { y = Mul (w, x) }"
 SHAPE = "g (float[6] x, int64[2] s = {2, 3}) => (float[a, b] y) { y = Reshape (x, s) }"
-TEXTS = "g (string[2] x, string[2] w = {\"b\", \"b\"}) => (bool[2] y) { y = Equal (x, w) }"
+TEXTS = 'g (string[2] x, string[2] w = {"b", "b"}) => (bool[2] y) { y = Equal (x, w) }'
 X = np.float32([1, 2])
 
 
@@ -52,7 +52,9 @@ def test_what_is_given_counts_and_what_is_not_is_the_default(tmp_path: Path, mon
     assert load(out)["y"].tolist() == [True, False]
 
 
-def test_outputs_are_judged_on_what_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outputs_are_judged_on_what_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Those of the default are wrong."""
     program, inputs = kept(tmp_path / "m.onnx", SUM), given(tmp_path, x=X, w=np.float32([5, -1]))
     save(tmp_path / "out.npz", {"y": np.float32([3, 8])})
@@ -101,9 +103,21 @@ def test_a_test_of_ones_own_takes_it(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_given(
-    text: str, arrays: dict[str, Any], say: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    text: str,
+    arrays: dict[str, Any],
+    say: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    command = ("run", kept(tmp_path / "m.onnx", text), "--inputs", given(tmp_path, **arrays), "-o", tmp_path / "out.npz")
+    command = (
+        "run",
+        kept(tmp_path / "m.onnx", text),
+        "--inputs",
+        given(tmp_path, **arrays),
+        "-o",
+        tmp_path / "out.npz",
+    )
     assert assay(monkeypatch, *command) == 2
     assert say in said(capsys)
 
@@ -115,7 +129,9 @@ def test_every_element_type_and_a_default_of_any_shape(tmp_path: Path, monkeypat
         infos = [onnx.ValueInfoProto(name="w"), helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])]
         y = onnx.ValueInfoProto(name="y", type=helper.make_tensor_type_proto(stored.data_type, None))
         graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"])], "g", infos, [y], [stored])
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "m.onnx")
+        onnx.save(
+            helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), tmp_path / "m.onnx"
+        )
         w = np.array([[0, 1], [1, 1]]).astype(of)
         command = ("run", tmp_path / "m.onnx", "--inputs", given(tmp_path, w=w), "-o", tmp_path / "out.npz")
         assert assay(monkeypatch, *command) == 0
@@ -123,15 +139,35 @@ def test_every_element_type_and_a_default_of_any_shape(tmp_path: Path, monkeypat
         assert y.dtype == w.dtype and y.tobytes() == w.tobytes() and y.shape == (2, 2)
 
 
-def test_weights_that_are_listed_as_inputs_stay_constants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weights_that_are_listed_as_inputs_stay_constants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With many of them, a message names some."""
     many = ", ".join(f"float[2] w{i} = {{{i}, 1}}" for i in range(30))
     program = kept(tmp_path / "m.onnx", f"g (float[2] x, {many}) => (float[2] y) {{ y = Mul (w0, x) }}")
-    assert assay(monkeypatch, "check", program, "--inputs", given(tmp_path, w1=X), "--stop-after", "import", "--dump", tmp_path) == 0
-    assert "def main(x: " in (tmp_path / "01-import.py").read_text() and "w1:" not in (tmp_path / "01-import.py").read_text()
+    assert (
+        assay(
+            monkeypatch,
+            "check",
+            program,
+            "--inputs",
+            given(tmp_path, w1=X),
+            "--stop-after",
+            "import",
+            "--dump",
+            tmp_path,
+        )
+        == 0
+    )
+    assert (
+        "def main(x: " in (tmp_path / "01-import.py").read_text()
+        and "w1:" not in (tmp_path / "01-import.py").read_text()
+    )
     capsys.readouterr()
     assert assay(monkeypatch, "check", program, "--inputs", given(tmp_path, w=X)) == 2
-    assert "with a default: w0, w1," in (say := said(capsys)) and "w19 and 10 more [input.C1]" in say and "w20" not in say
+    assert (
+        "with a default: w0, w1," in (say := said(capsys)) and "w19 and 10 more [input.C1]" in say and "w20" not in say
+    )
 
 
 def test_a_certificate_says_what_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,8 +199,13 @@ def test_a_certificate_says_what_was_given(tmp_path: Path, monkeypatch: pytest.M
         assert said.holds is False and why in said.detail
     with pytest.raises(Invalid, match="unknown input 'v'"):
         certificate._of_model(forged(v=other), program)
-    for defaults, why in (({"w": other}, "the C text is not"), ({"x": X, "w": w}, "x is an input of the program, and no default")):
+    for defaults, why in (
+        ({"w": other}, "the C text is not"),
+        ({"x": X, "w": w}, "x is an input of the program, and no default"),
+    ):
         stored = forged(**defaults)
-        run = replace(checked, origin=stored, defaults=stored.defaults(), source=stored.c_source(checked.modules["pool"]))
+        run = replace(
+            checked, origin=stored, defaults=stored.defaults(), source=stored.c_source(checked.modules["pool"])
+        )
         said = certificate._claims(stored, run, found[1:-1])
         assert said.holds is False and why in said.detail

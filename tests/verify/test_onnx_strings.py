@@ -20,14 +20,28 @@ from tests.lower.onnx_own_cases import named
 WORDS = np.array(["a", "b", "", "é", "a"], object)
 
 
-def model(op: str, shapes: Sequence[Sequence[Any]], output: int = TensorProto.STRING, *, domain: str = "", others: Mapping[str, Any] | None = None, **attrs: Any) -> ModelProto:
+def model(
+    op: str,
+    shapes: Sequence[Sequence[Any]],
+    output: int = TensorProto.STRING,
+    *,
+    domain: str = "",
+    others: Mapping[str, Any] | None = None,
+    **attrs: Any,
+) -> ModelProto:
     """One node: inputs s0, s1, ... of strings, `others` stored; one output y."""
     names = [f"s{i}" for i in range(len(shapes))]
     node = helper.make_node(op, [*names, *(others or {})], ["y"], domain=domain, **attrs)
     given = [helper.make_tensor_value_info(n, TensorProto.STRING, s) for n, s in zip(names, shapes, strict=True)]
-    kinds = {np.dtype(object): TensorProto.STRING, np.dtype(np.int64): TensorProto.INT64, np.dtype(bool): TensorProto.BOOL}
+    kinds = {
+        np.dtype(object): TensorProto.STRING,
+        np.dtype(np.int64): TensorProto.INT64,
+        np.dtype(bool): TensorProto.BOOL,
+    }
     stored = [
-        helper.make_tensor(n, kinds[a.dtype], a.shape, [s.encode() for s in a.reshape(-1)] if a.dtype == object else a.reshape(-1))
+        helper.make_tensor(
+            n, kinds[a.dtype], a.shape, [s.encode() for s in a.reshape(-1)] if a.dtype == object else a.reshape(-1)
+        )
         for n, a in (others or {}).items()
     ]
     made = helper.make_graph([node], "g", given, [helper.make_tensor_value_info("y", output, None)], stored)
@@ -64,24 +78,42 @@ def test_one_module_for_all_strings() -> None:
 def test_strings_are_moved() -> None:
     np.testing.assert_array_equal(run(model("Concat", [[5], [1]], axis=0), WORDS, ["z"]), [*WORDS, "z"])
     np.testing.assert_array_equal(run(model("Gather", [[5]], others={"i": np.array([3, -5])}), WORDS), ["é", "a"])
-    np.testing.assert_array_equal(run(model("Reshape", [[4]], others={"i": np.array([2, 2])}), WORDS[:4]), WORDS[:4].reshape(2, 2))
+    np.testing.assert_array_equal(
+        run(model("Reshape", [[4]], others={"i": np.array([2, 2])}), WORDS[:4]), WORDS[:4].reshape(2, 2)
+    )
     np.testing.assert_array_equal(run(model("Identity", [["n"]]), WORDS), WORDS)
     assert run(model("Size", [["n"]], TensorProto.INT64), WORDS) == 5
-    np.testing.assert_array_equal(run(model("Concat", [[5]], others={"c": np.array(["q"], object)}, axis=0), WORDS), [*WORDS, "q"])
+    np.testing.assert_array_equal(
+        run(model("Concat", [[5]], others={"c": np.array(["q"], object)}, axis=0), WORDS), [*WORDS, "q"]
+    )
 
 
 def test_constants_that_are_strings() -> None:
-    for attrs in ({"value_strings": ["x", "y"]}, {"value": helper.make_tensor("v", TensorProto.STRING, [2], [b"x", b"y"])}):
+    for attrs in (
+        {"value_strings": ["x", "y"]},
+        {"value": helper.make_tensor("v", TensorProto.STRING, [2], [b"x", b"y"])},
+    ):
         np.testing.assert_array_equal(run(model("Constant", [], **attrs)), ["x", "y"])
     assert run(model("Constant", [], value_string="x")).tolist() == "x"
 
 
 def test_labels_and_ngrams() -> None:
     ml = {"domain": "ai.onnx.ml"}
-    found = run(model("LabelEncoder", [[5]], **ml, keys_strings=["a", "é"], values_strings=["b", "new"], default_string="?"), WORDS)
+    found = run(
+        model("LabelEncoder", [[5]], **ml, keys_strings=["a", "é"], values_strings=["b", "new"], default_string="?"),
+        WORDS,
+    )
     np.testing.assert_array_equal(found, ["b", "?", "?", "new", "b"])
-    attrs = {"ngram_counts": [0, 2], "ngram_indexes": [0, 1, 2], "min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 0}
-    counted = run(model("TfIdfVectorizer", [[5]], TensorProto.FLOAT, **attrs, mode="TF", pool_strings=["a", "é", "a", "b"]), WORDS)
+    attrs = {
+        "ngram_counts": [0, 2],
+        "ngram_indexes": [0, 1, 2],
+        "min_gram_length": 1,
+        "max_gram_length": 2,
+        "max_skip_count": 0,
+    }
+    counted = run(
+        model("TfIdfVectorizer", [[5]], TensorProto.FLOAT, **attrs, mode="TF", pool_strings=["a", "é", "a", "b"]), WORDS
+    )
     assert counted.tolist() == [2, 1, 1]
 
 
@@ -156,13 +188,21 @@ def test_a_table_of_strings() -> None:
 def test_numbers_as_strings() -> None:
     """Plain representation; infinities and NaN by the literals that a cast from a string reads."""
     for given, wanted in [
-        (np.array([314.5, 1e-5, -2.0, np.nan, np.inf, -np.inf], np.float32), ["314.5", "0.00001", "-2.0", "NaN", "INF", "-INF"]),
+        (
+            np.array([314.5, 1e-5, -2.0, np.nan, np.inf, -np.inf], np.float32),
+            ["314.5", "0.00001", "-2.0", "NaN", "INF", "-INF"],
+        ),
         (np.array([-3, 2**40]), ["-3", "1099511627776"]),
         (np.array([True, False]), ["1", "0"]),
     ]:
         node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)
         kind = helper.np_dtype_to_tensor_dtype(given.dtype)
-        graph_ = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", kind, given.shape)], [helper.make_tensor_value_info("y", TensorProto.STRING, given.shape)])
+        graph_ = helper.make_graph(
+            [node],
+            "g",
+            [helper.make_tensor_value_info("x", kind, given.shape)],
+            [helper.make_tensor_value_info("y", TensorProto.STRING, given.shape)],
+        )
         made = helper.make_model(graph_, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
         (found,) = onnx_backend.prepare(made).run([given])
         assert found.tolist() == wanted

@@ -54,7 +54,9 @@ def test_an_open_comparison_is_undecided(choice: bool) -> None:
 def test_open_steps_casts_and_choices_are_undecided_not_wrong() -> None:
     floor = one(lambda b, x: b.floor(straddling(b, x)), x=tensor(2, 3))
     cast = one(lambda b, x: b.astype(straddling(b, x), dtype="int32"), x=tensor(2, 3))
-    choose = one(lambda b, x, y: b.where(b.greater(straddling(b, x), 0.5), y, b.negative(y)), x=tensor(2, 3), y=tensor(2))
+    choose = one(
+        lambda b, x, y: b.where(b.greater(straddling(b, x), 0.5), y, b.negative(y)), x=tensor(2, 3), y=tensor(2)
+    )
     y = np.array([7, 7], F)
     for first in (0, 1, 2):
         assert judged(floor, np.array([first, 5], F), x=CANCELS).outcome == "undecided"

@@ -43,11 +43,16 @@ def test_outputs_in_tuples_are_called_by_their_place() -> None:
         return str(oracle.judge({"x": given}, {"pair": pair, "dims": Shape((2, 3)) if dims is None else dims}))
 
     assert said((-given, given)).startswith("right (bitwise)")
-    assert said((-given, -given)) == "wrong (bitwise): output pair.1 element (1,) is -2.0, allowed is 2.0, 1.68e+07 ulp outside"
+    assert (
+        said((-given, -given))
+        == "wrong (bitwise): output pair.1 element (1,) is -2.0, allowed is 2.0, 1.68e+07 ulp outside"
+    )
     assert "output pair.0 element (1,)" in said((given, -given)), "the first one is named"
     assert "output pair.0 is missing" in said(None) and "output pair.0 is missing" in said((given,))
     assert "output pair.0" in said((given, given), Shape((2, 4)))
-    assert "output dims is" in said((-given, given), Shape((2, 4))) and "must be" in said((-given, given), Shape((2, 4)))
+    assert "output dims is" in said((-given, given), Shape((2, 4))) and "must be" in said(
+        (-given, given), Shape((2, 4))
+    )
 
 
 def test_sums_of_whole_numbers_behind_a_rounding_operator_are_judged_bit_for_bit() -> None:
@@ -93,7 +98,11 @@ def test_operators_that_are_each_right_make_a_right_whole() -> None:
     assert oracle.judge(given, {"y": theirs["y"]}, some).outcome == "undecided"
     wrong = {**theirs, "scaled": total * F(21), "y": np.exp(total * F(21))}
     verdict = oracle.judge(given, {"y": wrong["y"]}, wrong)
-    assert verdict.outcome == "wrong" and verdict.culprit == "multiply, tensor scaled" and "; output y element (1,)" in verdict.detail
+    assert (
+        verdict.outcome == "wrong"
+        and verdict.culprit == "multiply, tensor scaled"
+        and "; output y element (1,)" in verdict.detail
+    )
     right = oracle.judge(given, {"y": theirs["y"]}, {**theirs, "scaled": total * F(21)})
     assert right.outcome == "wrong" and "; output" not in right.detail, "that output is within its interval"
     named = Oracle(module, tensors, makers={"scaled": "Mul node_3"}).judge(given, {"y": wrong["y"]}, wrong)
@@ -112,7 +121,9 @@ def test_whole_numbers_on_the_backends_own_operands_have_one_right_sum() -> None
 
 def test_a_field_of_a_result_keeps_the_signs_of_zeros() -> None:
     x = var("x", TensorType((4,), FLOAT32))
-    module = Module({"main": replace(function([x], get(call("split", x, sections=(2, 2), axis=0), 1)), attrs={"outputs": ("y",)})})
+    module = Module(
+        {"main": replace(function([x], get(call("split", x, sections=(2, 2), axis=0), 1)), attrs={"outputs": ("y",)})}
+    )
     given = {"x": np.array([1, 2, -0.0, 0.0], F)}
     assert Oracle(module).judge(given, {"y": given["x"][2:]}).outcome == "right"
     assert Oracle(module).judge(given, {"y": -given["x"][2:]}).outcome == "wrong"
@@ -151,7 +162,9 @@ def test_factors_that_are_split_are_those_of_float32(of: Any) -> None:
         given = {n: x.astype(of) for n, x in zip("ab", made, strict=True)}
         off = {"y": (given["a"] @ given["b"]) + np.asarray(2.0**-16, of) * (np.abs(given["a"]) @ np.abs(given["b"]))}
         assert Oracle(module).judge(given, off).outcome == "wrong"
-        assert Oracle(module, accepts=Accepts(splits=True)).judge(given, off).outcome == ("right" if of == "float32" else "wrong")
+        assert Oracle(module, accepts=Accepts(splits=True)).judge(given, off).outcome == (
+            "right" if of == "float32" else "wrong"
+        )
 
 
 def test_a_tensor_function_is_the_operator_that_it_says() -> None:
@@ -183,7 +196,9 @@ def test_numbers_that_are_not_whole_beside_integers() -> None:
 
 def test_one_input_of_whole_numbers_is_enough_for_what_is_made_of_it() -> None:
     x, y = var("x", TensorType((3,), FLOAT32)), var("y", TensorType((3,), FLOAT32))
-    main = replace(function([x, y], tuple_of(call("add", x, x), call("add", x, y))), attrs={"outputs": ("of_x", "of_both")})
+    main = replace(
+        function([x, y], tuple_of(call("add", x, x), call("add", x, y))), attrs={"outputs": ("of_x", "of_both")}
+    )
     found = run_whole(Module({"main": main}), {"x": np.array([1, 2, 3], F), "y": np.array([0.1, 0.2, 0.3], F)})
     assert not isinstance(found, str)
     of_x, of_both = found.values()
@@ -206,17 +221,29 @@ def test_each_kind_of_data_is_what_it_says(of: str) -> None:
     (x,) = made("cancelling", (64, 33), of=of)
     pairs = x.astype(np.float64).reshape(-1)[: x.size // 2 * 2].reshape(-1, 2)
     sizes = np.abs(pairs[:, 0])
-    assert (np.abs(pairs.sum(1)) < 64 * info.unit_roundoff * np.maximum(sizes, info.smallest_normal) + info.smallest_subnormal).all()
+    assert (
+        np.abs(pairs.sum(1))
+        < 64 * info.unit_roundoff * np.maximum(sizes, info.smallest_normal) + info.smallest_subnormal
+    ).all()
     assert (pairs.sum(1) != 0).any(), "not all of them cancel to nothing"
     assert np.median(sizes[::8]) > 100 * np.median(sizes[1::8])
     (x,) = made("large", (64, 32), of=of)
     squares = x.astype(np.float64) ** 2
     assert (squares < float(info.max) / 64).all() and (squares > info.smallest_normal * 4).all()
-    assert squares.max() > float(info.max) / 2.0**9 and squares.min() < info.smallest_normal * 2.0**5, "most of the range"
+    assert squares.max() > float(info.max) / 2.0**9 and squares.min() < info.smallest_normal * 2.0**5, (
+        "most of the range"
+    )
     assert (x > 0).any() and (x < 0).any()
     (x,) = made("specials", (64, 64), of=of)
     wide = x.astype(np.float64)
-    some = [np.inf, -np.inf, info.smallest_subnormal, -info.smallest_subnormal, info.smallest_normal, info.smallest_normal / 2]
+    some = [
+        np.inf,
+        -np.inf,
+        info.smallest_subnormal,
+        -info.smallest_subnormal,
+        info.smallest_normal,
+        info.smallest_normal / 2,
+    ]
     some += [float(info.max), -float(info.max), 0.0, 1.0]
     assert np.isnan(x).any() and all((wide == s).any() for s in some) and np.signbit(wide[wide == 0]).any()
     ordinary = ((np.abs(wide) < 8) & ~np.isin(np.abs(wide), [0, 1, 0.5, 2]) & (np.abs(wide) > 1e-3)).mean(1)

@@ -39,7 +39,9 @@ def test_which_elements_differ() -> None:
     want, got = np.array([1, np.nan, 0, -0.0, np.nan, 0], F), np.array([1, np.nan, -0.0, 0, 1, 0], F)
     assert differing(want, got).tolist() == [False, False, False, False, True, False]
     assert differing(want, got, signs=True).tolist() == [False, False, True, True, True, False]
-    assert differing(np.array([1, 0]), np.array([1, 2]), signs=True).tolist() == [False, True], "integers have no signed zero"
+    assert differing(np.array([1, 0]), np.array([1, 2]), signs=True).tolist() == [False, True], (
+        "integers have no signed zero"
+    )
 
 
 def test_the_element_that_differs_most_and_by_how_much() -> None:
@@ -72,7 +74,10 @@ def test_the_element_furthest_outside_of_its_interval() -> None:
 def test_what_a_person_reads() -> None:
     assert str(Worst("y", (2,), 5.0, 3.5, 4.5, 2.0)) == "y element (2,) is 5.0, allowed is [3.5, 4.5], 2 ulp outside"
     assert str(Worst("y", (), 5, 4, 4, float("inf"))) == "y element () is 5, allowed is 4"
-    assert str(Verdict("wrong", "graph", "y is odd", culprit="Relu")) == "wrong (graph): y is odd; the first operator that is wrong is Relu"
+    assert (
+        str(Verdict("wrong", "graph", "y is odd", culprit="Relu"))
+        == "wrong (graph): y is odd; the first operator that is wrong is Relu"
+    )
     assert str(Verdict("unpredictable", "", "why")) == "unpredictable: why"
 
 
@@ -86,7 +91,13 @@ def test_shape_and_dtype_both_have_to_fit() -> None:
 
 def test_what_subnormal_numbers_may_be() -> None:
     x = np.array([1e-40, -1e-40, 0.0, 2e-38, -1.0], F)
-    assert flushed(x).tolist() == [0.0, 0.0, 0.0, x[3], -1.0] and np.signbit(flushed(x)).tolist() == [False, True, False, False, True]
+    assert flushed(x).tolist() == [0.0, 0.0, 0.0, x[3], -1.0] and np.signbit(flushed(x)).tolist() == [
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]
     assert is_subnormal(x).tolist() == [True, True, False, False, False]
     assert not is_subnormal(np.array([1, 2])).any() and flushed(np.array([1, 2])).tolist() == [1, 2]
     of = float(np.finfo(F).smallest_normal)
@@ -95,13 +106,14 @@ def test_what_subnormal_numbers_may_be() -> None:
     assert (low <= 0).tolist() == [True, True, False, True, False] and (high >= 0).tolist() == [True] * 5
     assert (low <= value).all() and (value <= high).all() and (high[2], high[3], low[3]) == (1.0, 0.0, 0.0)
     low, high = open_subnormals(Bounded(np.array([of / 2, -of]), np.array([of / 4, 0]), FLOAT32)).interval()
-    assert low == pytest.approx([0, -of], abs=of * 2.0**-30) and high == pytest.approx([of * 3 / 4, -of], abs=of * 2.0**-30)
+    assert low == pytest.approx([0, -of], abs=of * 2.0**-30) and high == pytest.approx(
+        [of * 3 / 4, -of], abs=of * 2.0**-30
+    )
     wide = open_subnormals(Bounded(np.array([1.0, np.inf]), np.zeros(2), FLOAT32), 0.5)
     assert wide.radius.tolist() == [0.5, 0.0]
 
 
 # --- whole numbers --------------------------------------------------------------------------------------------------
-
 
 
 def result(name: str, *args: Any, **attrs: Any) -> Any:
@@ -136,7 +148,9 @@ STEPS: list[tuple[str, tuple[Any, ...], dict[str, Any], float, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "operands", "attrs", "step", "size"), STEPS, ids=[f"{i} {c[0]}" for i, c in enumerate(STEPS)])
+@pytest.mark.parametrize(
+    ("name", "operands", "attrs", "step", "size"), STEPS, ids=[f"{i} {c[0]}" for i, c in enumerate(STEPS)]
+)
 def test_the_step_and_the_magnitude_of_each_rule(
     name: str, operands: tuple[Any, ...], attrs: dict[str, Any], step: float, size: Any
 ) -> None:
@@ -178,7 +192,9 @@ LOST: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "operands", "attrs", "why"), LOST, ids=[f"{i} {c[0]}" for i, c in enumerate(LOST)])
-def test_what_may_round_is_lost_and_says_why(name: str, operands: tuple[Any, ...], attrs: dict[str, Any], why: str) -> None:
+def test_what_may_round_is_lost_and_says_why(
+    name: str, operands: tuple[Any, ...], attrs: dict[str, Any], why: str
+) -> None:
     with np.errstate(all="ignore"):
         found = result(name, *operands, **attrs)
     assert isinstance(found, Whole) and why in found.lost and bool(why) == bool(found.lost)
@@ -247,7 +263,9 @@ def test_errors_that_are_too_large_or_lean_are_told() -> None:
     noisy = right + (size * rng.choice([-1, 1], size.shape) * 2.0**-24 * 12).astype(F)
     assert "the mean square of the errors is" in together(x, w, noisy)
     leans = right + (size * 2.0**-24 * 3).astype(F)
-    assert "they lean to one side" in together(x, w, leans) and "they lean to one side" in together(x, w, right * 2 - leans)
+    assert "they lean to one side" in together(x, w, leans) and "they lean to one side" in together(
+        x, w, right * 2 - leans
+    )
     assert together(x, w, leans, np.ones(50, F)) == "", "a bias leans"
     far, wide = np.abs(x) + F(1), np.abs(w)
     sums = (far.astype(np.float64) @ wide.astype(np.float64)).astype(F)
@@ -273,9 +291,13 @@ def test_where_the_errors_together_say_nothing() -> None:
     assert not telling(10, [x], y[:999], FLOAT32) and telling(10, [x], y[:1000], FLOAT32)
     assert not telling(2**10, [x], y, FLOAT16) and not telling(2**8, [x], y, FLOAT16) and telling(2**7, [x], y, FLOAT16)
     assert not telling(10, [x], np.where(y > 3, np.inf, y), FLOAT32)
-    assert not telling(10, [x], np.where(np.arange(2000) % 2, 1.0, y)[:1500], FLOAT32), "half of the results are one number"
+    assert not telling(10, [x], np.where(np.arange(2000) % 2, 1.0, y)[:1500], FLOAT32), (
+        "half of the results are one number"
+    )
     assert not telling(10, [x, np.ones((2, 1000))], y, FLOAT32), "all factors are one number"
-    assert not telling(10, [x, np.ones((1, 1))], y, FLOAT32) and telling(10, [x, np.zeros(4)], y, FLOAT32), "a bias of zeros"
+    assert not telling(10, [x, np.ones((1, 1))], y, FLOAT32) and telling(10, [x, np.zeros(4)], y, FLOAT32), (
+        "a bias of zeros"
+    )
     assert not telling(10, [x, 1 + 1e-4 * y], y, FLOAT32), "all factors are of one size"
     assert not telling(10, [x, rng.choice([1.0, -2.0, 3.0], 2000)], y, FLOAT32)
 
@@ -324,5 +346,7 @@ def test_what_suppression_chooses_by_scores_that_round_is_lost() -> None:
     scores = result("exp", np.zeros((1, 1, 2), F))
     found = result("suppress", scores, np.ones((1, 1, 2), bool), np.zeros((1, 2, 2), bool), np.array([2], np.int64))
     assert all(w.lost == "exp rounds" for w in found)
-    exact = result("suppress", np.ones((1, 1, 2), F), np.ones((1, 1, 2), bool), np.zeros((1, 2, 2), bool), np.array([2], np.int64))
+    exact = result(
+        "suppress", np.ones((1, 1, 2), F), np.ones((1, 1, 2), bool), np.zeros((1, 2, 2), bool), np.array([2], np.int64)
+    )
     assert all(w.lost == "suppress rounds" for w in exact), "of equal scores implementations choose either"

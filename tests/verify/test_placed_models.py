@@ -105,7 +105,9 @@ def holds(model: onnx.ModelProto, inputs: dict[str, Any], how: Callable[[int], W
     assert len(program.pools) >= 2 and len({p.device for p in program.pools}) == len(program.pools)
     for step in program.steps:
         if isinstance(step, Step) and not is_device_copy(placed.kernel(step.kernel)):
-            assert {program.slots[n].device.place for n in (*step.reads, *step.writes, *step.scratch)} == {step.device.place}
+            assert {program.slots[n].device.place for n in (*step.reads, *step.writes, *step.scratch)} == {
+                step.device.place
+            }
     assert program.host == replace(CONFIG.host, scope=GLOBAL)
     return placed
 

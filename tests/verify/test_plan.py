@@ -34,7 +34,9 @@ def slot(name: str, size: int, start: int, stop: int, offset: int | None = None,
 
 def proved(slots: Sequence[Slot], size: int) -> Evidence:
     """What z3 says of slots in one pool."""
-    program = Program({s.name: s for s in slots}, (), (), (), (Pool("workspace", alignment=lcm(*range(1, 17))),), {"workspace": size})
+    program = Program(
+        {s.name: s for s in slots}, (), (), (), (Pool("workspace", alignment=lcm(*range(1, 17))),), {"workspace": size}
+    )
     return prove_plan(*as_problem(program)).evidence
 
 
@@ -46,13 +48,20 @@ slots_strategy = st.lists(
 @given(slots_strategy, st.integers(1, 16))
 def test_planned_slots_never_clash(slots: list[Slot], alignment: int) -> None:
     slots = [replace(s, alignment=alignment, offset=None) for s in slots]
-    found = place(Problem(tuple(BufferInfo(s.name, s.nbytes, tuple((i, j) for i, j in s.live if i < j), s.alignment) for s in slots), (Pool("workspace", alignment=alignment),)))
+    found = place(
+        Problem(
+            tuple(BufferInfo(s.name, s.nbytes, tuple((i, j) for i, j in s.live if i < j), s.alignment) for s in slots),
+            (Pool("workspace", alignment=alignment),),
+        )
+    )
     offsets, size = {n: p.offset for n, p in found.places.items()}, found.sizes.get("workspace", 0)
     assert size >= lower_bound(slots)
     assert proved([replace(s, offset=offsets[s.name]) for s in slots], size).holds
 
 
-@pytest.mark.parametrize("bad", [slot("a", 10, 0, 2, 11), slot("a", 10, 0, 2, 3, 4), slot("a", 10, 0, 2, -4, 4), slot("a", 4, 0, 1, None)])
+@pytest.mark.parametrize(
+    "bad", [slot("a", 10, 0, 2, 11), slot("a", 10, 0, 2, 3, 4), slot("a", 10, 0, 2, -4, 4), slot("a", 4, 0, 1, None)]
+)
 def test_misplaced_slot_is_named(bad: Slot) -> None:
     evidence = proved([bad], 20)
     assert not evidence.holds and "buffer a" in evidence.detail
@@ -98,7 +107,11 @@ def test_sweep_catches_what_wrong_lives_hide() -> None:
 
 def test_wrong_life_is_named() -> None:
     evidence = check_lives(chain([0, 4, 0], 8, [(0, 1), (1, 3), (2, 4)]), {})
-    assert not evidence.holds and "buffer a (kernel_a) is live in [0, 1), but is between uses at position 1, in step 1 (k1)" in evidence.detail
+    assert (
+        not evidence.holds
+        and "buffer a (kernel_a) is live in [0, 1), but is between uses at position 1, in step 1 (k1)"
+        in evidence.detail
+    )
 
 
 # --- choices, phases, pools ------------------------------------------------------------------------------------------
@@ -190,7 +203,10 @@ def test_an_output_may_take_the_bytes_of_an_input_where_its_kernel_allows_that()
     wrong = check_pool(in_place(backwards()))[0]
     assert not wrong.holds and "step 1 (back): output out of back in place of x: element" in wrong.detail
     calls = made.program.calls
-    for steps in ((calls[0], replace(calls[1], in_place=()), calls[2]), (*calls[:2], replace(calls[2], reads=("b", "a")))):
+    for steps in (
+        (calls[0], replace(calls[1], in_place=()), calls[2]),
+        (*calls[:2], replace(calls[2], reads=("b", "a"))),
+    ):
         changed = moved(made.with_(main=replace(made.program, steps=steps)), a={"live": ((0, 3),)})
         assert "buffer a is overwritten by b" in verdict(changed).detail
         assert not prove_plan(*as_problem(changed.program)).evidence.holds
@@ -200,13 +216,21 @@ def test_an_output_may_take_the_bytes_of_an_input_where_its_kernel_allows_that()
     assert not prove_plan(*as_problem(after.program)).evidence.holds, "a lives on when b is gone"
     half = moved(made, b={"offset": 32, "alignment": 32})
     assert not verdict(half).holds and not prove_plan(*as_problem(half.program)).evidence.holds
-    third = planned([(UP, ["x"], ["a"]), (UP, ["x"], ["c"]), (UP, ["a"], ["b"]), (UP, ["c"], ["d"]), (UP, ["b"], ["y"])], {"x": TensorType((16,), FLOAT32)}, ["y"])
+    third = planned(
+        [(UP, ["x"], ["a"]), (UP, ["x"], ["c"]), (UP, ["a"], ["b"]), (UP, ["c"], ["d"]), (UP, ["b"], ["y"])],
+        {"x": TensorType((16,), FLOAT32)},
+        ["y"],
+    )
     steps = tuple(replace(s, in_place=((0, 0),)) if s.writes == ("b",) else s for s in third.program.calls)
-    over = moved(third.with_(main=replace(third.program, steps=steps)), a={"live": ((0, 3),)}, b={"offset": 0}, c={"offset": 0})
+    over = moved(
+        third.with_(main=replace(third.program, steps=steps)), a={"live": ((0, 3),)}, b={"offset": 0}, c={"offset": 0}
+    )
     assert not verdict(over).holds and not prove_plan(*as_problem(over.program)).evidence.holds
 
 
-KERNELS = [lanes(f"k{n}", [FLOAT32] * n, FLOAT32, 4, lambda *v: v[0] + 1.0 if len(v) == 1 else v[0] + v[1]) for n in (1, 2)]
+KERNELS = [
+    lanes(f"k{n}", [FLOAT32] * n, FLOAT32, 4, lambda *v: v[0] + 1.0 if len(v) == 1 else v[0] + v[1]) for n in (1, 2)
+]
 
 
 def random_plan(seed: int) -> tuple[Module, int]:

@@ -50,7 +50,9 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.row("U11")
-def test_a_plan_is_written_and_said_to_be_optimal(assay: Command, five: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_is_written_and_said_to_be_optimal(
+    assay: Command, five: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out.csv"
     assert assay("plan", five, "--output", out, "--capacity", 12) == 0
     said = capsys.readouterr().out
@@ -66,7 +68,9 @@ def test_a_plan_is_written_and_said_to_be_optimal(assay: Command, five: Path, tm
             assert a is b or apart or abs(int(a["offset"]) - int(b["offset"])) >= 4
 
 
-def test_a_capacity_that_is_not_reached_is_exit_1(assay: Command, five: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_capacity_that_is_not_reached_is_exit_1(
+    assay: Command, five: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out.csv"
     assert assay("plan", five, "-o", out, "--capacity", 11) == 1
     assert "12 bytes do not fit the capacity of 11; no plan is below 12" in capsys.readouterr().out
@@ -102,7 +106,9 @@ def test_a_picture(assay: Command, five: Path, tmp_path: Path) -> None:
     assert "http" not in path.read_text().replace("http://www.w3.org/2000/svg", "")
 
 
-def test_a_wrong_plan_is_not_written(assay: Command, five: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_plan_is_not_written(
+    assay: Command, five: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The planner is not trusted: a plan that puts everything at 0 is refuted."""
     honest = plan_command.make_plan
 
@@ -136,7 +142,7 @@ def test_the_other_names_and_columns() -> None:
 
 def test_blank_lines_spaces_and_marks_of_windows(tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
-    path.write_bytes(b"\xef\xbb\xbfid , lower,upper,size\r\n\r\n a, 0 ,2, 4\r\n\"b, c\",1,3,5\r\n")
+    path.write_bytes(b'\xef\xbb\xbfid , lower,upper,size\r\n\r\n a, 0 ,2, 4\r\n"b, c",1,3,5\r\n')
     table = tables.read(path)
     assert [(b.name, b.nbytes) for b in table.buffers] == [("a", 4), ("b, c", 5)]
     assert table.lines == (3, 4)
@@ -193,7 +199,9 @@ def test_a_gap_with_a_window_is_not_for_us() -> None:
         (["-o", "nowhere/out.csv"], "there is no such directory"),
     ],
 )
-def test_options_that_make_no_sense(assay: Command, five: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
+def test_options_that_make_no_sense(
+    assay: Command, five: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
     assert assay("plan", five, *options) == 2
     said = capsys.readouterr().err
     assert words in said and len(said.splitlines()) == 1

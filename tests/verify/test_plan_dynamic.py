@@ -147,7 +147,9 @@ def test_a_pool_that_is_too_small_for_some_sizes() -> None:
     made = planned(source(**BOUNDED), EXACT)
     plan = made.program.plan
     assert plan is not None
-    refuted(changed(made, plan=replace(plan, sizes={"workspace": 600})), "does not lie within its 600 bytes", "for n = ")
+    refuted(
+        changed(made, plan=replace(plan, sizes={"workspace": 600})), "does not lie within its 600 bytes", "for n = "
+    )
     limited = changed(made, pools=(Pool("workspace", limit=600),))
     evidence, _ = check_pool(limited)
     assert not evidence.holds and "its limit is 600" in evidence.detail and evidence.data["claim"] == "limit"
@@ -174,7 +176,9 @@ def test_a_life_that_is_cut() -> None:
     cut = changed(made, slots={**program.slots, "exp": short})
     evidence, _ = check_pool(cut)
     assert not evidence.holds and "but is between uses at position" in evidence.detail
-    other = next(name for name, s in program.slots.items() if s.place == "workspace" and s.start == short.stop and name != "exp")
+    other = next(
+        name for name, s in program.slots.items() if s.place == "workspace" and s.start == short.stop and name != "exp"
+    )
     there = moved(cut, {other: plan.places["exp"].offset})
     found = sweep(there.program, there.kernels)
     assert not found.holds and found.detail.startswith("for n = ") and "overwritten" in found.detail
@@ -259,7 +263,9 @@ def test_a_view_that_turns_rows_into_columns() -> None:
     k, h = general.inputs[0].shape
     assert isinstance(k, Var) and isinstance(h, Var)
     for dims, holds in (((4, n), True), ((n, 4), False)):
-        made = changed(lives, steps=(replace(step, dims=tuple(zip((k, h), dims, strict=True))),)).with_(permute_dims=general)
+        made = changed(lives, steps=(replace(step, dims=tuple(zip((k, h), dims, strict=True))),)).with_(
+            permute_dims=general
+        )
         check(made)
         assert check_program(calls, made).holds == holds
 

@@ -51,7 +51,9 @@ def cnn(tmp_path: Path) -> Path:
 
 
 @pytest.mark.row("U2", "U5")
-def test_two_pools_and_arguments_in_them(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_pools_and_arguments_in_them(
+    cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Built, proved, run in C, and proved again from the certificate."""
     out = tmp_path / "out"
     assert assay(monkeypatch, "build", cnn, "-o", out, "--pools", "fast=4096,slow", "--io-in-pools") == 0
@@ -116,7 +118,9 @@ def test_a_slot_goes_to_a_pool_of_its_device(lives: Module) -> None:
             slot = done.program.slots[name]
             assert slot.place != "workspace" or slot.pool == ("sram" if step.device == npu else "dram")
     wrong = check_pool(done)[0]
-    assert not wrong.holds and "runs on cpu:0 and reads buffer" in wrong.detail  # nothing copies from the one to the other
+    assert (
+        not wrong.holds and "runs on cpu:0 and reads buffer" in wrong.detail
+    )  # nothing copies from the one to the other
     with pytest.raises(Invalid, match="no pool is on .*cpu.*there are sram on .*npu"):
         plan(module, Memory((Pool("sram", device=npu),)))
 

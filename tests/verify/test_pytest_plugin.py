@@ -97,7 +97,9 @@ def project(tmp_path: Path) -> Path:
     onnx.save(model(nodes, {"x": (f, [2, 4]), "w": (f, [4, 3])}, {"y": (f, [2, 3])}), tmp_path / "model.onnx")
     (tmp_path / "planted.py").write_text(BACKENDS)
     (tmp_path / "test_it.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers -p no:cacheprovider\nfilterwarnings = error\n")
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\naddopts = --strict-markers -p no:cacheprovider\nfilterwarnings = error\n"
+    )
     folder = tmp_path / "fake-1.0.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: fake\nVersion: 1.0\n")

@@ -32,9 +32,13 @@ Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
 
 
-def network(nodes: Sequence[onnx.NodeProto], arrays: Mapping[str, Array], shape: Sequence[int] = (1, 3, 6, 10), opset: int = 13) -> onnx.ModelProto:
+def network(
+    nodes: Sequence[onnx.NodeProto], arrays: Mapping[str, Array], shape: Sequence[int] = (1, 3, 6, 10), opset: int = 13
+) -> onnx.ModelProto:
     """A model of one input x, whose result is that of the last node."""
-    return model(nodes, {"x": (np.float32, tuple(shape))}, {nodes[-1].output[0]: (np.float32, None)}, arrays, opset, ir_version=8)
+    return model(
+        nodes, {"x": (np.float32, tuple(shape))}, {nodes[-1].output[0]: (np.float32, None)}, arrays, opset, ir_version=8
+    )
 
 
 NETWORK = network(
@@ -116,7 +120,10 @@ def test_values_are_as_simple_as_can_be() -> None:
 
 @pytest.mark.parametrize(
     ("node", "opset", "shape"),
-    [(h.make_node("Softmax", ["c"], ["s"], axis=1), 9, (1, 2, 1)), (h.make_node("LRN", ["c"], ["s"], size=3, alpha=0.5), 13, (1, 1))],
+    [
+        (h.make_node("Softmax", ["c"], ["s"], axis=1), 9, (1, 2, 1)),
+        (h.make_node("LRN", ["c"], ["s"], size=3, alpha=0.5), 13, (1, 1)),
+    ],
     ids=["Softmax", "LRN"],
 )
 def test_the_faults_of_the_reference_evaluator_are_found_in_a_network(
@@ -126,7 +133,16 @@ def test_the_faults_of_the_reference_evaluator_are_found_in_a_network(
     w = RNG.normal(size=(8, 3, 3, 3)).astype(np.float32)
     nodes = [h.make_node("Conv", ["x", "w"], ["c"]), node, h.make_node("Add", ["s", "s"], ["o"])]
     out = io.StringIO()
-    code = reduce_model(network(nodes, {"w": w}, (1, 3, 6, 8), opset), backend("reference"), {}, {}, 0, 5_000, tmp_path, Screen(file=out, width=1_000))
+    code = reduce_model(
+        network(nodes, {"w": w}, (1, 3, 6, 8), opset),
+        backend("reference"),
+        {},
+        {},
+        0,
+        5_000,
+        tmp_path,
+        Screen(file=out, width=1_000),
+    )
     assert code == 1 and "-> 1 operator" in out.getvalue()
     (test,) = tmp_path.glob("test_*.py")
     assert [p.suffix for p in tmp_path.iterdir()] == [".py"]  # small enough to be all text
@@ -161,7 +177,9 @@ def test_a_place_that_is_no_directory(tmp_path: Path) -> None:
         reduce_model(NETWORK, Faulty(), X, {}, 0, 100, tmp_path / "file", Screen(file=io.StringIO()))
 
 
-def test_the_limit_and_an_interruption_leave_the_smallest_so_far(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_limit_and_an_interruption_leave_the_smallest_so_far(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     sizes = []
     faulty = Faulty()
     found = find(Case(NETWORK, X), faulty)
@@ -201,7 +219,9 @@ def test_large_arrays_lie_beside_the_test(tmp_path: Path) -> None:
 
 
 def test_what_inner_graphs_read_counts_as_read() -> None:
-    inner = h.make_graph([h.make_node("Add", ["outer", "own"], ["s"])], "then", [], [h.make_empty_tensor_value_info("s")])
+    inner = h.make_graph(
+        [h.make_node("Add", ["outer", "own"], ["s"])], "then", [], [h.make_empty_tensor_value_info("s")]
+    )
     inner.initializer.append(numpy_helper.from_array(np.float32(1), "own"))
     other = h.make_graph([], "else", [], [h.make_empty_tensor_value_info("given")])
     assert set(reads(h.make_node("If", ["c"], ["o"], then_branch=inner, else_branch=other))) == {"c", "outer", "given"}

@@ -110,7 +110,9 @@ def test_pools_gaps_choices_and_devices() -> None:
     got = page_of(program)
     for number, slot in enumerate(program.slots.values()):
         shown = [s for s in got.shapes if s.attrs.get("id") == f"m{number}"]
-        assert [rectangles(s.attrs["d"]) for s in shown] == ([rectangles_of(slot)] if slot.is_pooled and slot.nbytes else [])
+        assert [rectangles(s.attrs["d"]) for s in shown] == (
+            [rectangles_of(slot)] if slot.is_pooled and slot.nbytes else []
+        )
     assert got.rows["b6"][7:9] == ["2 left, 4 right", "5 store"]  # b, which both arms write
     assert got.rows["b0"][7] == "the caller" and got.rows["b1"][8] == "the caller"
     lanes = [(s.title, rectangles(s.attrs["d"])) for s in got.shapes if "lanes" in s.plot and s.title]
@@ -193,7 +195,9 @@ def test_a_planted_clash_is_marked(cnn: tuple[list[Line], Check]) -> None:
         both = next((max(s, t), min(e, f)) for s, e in a.live for t, f in b.live if max(s, t) < min(e, f))
         assert area == [(both[0], first.offset, both[1] - both[0], min(a.nbytes, b.nbytes))]
         assert said.evidence.detail in got.section("refutation")
-        assert f"share bytes {first.offset} to {first.offset + min(a.nbytes, b.nbytes) - 1} of pool" in got.section("refutation")  # type: ignore[operator]
+        assert f"share bytes {first.offset} to {first.offset + min(a.nbytes, b.nbytes) - 1} of pool" in got.section(
+            "refutation"
+        )  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
@@ -289,7 +293,9 @@ def test_ten_thousand_buffers() -> None:
     made = page(report_of(many(10_000)))
     assert len(made.encode()) < 12_000_000
     got = read(made)
-    assert got.shape("m9999").title.startswith("/model/layers.999/attention/MatMul_9999_output\n10,000 bytes at offset 0\n")
+    assert got.shape("m9999").title.startswith(
+        "/model/layers.999/attention/MatMul_9999_output\n10,000 bytes at offset 0\n"
+    )
     assert got.rows["b9997"][7:9] == ["9997 fused_matmul_add_relu47", "9999 fused_matmul_add_relu49"]
 
 
@@ -322,7 +328,9 @@ def test_check_writes_the_page(model: Path, tmp_path: Path, monkeypatch: pytest.
     def fault(module: Module) -> Module:
         program = planned(module).program
         a, b = next(p for p in conflicts(BufferInfo(s.name, s.nbytes, s.live) for s in program.pooled if s.nbytes))
-        return module.with_(main=moved(program, **{b.name: replace(program.slots[b.name], offset=program.slots[a.name].offset)}))
+        return module.with_(
+            main=moved(program, **{b.name: replace(program.slots[b.name], offset=program.slots[a.name].offset)})
+        )
 
     planned = passes(vector.run)["pool"]
     monkeypatch.setattr(cli, "Lowering", lambda *a, **k: Lowering(*a, **k, changed={"pool": fault}))
@@ -371,7 +379,9 @@ def test_the_picture_of_a_plan() -> None:
     picture = plan_picture(problem, plan)
     root = ElementTree.fromstring(picture)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    found = [(e.get("d"), "".join(e.itertext()).split("\n")[0]) for e in root.iter() if len(e) and e.tag.endswith("path")]
+    found = [
+        (e.get("d"), "".join(e.itertext()).split("\n")[0]) for e in root.iter() if len(e) and e.tag.endswith("path")
+    ]
     assert found == [("M0 0h2v100h-2zM5 0h4v100h-4z", "a"), ("M1 100h2v100h-2z", "<b>"), ("M2 0h2v100h-2z", "k")]
     words = "".join(root.itertext())
     assert "pool big: 2 buffers in 250 bytes, at least 200" in words and "empty" not in words

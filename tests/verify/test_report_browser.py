@@ -49,7 +49,14 @@ def browse(tmp_path: Path, made: str, script: str) -> Any:
       }});</script>"""
     copy = made.replace("<head>", "<head>" + before, 1).replace("</body>", after + "</body>", 1)
     (tmp_path / "page.html").write_text(copy, "utf-8")
-    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1280,900", f"--user-data-dir={tmp_path / 'user'}"]
+    command = [
+        str(BROWSER),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--window-size=1280,900",
+        f"--user-data-dir={tmp_path / 'user'}",
+    ]
     command += ["--virtual-time-budget=10000", "--dump-dom", (tmp_path / "page.html").as_uri()]
     done = subprocess.run(command, check=True, capture_output=True, timeout=300)
     found = re.search(r"<pre>(.*?)</pre>", done.stdout.decode(), re.DOTALL)
@@ -134,7 +141,9 @@ def test_sorting_finding_and_links(tmp_path: Path) -> None:
 
 def test_names_cannot_do_anything(tmp_path: Path) -> None:
     script = "return {alerts: window.alerts || 0, images: all('img').length, words: hover(one('#m1'))};"
-    made = page(report_of(hostile())).replace("<head>", "<head><script>window.alert = () => { window.alerts = 1; }</script>", 1)
+    made = page(report_of(hostile())).replace(
+        "<head>", "<head><script>window.alert = () => { window.alerts = 1; }</script>", 1
+    )
     got = browse(tmp_path, made, script)
     assert got["alerts"] == 0 and got["images"] == 0 and got["words"].startswith("\"'><img src=x onerror=alert(1)>1\n")
 

@@ -190,7 +190,9 @@ def test_wrong_peak(which: str, off: int) -> None:
     source = stages(sample())["constants"]
     right = peak(source)
     evidence = check_schedule(source, claiming(source, **{"before": right, "after": right, which: right + off}))
-    assert not evidence.holds and f"the peak {which} is said to be {right + off} bytes, and is {right}" in evidence.detail
+    assert (
+        not evidence.holds and f"the peak {which} is said to be {right + off} bytes, and is {right}" in evidence.detail
+    )
 
 
 @pytest.mark.parametrize("bound", [0, 10**9])
@@ -200,7 +202,9 @@ def test_a_bound_that_cannot_be(bound: int) -> None:
     assert not evidence.holds and "cannot be" in evidence.detail
 
 
-@pytest.mark.parametrize("claim", [3, {}, {"before": 1, "after": 1}, {"before": "1", "after": 1, "bound": 1}, (1, 2, 3)])
+@pytest.mark.parametrize(
+    "claim", [3, {}, {"before": 1, "after": 1}, {"before": "1", "after": 1, "bound": 1}, (1, 2, 3)]
+)
 def test_a_claim_that_cannot_be_read(claim: object) -> None:
     source = stages(sample())["constants"]
     evidence = check_schedule(source, with_chain(source, list(bindings(source.main)), **{ATTRIBUTE: claim}))
@@ -254,7 +258,9 @@ def test_another_function_changed() -> None:
     assert line.stage == "schedule" and "other than main" in line.evidence.detail
 
 
-def test_the_certificate_has_the_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_certificate_has_the_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A stored claim is checked as one that was just made."""
     import hashlib
     import json
@@ -276,7 +282,9 @@ def test_the_certificate_has_the_stage(tmp_path: Path, monkeypatch: pytest.Monke
     name = "certificate/7-schedule.json"
     text = (out / name).read_text()
     claim = json.loads(text)
-    number = next(v for r in claim["rows"] for k, m in r[1].items() if k == "attrs" for key, v in m["map"] if key == ATTRIBUTE)
+    number = next(
+        v for r in claim["rows"] for k, m in r[1].items() if k == "attrs" for key, v in m["map"] if key == ATTRIBUTE
+    )
     after = dict(number["map"])["after"]
     changed = text.replace(f'["after", {after}]', f'["after", {after - 4}]')
     assert changed != text
@@ -287,8 +295,6 @@ def test_the_certificate_has_the_stage(tmp_path: Path, monkeypatch: pytest.Monke
     manifest.write_text(json.dumps(listed, indent=1) + "\n")
     assert assay("verify", out) == 1
     assert "the peak after is said to be" in capsys.readouterr().out
-
-
 
 
 LINKED = """

@@ -141,7 +141,11 @@ def test_names_of_slots_in_another_order_are_refused() -> None:
     source, target = lowered("composite before its symbol")
 
     def swap(node: Expr) -> Expr:
-        return replace(node, type=ShapeType(node.type.dims[::-1])) if isinstance(node, MatchCast) and isinstance(node.type, ShapeType) else node
+        return (
+            replace(node, type=ShapeType(node.type.dims[::-1]))
+            if isinstance(node, MatchCast) and isinstance(node.type, ShapeType)
+            else node
+        )
 
     def rename(node: Expr) -> Expr:
         new = swap(node)

@@ -111,7 +111,9 @@ SHOWS: dict[str, Callable[[Module], bool]] = {
     "branches": lambda m: any(isinstance(n, If) for n in nodes(m)),
     "names": lambda m: any(isinstance(n, Let) for n in nodes(m)),
     "functions": lambda m: any(isinstance(n, Call) and isinstance(n.op, Function) for n in nodes(m)),
-    "recursion": lambda m: "helper" in m.definitions and any(isinstance(n, GlobalVar) and n.name == "helper" for n in post_order(m.main)),
+    "recursion": lambda m: (
+        "helper" in m.definitions and any(isinstance(n, GlobalVar) and n.name == "helper" for n in post_order(m.main))
+    ),
     "effects": lambda m: any(isinstance(n, (Print, RefWrite)) for n in nodes(m)),
     "data": lambda m: any(isinstance(n, Match) for n in nodes(m)),
     "casts": lambda m: any(isinstance(n, MatchCast) for n in nodes(m)),
@@ -224,7 +226,9 @@ def test_special_values_are_those_of_the_type(name: str) -> None:
 
 # --- under Hypothesis ------------------------------------------------------------------------------------------------
 
-QUICK = settings(max_examples=1500, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(
+    max_examples=1500, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 
 
 def smallest(of: SearchStrategy[Module], wanted: Callable[[Module], bool]) -> Module:
@@ -257,7 +261,14 @@ def test_strategy_of_modules(case: tuple[Module, dict[str, Any]]) -> None:
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-@given(made.tensor_functions(), made.loop_nests(), made.memory_problems(limits=True), made.types(), made.shapes(), made.scalars("float16"))
+@given(
+    made.tensor_functions(),
+    made.loop_nests(),
+    made.memory_problems(limits=True),
+    made.types(),
+    made.shapes(),
+    made.scalars("float16"),
+)
 def test_other_strategies(func: Any, nest: Any, problem: Any, of: Any, shape: Any, scalar: Any) -> None:
     """Functions and problems are well-formed, and dims differ pairwise."""
     check_prim_func(func)

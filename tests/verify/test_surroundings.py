@@ -62,8 +62,16 @@ LATE = '#!/bin/sh\ncase "$*" in *nothing.c*) exec gcc "$@";; esac\necho \'%s\' >
 def test_a_broken_compiler_refutes_nothing(
     kind: str, relu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scripts = {"text": "int\x00", "killed": "#!/bin/sh\nkill -9 $$\n", "copies": '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho no >"$2"\n'}
-    late = {name: said.removeprefix("failed: ") for name, said in ((k.removeprefix("{tmp}/"), w) for k, w in CC.values()) if said.startswith("failed: ")}
+    scripts = {
+        "text": "int\x00",
+        "killed": "#!/bin/sh\nkill -9 $$\n",
+        "copies": '#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\necho no >"$2"\n',
+    }
+    late = {
+        name: said.removeprefix("failed: ")
+        for name, said in ((k.removeprefix("{tmp}/"), w) for k, w in CC.values())
+        if said.startswith("failed: ")
+    }
     for name, script in (scripts | {name: LATE % said for name, said in late.items()}).items():
         (tmp_path / name).write_text(script)
         (tmp_path / name).chmod(0o755)
@@ -77,7 +85,9 @@ def test_a_broken_compiler_refutes_nothing(
 def test_generated_c_that_a_working_compiler_refuses_is_still_our_fault(
     relu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "cc").write_text("#!/bin/sh\ncase \"$*\" in *nothing.c*) exec gcc \"$@\";; esac\necho 'relu.c:1: error: oops' >&2\nexit 1\n")
+    (tmp_path / "cc").write_text(
+        '#!/bin/sh\ncase "$*" in *nothing.c*) exec gcc "$@";; esac\necho \'relu.c:1: error: oops\' >&2\nexit 1\n'
+    )
     (tmp_path / "cc").chmod(0o755)
     monkeypatch.setenv("CC", str(tmp_path / "cc"))
     assert assay(monkeypatch, "check", relu) == 1
@@ -94,7 +104,9 @@ def test_no_place_for_temporary_files(
     assert "cannot work with temporary files" in capsys.readouterr().err
 
 
-def test_a_full_place_for_temporary_files(relu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_place_for_temporary_files(
+    relu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A file of ours is begun, and there is no room for what it holds."""
 
     def full(path: Path, text: str, *more: object, **options: object) -> int:
@@ -104,16 +116,28 @@ def test_a_full_place_for_temporary_files(relu: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Path, "write_text", full)
     assert assay(monkeypatch, "check", relu) == 6
     words = capsys.readouterr().err
-    assert "cannot work with temporary files" in words and "No space left on device; TMPDIR says where they go [output.C5]" in words
+    assert (
+        "cannot work with temporary files" in words
+        and "No space left on device; TMPDIR says where they go [output.C5]" in words
+    )
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
-def test_a_full_standard_output(relu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_standard_output(
+    relu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for args in (["run", relu], ["run", relu, "--text"], ["check", relu, "--json"], ["--help"]):
-        with monkeypatch.context() as patch, contextlib.suppress(OSError), open("/dev/full", "w", encoding="ascii") as full:
+        with (
+            monkeypatch.context() as patch,
+            contextlib.suppress(OSError),
+            open("/dev/full", "w", encoding="ascii") as full,
+        ):
             patch.setattr(sys, "stdout", full)
             assert assay(patch, *args) == 6
-        assert capsys.readouterr().err == "assay: cannot write to the standard output: No space left on device [output.C6]\n"
+        assert (
+            capsys.readouterr().err
+            == "assay: cannot write to the standard output: No space left on device [output.C6]\n"
+        )
 
 
 def test_a_closed_standard_output(relu: Path) -> None:
@@ -129,7 +153,9 @@ def test_a_closed_standard_output(relu: Path) -> None:
     assert done.stderr == b"assay: cannot write to the standard output: it is closed [output.C6]\n"
 
 
-def test_an_output_on_a_full_disk(relu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_on_a_full_disk(
+    relu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -138,7 +164,9 @@ def test_an_output_on_a_full_disk(relu: Path, tmp_path: Path, monkeypatch: pytes
     assert "cannot write: No space left on device" in capsys.readouterr().err
 
 
-def test_a_terminal_that_is_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_that_is_not_utf8(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What cannot be shown is shown as its escape; a module is never written wrong."""
     named = tmp_path / "größe_\udcff.py"
     named.write_text(TEXT.replace("x", "größe"))
@@ -160,7 +188,9 @@ def test_a_terminal_that_is_not_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "9" * 5000, "1000000000"])
-def test_a_width_that_cannot_be(columns: str, relu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_width_that_cannot_be(
+    columns: str, relu: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from assay.verify import cli
 
     monkeypatch.setenv("COLUMNS", columns)
@@ -172,9 +202,13 @@ def test_a_width_that_cannot_be(columns: str, relu: Path, monkeypatch: pytest.Mo
         assert done.value.code == 0 and ("Tensor" in out or "verify" in out) and len(out) < 20_000
 
 
-def test_what_strangers_wrote_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_strangers_wrote_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     long = "x" * 10_000_000 + "\x1b[2J"
-    made = model([onnx.helper.make_node("Relu", [long], ["y"])], {long: (np.float32, ["n"])}, {"y": (np.float32, ["n"])})
+    made = model(
+        [onnx.helper.make_node("Relu", [long], ["y"])], {long: (np.float32, ["n"])}, {"y": (np.float32, ["n"])}
+    )
     onnx.save(made, tmp_path / "m.onnx")
     assert assay(monkeypatch, "check", tmp_path / "m.onnx") == 2
     err = capsys.readouterr().err

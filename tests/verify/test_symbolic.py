@@ -39,7 +39,9 @@ def open_goals(report: Report) -> str:
     return "\n".join(f"{g.verdict} {g.kind}: {g.claim}: {g.detail}" for g in report.goals if g.verdict != "proved")
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in PRODUCTS[1:] else ()) for n in EXHIBITS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in PRODUCTS[1:] else ()) for n in EXHIBITS]
+)
 def test_what_is_right_is_proved(name: str) -> None:
     exhibit = EXHIBITS[name]
     func = exhibit.make()
@@ -213,7 +215,9 @@ def test_what_later_queries_rest_on_is_a_goal_with_a_text(longer: int, count: in
     part = Buffer("part", (N + longer,), F)
     body = Alias(View(part, x, const(0), (const(1),)), loops("i", (N,), lambda i: store(out, i, part[i])))
     func = museum.func("through", body, x, out)
-    found = [g for g in prove_accesses(func).goals if g.claim == "each index of part is one of x, moved by where it begins"]
+    found = [
+        g for g in prove_accesses(func).goals if g.claim == "each index of part is one of x, moved by where it begins"
+    ]
     assert [g.verdict for g in found] == ["proved"] * count
     for goal in found:
         solver = z3.Solver()
@@ -308,14 +312,18 @@ def test_the_command_proves_the_kernels_of_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", 4]) for n in "xy")
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["t"]), helper.make_node("Softmax", ["t"], ["y"])], "g", [x], [y])
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["t"]), helper.make_node("Softmax", ["t"], ["y"])], "g", [x], [y]
+    )
     path = tmp_path / "model.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
     assert prove(path, monkeypatch) == 2
     assert "--dim N=4" in capsys.readouterr().err
     assert prove(path, monkeypatch, "--dim", "N=3") == 0
     out = capsys.readouterr().out
-    assert re.search(r"relu\S* +│ output written: 1 goal +│ proved", out) and re.search(r"softmax\S* +│ written before", out), out
+    assert re.search(r"relu\S* +│ output written: 1 goal +│ proved", out) and re.search(
+        r"softmax\S* +│ written before", out
+    ), out
 
 
 @pytest.mark.parametrize(
@@ -327,7 +335,12 @@ def test_the_command_proves_the_kernels_of_a_model(
     ],
 )
 def test_what_is_neither_a_text_nor_a_model_is_refused(
-    name: str, more: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    more: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = tmp_path / name
     path.write_bytes(b"\xff\xfe\x00 garbage")

@@ -23,7 +23,9 @@ def func(body: str) -> PrimFunc:
 
 
 def test_every_byte_is_in_bounds_and_written() -> None:
-    report = prove_accesses(func("for i in T.parallel(n):\n    for j in range(4):\n        o[i * 4 + j] = v[i * 4 + j]"))
+    report = prove_accesses(
+        func("for i in T.parallel(n):\n    for j in range(4):\n        o[i * 4 + j] = v[i * 4 + j]")
+    )
     assert report.verdict == "proved", [g for g in report.goals if g.verdict != "proved"]
 
 

@@ -54,7 +54,9 @@ def no_tiles() -> PrimFunc:
 def sometimes() -> PrimFunc:
     """Written only where a condition holds."""
     x, out = Buffer("x", (N,), F), Buffer("out", (N,), F)
-    return museum.func("sometimes", loops("i", (N,), lambda i: when(i < M, store(out, i, x[i]))), x, Buffer("y", (M,), F), out)
+    return museum.func(
+        "sometimes", loops("i", (N,), lambda i: when(i < M, store(out, i, x[i]))), x, Buffer("y", (M,), F), out
+    )
 
 
 def checked_too_late() -> PrimFunc:
@@ -153,7 +155,9 @@ def test_a_fault_in_the_prover_is_seen(fault: str, monkeypatch: pytest.MonkeyPat
     else:
         monkeypatch.setattr(owner, name, wrong)
     report = prove_accesses(make())
-    assert report.verdict == "proved", "\n".join(f"{g.kind}: {g.claim}: {g.detail}" for g in report.goals if g.verdict != "proved")
+    assert report.verdict == "proved", "\n".join(
+        f"{g.kind}: {g.claim}: {g.detail}" for g in report.goals if g.verdict != "proved"
+    )
 
 
 def test_an_assert_counts_only_for_what_comes_after_it() -> None:
@@ -171,5 +175,3 @@ def test_no_answer_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(goals._solver, "__defaults__", (1,))
     report = prove_accesses(museum.fused())
     assert report.verdict == "unknown" and "z3 does not know" in "".join(g.detail for g in report.goals)
-
-

@@ -57,8 +57,12 @@ def block(start: int = 0, value: int = 0, stop: int = 1, reads: int = 2, predica
     iterators = (IterVar(v, "spatial", N - stop, i + value, start=const(1 + start)),)
     region = Region(x, (v - 1,), (v + (reads - 1),))
     body = store(out, v - 1, x[v - 1] + x[v])
-    inner = Block("pairs", iterators, body, None, i < N if predicate else None, (region,), (Region(out, (v - 1,), (None,)),))
-    return func("block", For(i, N, inner, start=const(1)) if predicate else For(i, N - 1, inner, start=const(1)), x, out)
+    inner = Block(
+        "pairs", iterators, body, None, i < N if predicate else None, (region,), (Region(out, (v - 1,), (None,)),)
+    )
+    return func(
+        "block", For(i, N, inner, start=const(1)) if predicate else For(i, N - 1, inner, start=const(1)), x, out
+    )
 
 
 def view(scope: str = "global", constant: bool = False) -> PrimFunc:
@@ -128,14 +132,22 @@ def flagged(otherwise: bool = True) -> PrimFunc:
 def carried(first: int = 1) -> PrimFunc:
     """What the iteration before left; the first one starts it."""
     x, out, kept = Buffer("x", (N,), F), Buffer("out", (N,), F), Buffer("kept", (1,), F)
-    body = loops("i", (N,), lambda i: seq(when(i < first, store(kept, 0, ZERO)), store(out, i, kept[0]), store(kept, 0, x[i])))
+    body = loops(
+        "i", (N,), lambda i: seq(when(i < first, store(kept, 0, ZERO)), store(out, i, kept[0]), store(kept, 0, x[i]))
+    )
     return func("carried", Allocate(kept, body), x, out)
 
 
 def turned(last: int = 1, width: int = 4) -> PrimFunc:
     """Rows from the last to the first, by their place."""
     x, out = Buffer("x", (4 * N,), F), Buffer("out", (4 * N,), F)
-    return func("turned", loops("i j", (N, width), lambda i, j: store(out, (N - last) * 4 - i * 4 + j, x[i * 4 + j]), "parallel"), x, Buffer("like", (N,), F), out)
+    return func(
+        "turned",
+        loops("i j", (N, width), lambda i, j: store(out, (N - last) * 4 - i * 4 + j, x[i * 4 + j]), "parallel"),
+        x,
+        Buffer("like", (N,), F),
+        out,
+    )
 
 
 def minus(last: int = 1) -> PrimFunc:
@@ -166,7 +178,9 @@ def lanes(start: int = 1, ahead: int = 0) -> PrimFunc:
     x, out, i, j = Buffer("x", (N, 4), F), Buffer("out", (N, 4), F), Var("i"), Var("j")
     line = Buffer("line", (N + 1, 4), F)
     fill = loops("p q", (N + 1, 4), lambda p, q: store(line, (p, q), ZERO))
-    inner = For(j, const(3), seq(store(line, (i, j), x[i, j]), store(out, (i, j), line[i + ahead, j - start])), start=const(1))
+    inner = For(
+        j, const(3), seq(store(line, (i, j), x[i, j]), store(out, (i, j), line[i + ahead, j - start])), start=const(1)
+    )
     head = loops("p q", (N, 4), lambda p, q: store(out, (p, q), ZERO))
     return func("lanes", Allocate(line, seq(fill, head, For(i, N, inner, "vectorized"))), x, out)
 
@@ -197,7 +211,12 @@ NEAR: dict[str, tuple[Callable[..., PrimFunc], dict[str, Any], str, dict[str, An
     "inside a while loop": (in_while, {"far": 1}, "in bounds", {"n": (1, None)}),
     "a loop from 1": (from_start, {"start": 2}, "in bounds", {}),
     "two iterations write one element": (from_start, {"twice": True}, "independent", {}),
-    "an iteration reads the next one's": (lambda ahead=0: read_beside("parallel", ahead), {"ahead": 1}, "independent", {}),
+    "an iteration reads the next one's": (
+        lambda ahead=0: read_beside("parallel", ahead),
+        {"ahead": 1},
+        "independent",
+        {},
+    ),
     "lanes read the last one's": (lambda ahead=0: read_beside("vectorized", ahead), {"ahead": 1}, "side by side", {}),
     "without the other side of a flag": (flagged, {"otherwise": False}, "output written", {}),
     "what the iteration before left": (carried, {"first": 0}, "written before", {}),
@@ -233,7 +252,9 @@ def test_a_function_that_is_called_writes_a_constant() -> None:
     inner = func("inner", loops("i", (4,), lambda i: store(b, i, a[i])), a, b)
     for first, second in ((table, out), (x, table)):
         body = AllocateConst(table, np.arange(4, dtype=np.float32), Call("inner", (first, second)))
-        made = func("outer", seq(body, *([] if second is out else [loops("i", (4,), lambda i: store(out, i, x[i]))])), x, out)
+        made = func(
+            "outer", seq(body, *([] if second is out else [loops("i", (4,), lambda i: store(out, i, x[i]))])), x, out
+        )
         report = prove_accesses(made, functions={"inner": inner})
         assert {g.kind for g in report.of("refuted")} == (set() if second is out else {"writable"})
         assert (report.verdict == "proved") == (second is out)
@@ -297,7 +318,12 @@ def unknown(report: Report, words: str) -> set[str]:
 
 def test_what_is_too_much_is_left_to_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     x, out, line = Buffer("x", (N,), F), Buffer("out", (N,), F), Buffer("line", (N,), F)
-    twice = loops("i", (N,), lambda i: seq(store(line, i, x[i]), store(line, i, line[i] + 1.0), store(out, i, line[i])), "parallel")
+    twice = loops(
+        "i",
+        (N,),
+        lambda i: seq(store(line, i, x[i]), store(line, i, line[i] + 1.0), store(out, i, line[i])),
+        "parallel",
+    )
     made = func("twice", Allocate(line, twice), x, out)
     assert prove_accesses(made).verdict == "proved"
     monkeypatch.setattr(written, "MOST_READS", 1)
@@ -315,22 +341,34 @@ def test_what_is_too_much_is_left_to_the_run(monkeypatch: pytest.MonkeyPatch) ->
 # --- replays --------------------------------------------------------------------------------------------------------
 
 
-def answered(made: PrimFunc, kind: Any, about: Any = ("x",), n: int = 4, element: Any = lambda b, at: None) -> tuple[bool, str]:
+def answered(
+    made: PrimFunc, kind: Any, about: Any = ("x",), n: int = 4, element: Any = lambda b, at: None
+) -> tuple[bool, str]:
     found = replay(made, kind, {N: np.int64(n)}, element, {}, about)
     return found.confirmed, found.detail
 
 
 def test_a_run_confirms_only_what_the_goal_is_about(monkeypatch: pytest.MonkeyPatch) -> None:
     far = over(lambda i, x: x[i + 1])
-    assert answered(far, "in bounds") == (True, answered(far, "in bounds", ())[1]) and "out of bounds" in answered(far, "in bounds")[1]
+    assert (
+        answered(far, "in bounds") == (True, answered(far, "in bounds", ())[1])
+        and "out of bounds" in answered(far, "in bounds")[1]
+    )
     assert answered(far, "in bounds", ("out",)) == (False, answered(far, "shift")[1]), "another buffer"
-    assert "the run ends otherwise, with" in answered(far, "shift")[1] and answered(far, "shift")[1].endswith("at n = 4")
+    assert "the run ends otherwise, with" in answered(far, "shift")[1] and answered(far, "shift")[1].endswith(
+        "at n = 4"
+    )
     assert answered(over(lambda i, x: x[i]), "in bounds") == (False, "the run ends well, at n = 4")
     assert answered(far, "in bounds", n=2_000_000) == (False, "too large to run: n = 2000000")
     assert answered(over(lambda i, x: x[i], N - 5), "in bounds")[0] is False
-    slow = func("slow", loops("i j", (N, N), lambda i, j: Evaluate(i + j)), Buffer("x", (N,), F), Buffer("out", (N,), F))
+    slow = func(
+        "slow", loops("i j", (N, N), lambda i, j: Evaluate(i + j)), Buffer("x", (N,), F), Buffer("out", (N,), F)
+    )
     monkeypatch.setattr(module_of_replay, "MOST_STATEMENTS", 20)
-    assert answered(slow, "output written", ())[0] and answered(slow, "output written", n=5) == (False, "more than 20 statements to run: n = 5")
+    assert answered(slow, "output written", ())[0] and answered(slow, "output written", n=5) == (
+        False,
+        "more than 20 statements to run: n = 5",
+    )
 
 
 @pytest.mark.parametrize(("value", "confirmed"), [(3, True), (-1, True), (0, False), (2, False), (None, False)])
@@ -339,7 +377,9 @@ def test_a_run_is_on_the_values_of_the_counterexample(value: int | None, confirm
     x, out = Buffer("x", (N,), INT64), Buffer("out", (3,), INT64)
     made = func("gather", seq(store(out, x[1], 1), *(store(out, k, k) for k in range(3))), x, out)
     assert answered(made, "in bounds", ("out",), 2, lambda b, at: value if at == (1,) else None)[0] is confirmed
-    ones = func("ones", seq(*(store(out, k, k) for k in range(3)), when(apply("eq", x[0], 1), store(out, 3, 1))), x, out)
+    ones = func(
+        "ones", seq(*(store(out, k, k) for k in range(3)), when(apply("eq", x[0], 1), store(out, 3, 1))), x, out
+    )
     assert answered(ones, "in bounds", ("out",), 2)[0]
 
 
@@ -391,9 +431,13 @@ def test_a_step_that_is_not_reached_leaves_nothing() -> None:
     use = store(out, 0, far)
     assert "takes for" in said(use) and "takes for" in said(when(s > 0, use))
     assert said(when(s < 0, use)) == "a condition does not hold there"
-    assert said(For(i, const(3, INT32), use), i=3) == "the loops do not get there" and "takes for" in said(For(i, const(3, INT32), use), i=2)
+    assert said(For(i, const(3, INT32), use), i=3) == "the loops do not get there" and "takes for" in said(
+        For(i, const(3, INT32), use), i=2
+    )
     shifted = For(i, const(3, INT32), use, start=const(2, INT32))
-    assert said(shifted, i=1) == said(shifted, i=5) == "the loops do not get there" and "takes for" in said(shifted, i=4)
+    assert said(shifted, i=1) == said(shifted, i=5) == "the loops do not get there" and "takes for" in said(
+        shifted, i=4
+    )
     assert said(when(x[0] > 0, use)) == "it depends on the values of elements"
     assert said(LetStmt(Var("v", INT32), x[0], use)) == "it depends on the values of elements"
     assert said(While(s > 0, use)) == "it is inside a while loop"

@@ -61,7 +61,12 @@ def contradicted(func: PrimFunc, report: Report, seed: int, runs: int, least: in
     for _ in range(runs):
         sizes = {v: int(rng.integers(least, 6)) for v in symbols}
         trap = trap_of(func, inputs_at(func, sizes, rng))
-        if trap is not None and trap.label not in OWN_CHECKS and trap.kind not in open_kinds and "any" not in open_kinds:
+        if (
+            trap is not None
+            and trap.label not in OWN_CHECKS
+            and trap.kind not in open_kinds
+            and "any" not in open_kinds
+        ):
             return f"{trap} at {sizes}, though it was proved:\n{func}"
     return ""
 

@@ -47,5 +47,3 @@ def test_without_its_initialisation_it_is_refuted(name: str) -> None:
     initialised = any(isinstance(s, Block) and s.init for d in whole.values() for s in program_order(d.body))
     verdicts = {prove_accesses(d, functions=found).verdict for d in found.values()}
     assert ("refuted" in verdicts) == initialised, verdicts
-
-

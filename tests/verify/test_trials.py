@@ -137,7 +137,11 @@ def test_an_arm_that_no_input_takes_is_wrong_in_a_pass() -> None:
 
 
 def chain(shape: tuple[int, ...] = (2, 3), of: Any = F) -> ModelProto:
-    nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Relu", ["a"], ["b"]), helper.make_node("Neg", ["b"], ["y"])]
+    nodes = [
+        helper.make_node("Neg", ["x"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Neg", ["b"], ["y"]),
+    ]
     return model(nodes, {"x": (of, shape)}, {"y": (of, shape)}, opset=18)
 
 
@@ -197,8 +201,14 @@ def test_a_helper_of_the_c_that_is_wrong(fault: str) -> None:
 
 
 DIVISIONS = {
-    "floordiv": ("return (r != 0 && (r < 0) != (b < 0)) ? q - 1 : q;", "return (r != 0 && r < 0 && b > 0) ? q - 1 : q;"),
-    "truncdiv": ("return (b == -1) ? (int32_t)((uint32_t)0 - (uint32_t)a) : a / b;", "return (b == -1) ? (a < -2147483647 ? 0 : -a) : a / b;"),
+    "floordiv": (
+        "return (r != 0 && (r < 0) != (b < 0)) ? q - 1 : q;",
+        "return (r != 0 && r < 0 && b > 0) ? q - 1 : q;",
+    ),
+    "truncdiv": (
+        "return (b == -1) ? (int32_t)((uint32_t)0 - (uint32_t)a) : a / b;",
+        "return (b == -1) ? (a < -2147483647 ? 0 : -a) : a / b;",
+    ),
 }
 
 
@@ -215,8 +225,18 @@ def test_a_division_of_the_c_that_is_wrong(which: str) -> None:
 
 def choosing() -> ModelProto:
     """A choice whose second arm ordinary inputs do not take."""
-    first = helper.make_graph([helper.make_node("Relu", ["x"], ["a"])], "first", [], [helper.make_tensor_value_info("a", TensorProto.FLOAT, (2, 3))])
-    second = helper.make_graph([helper.make_node("Neg", ["x"], ["b"])], "second", [], [helper.make_tensor_value_info("b", TensorProto.FLOAT, (2, 3))])
+    first = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["a"])],
+        "first",
+        [],
+        [helper.make_tensor_value_info("a", TensorProto.FLOAT, (2, 3))],
+    )
+    second = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["b"])],
+        "second",
+        [],
+        [helper.make_tensor_value_info("b", TensorProto.FLOAT, (2, 3))],
+    )
     nodes = [
         helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
         helper.make_node("Less", ["s", "far"], ["c"]),
@@ -244,7 +264,11 @@ def test_an_arm_that_cannot_run_is_named() -> None:
 
 def test_a_kernel_of_the_c_that_is_wrong_for_what_reaches_it_never() -> None:
     """Behind a product of a Relu with itself no operand is negative: no input of the model shows what is done to these."""
-    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("MatMul", ["a", "a"], ["b"]), helper.make_node("LeakyRelu", ["b"], ["y"])]
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("MatMul", ["a", "a"], ["b"]),
+        helper.make_node("LeakyRelu", ["b"], ["y"]),
+    ]
     given = model(nodes, {"x": (F, (3, 3))}, {"y": (F, (3, 3))}, opset=18)
     caught(given, "compare", "handed to each step", emitter=text("0x1.47ae14p-7f", "0x1.47ae16p-7f"))
 
@@ -269,14 +293,15 @@ def _planned(given: ModelProto) -> Module:
     return check.modules["pool"]
 
 
-
 # --- conditions ------------------------------------------------------------------------------------------------------
 
 
 def chosen(condition: Callable[[Expr], Expr]) -> Module:
     """A tensor function of one's own that chooses by an element."""
     a, out = Buffer("a", (2, 3), FLOAT32), Buffer("out", (2, 3), FLOAT32)
-    body = loops("i j", (2, 3), lambda i, j: store(out, (i, j), select(condition(a[i, j]), const(7.0, FLOAT32), a[i, j])))
+    body = loops(
+        "i j", (2, 3), lambda i, j: store(out, (i, j), select(condition(a[i, j]), const(7.0, FLOAT32), a[i, j]))
+    )
     x = var("x", TensorType((2, 3), FLOAT32))
     return Module({"main": function([x], call_tir("f", [x], x.type)), "f": PrimFunc("f", (a, out), 1, body)})
 
@@ -303,23 +328,42 @@ def test_a_product_of_the_c_that_is_wrong_for_one_pair() -> None:
 # --- ties ------------------------------------------------------------------------------------------------------------
 
 
-def by_constant(of: Any, k: Any, op: str = "Greater", before: tuple[str, ...] = (), shape: tuple[int, ...] = (2,)) -> ModelProto:
+def by_constant(
+    of: Any, k: Any, op: str = "Greater", before: tuple[str, ...] = (), shape: tuple[int, ...] = (2,)
+) -> ModelProto:
     """Elements, or what is made of them first, compared with a constant of the model."""
     names = ["x", *(f"t{i}" for i in range(len(before)))]
-    nodes = [helper.make_node(b, [names[i]] * (1 + (b == "Mul")), [names[i + 1]], **({"keepdims": 0} if b.startswith("Reduce") else {})) for i, b in enumerate(before)]
-    return model([*nodes, helper.make_node(op, [names[-1], "k"], ["y"])], {"x": (of, shape)}, {"y": (B, None)}, {"k": np.array(k, of)}, opset=18)
+    nodes = [
+        helper.make_node(
+            b, [names[i]] * (1 + (b == "Mul")), [names[i + 1]], **({"keepdims": 0} if b.startswith("Reduce") else {})
+        )
+        for i, b in enumerate(before)
+    ]
+    return model(
+        [*nodes, helper.make_node(op, [names[-1], "k"], ["y"])],
+        {"x": (of, shape)},
+        {"y": (B, None)},
+        {"k": np.array(k, of)},
+        opset=18,
+    )
 
 
 TIES: dict[str, tuple[ModelProto, str, str]] = {
     "what a step leaves, and a constant": (by_constant(F, 1e30, before=("ReduceMax",)), "a[0] > b[0]", "a[0] >= b[0]"),
     "an input and a constant": (by_constant(F, 1e30, shape=()), "a[0] > b[0]", "a[0] >= b[0]"),
-    "an input and a constant that is broadcast": (by_constant(F, [[123.5], [-7e5]], "Less", shape=(2, 3)), "] < b[", "] <= b["),
+    "an input and a constant that is broadcast": (
+        by_constant(F, [[123.5], [-7e5]], "Less", shape=(2, 3)),
+        "] < b[",
+        "] <= b[",
+    ),
     "whole numbers": (by_constant(I32, [123456, -98765], "Greater"), "] > b[", "] >= b["),
     "two inputs": (one("Greater", F, F, shape=(), out=B), "a[0] > b[0]", "a[0] >= b[0]"),
 }
 
 
-def ordered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path, given: ModelProto, **more: Any) -> tuple[int, str]:
+def ordered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path, given: ModelProto, **more: Any
+) -> tuple[int, str]:
     """What `assay check` ends with and says of a model, with a planted fault if it is given."""
     onnx.save(given, folder / "m.onnx")
     with monkeypatch.context() as patch:

@@ -49,14 +49,20 @@ def test_memory_that_is_still_read_and_is_changed_is_named(part: list[str], stag
 
 
 def test_a_copy_that_is_read_before_the_change_is_left_alone() -> None:
-    report = behind_in_place("a = R.exp(x)", "b = R.astype(a, 'float32')", "d = R.maximum(b, x)", "c = R.add(a, x)", "e = R.multiply(d, c)")
+    report = behind_in_place(
+        "a = R.exp(x)", "b = R.astype(a, 'float32')", "d = R.maximum(b, x)", "c = R.add(a, x)", "e = R.multiply(d, c)"
+    )
     assert report.holds and any(v.name == "DataflowInsertInPlaceCalls" for v in report.verdicts), report.first
 
 
 def test_a_constant_that_is_changed_in_place_is_named_and_shows_in_the_second_run() -> None:
     report = behind_in_place("a = R.const([1.0, 1.0, 1.0, 1.0], 'float32')", "c = R.add(a, x)", "e = R.negative(c)")
     first, last = report.first, report.verdicts[-1]
-    assert first is not None and (first.name, first.how, first.why) == ("DataflowInsertInPlaceCalls", "refused", "tvm.P8")
+    assert first is not None and (first.name, first.how, first.why) == (
+        "DataflowInsertInPlaceCalls",
+        "refused",
+        "tvm.P8",
+    )
     assert (last.name, last.how) == ("the compiled code", "changed")
     assert "a second run gives other results: result 0: element (1,) is -3.0, must be -2.0" in last.detail
 

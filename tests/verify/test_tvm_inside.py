@@ -53,7 +53,9 @@ def test_a_right_model_keeps_its_meaning(cnn: tuple[Any, Any, Any], name: str) -
     assert report.holds and report.first is None, report.first
     hows = {v.name: v.how for v in report.verdicts}
     assert hows["the module"] == "begin" and hows["LegalizeOps"] == "rounded"
-    assert {hows[n] for n in ("StaticPlanBlockMemory", "VMShapeLower", "tirx.StorageRewrite", "the compiled code")} == {"same"}
+    assert {hows[n] for n in ("StaticPlanBlockMemory", "VMShapeLower", "tirx.StorageRewrite", "the compiled code")} == {
+        "same"
+    }
     calls = judge_kernels(mod, [x], name, flat=name == "cpu")
     assert calls.holds and not calls.flow and len(calls.verdicts) > 10
     assert {v.how for v in calls.verdicts} == {"right"}
@@ -98,7 +100,11 @@ def test_a_pass_over_kernels_is_judged_kernel_by_kernel() -> None:
 def test_a_wrong_kernel_and_an_overwritten_operand_are_told_apart() -> None:
     """The machine is given code whose kernel subtracts the wrong way round; and a plan that gives memory away too early."""
     mod = program(PLAIN)
-    first = judge_kernels(mod, [X, Y], pipeline("StaticPlanBlockMemory", texts(("R.memory.alloc_tensor(storage1", "R.memory.alloc_tensor(storage")))).first
+    first = judge_kernels(
+        mod,
+        [X, Y],
+        pipeline("StaticPlanBlockMemory", texts(("R.memory.alloc_tensor(storage1", "R.memory.alloc_tensor(storage"))),
+    ).first
     assert first is not None and (first.index, first.name, first.how) == (1, "multiply", "overwritten")
     assert "operand 0 is not what call 0 of add left there; its memory was allocated anew" in first.detail
     assert judge_kernels(mod, [X, Y], pipeline("StaticPlanBlockMemory", SAME)).holds
@@ -177,7 +183,9 @@ def test_a_view_that_nobody_uses_is_no_overlap() -> None:
 def test_random_programs_have_what_they_say(seed: int) -> None:
     mod, arguments = random_program(seed, 60)
     text = mod.script()
-    found = [w for w in ("match_cast", "if c", "call_tir_inplace", "reshape", "split", "concat", "R.Tuple") if w in text]
+    found = [
+        w for w in ("match_cast", "if c", "call_tir_inplace", "reshape", "split", "concat", "R.Tuple") if w in text
+    ]
     assert len(found) >= 5, text
     how, wrong = alone(seed, "default")
     assert how not in ("found", "died"), wrong
@@ -188,7 +196,21 @@ def test_random_programs_have_what_they_say(seed: int) -> None:
 def test_wraps_are_seen_exactly(op: str, of: str) -> None:
     """Against Python's own whole numbers, at the ends of the range and around zero."""
     info = np.iinfo(of)
-    row = sorted({info.min, info.min + 1, -1 if info.min else 1, 0, 1, 2, 3, info.max // 2, info.max // 2 + 1, info.max - 1, info.max})
+    row = sorted(
+        {
+            info.min,
+            info.min + 1,
+            -1 if info.min else 1,
+            0,
+            1,
+            2,
+            3,
+            info.max // 2,
+            info.max // 2 + 1,
+            info.max - 1,
+            info.max,
+        }
+    )
     a, b, c = (Buffer(n, (), of_type(of)) for n in "abc")
     func = PrimFunc("f", (a, b, c), 1, loops("", (), lambda: store(c, (), apply(op, a[()], b[()]))))
     watched = trapping(func)
@@ -212,7 +234,9 @@ def of_type(name: str) -> Any:
 @pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "lost.py"
-    file.write_text("from tvm.script import ir as I, relax as R, tirx as T\n\n@I.ir_module\nclass Lost:" + LOST, "utf-8")
+    file.write_text(
+        "from tvm.script import ir as I, relax as R, tirx as T\n\n@I.ir_module\nclass Lost:" + LOST, "utf-8"
+    )
     even = Request(file, True, True, dims={"n": 3, "m": 3})
     assert inside(even, ["tvm"], Screen(), False) == 0
     assert "17 stages: 1 begin, 16 same" in capsys.readouterr().out
@@ -297,5 +321,7 @@ def test_without_bounds_nothing_is_claimed() -> None:
     func = PrimFunc("f", (a, b, c), 1, loops("i", (2,), lambda i: store(c, (i,), apply("bits_of", a[i] + b[i]))))
     allowed, why = known_bounds(func, [X[:2], Y[:2]])
     assert allowed is None and "bits_of" in why
-    exact, _ = known_bounds(replace(func, body=loops("i", (2,), lambda i: store(c, (i,), apply("bits_of", a[i])))), [X[:2], Y[:2]])
+    exact, _ = known_bounds(
+        replace(func, body=loops("i", (2,), lambda i: store(c, (i,), apply("bits_of", a[i])))), [X[:2], Y[:2]]
+    )
     assert exact is not None and exact[0].tolist() == X[:2].view(np.int32).tolist()

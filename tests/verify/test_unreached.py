@@ -93,7 +93,9 @@ def test_a_certificate_of_a_program_with_a_function_for_all_sizes(
     assert assay(monkeypatch, "verify", tmp_path / "built") == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("lost", "why"), [("used", "no function or constant used"), ("nothing", "definition other is new")])
+@pytest.mark.parametrize(
+    ("lost", "why"), [("used", "no function or constant used"), ("nothing", "definition other is new")]
+)
 def test_what_is_left_out_is_what_main_does_not_reach(lost: str, why: str) -> None:
     def fault(module: Module) -> Module:
         return Module({n: d for n, d in module.definitions.items() if n != lost})

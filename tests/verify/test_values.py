@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from tests.verify.test_cli import assay
 from tests.verify.test_whole_answers import saved
 
-TUPLES = '''
+TUPLES = """
 @I.ir_module
 class Module:
     @R.function
@@ -25,10 +25,12 @@ class Module:
         else:
             z = R.add(y, w)
         return (z, (y, z), x)
-'''
+"""
 
 
-def test_tuples_through_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tuples_through_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     program, given, out = tmp_path / "t.py", tmp_path / "in.npz", tmp_path / "out.npz"
     program.write_text(TUPLES)
     a, b = np.float32([1, -2]), np.float32([-3, 1])
@@ -45,14 +47,20 @@ def test_tuples_through_every_command(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "output_1.1 element" in capsys.readouterr().out
     assert assay(monkeypatch, "build", program, "-o", tmp_path / "built") == 0
     assert assay(monkeypatch, "verify", tmp_path / "built") == 0
-    for wrong, say in (({"x.0": a}, "x.1.0 is missing"), ({"x": a}, "x is a tuple: x.0, x.1"), ({**files, "y": a}, "unknown input 'y'")):
+    for wrong, say in (
+        ({"x.0": a}, "x.1.0 is missing"),
+        ({"x": a}, "x is a tuple: x.0, x.1"),
+        ({**files, "y": a}, "unknown input 'y'"),
+    ):
         capsys.readouterr()
         np.savez(given, **wrong)
         assert assay(monkeypatch, "run", program, "--inputs", given) == 2
         assert say in capsys.readouterr().err
 
 
-def test_names_of_parts_are_distinct(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_parts_are_distinct(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     nodes = [helper.make_node("SequenceConstruct", ["x", "x"], ["s"]), helper.make_node("Relu", ["x"], ["s.0"])]
     path = saved(tmp_path / "m.onnx", nodes, [("x", 1, [2])], [("s.0", 1, [2])])
     model = onnx.load(path)
@@ -73,7 +81,13 @@ def test_names_of_parts_are_distinct(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_element_types_made_with_numpy_alone(
-    number: int, name: str, form: str, values: list[float], right: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int,
+    name: str,
+    form: str,
+    values: list[float],
+    right: list[float],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What goes in with the dtype behind its name comes out as numbers; what Assay writes goes in again."""
     node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)
@@ -96,8 +110,18 @@ def test_element_types_made_with_numpy_alone(
 def test_messages_say_how_an_element_type_travels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sixteen = saved(tmp_path / "b.onnx", [helper.make_node("Identity", ["x"], ["y"])], [("x", TensorProto.BFLOAT16, [1])], [("y", TensorProto.BFLOAT16, [1])])
-    text = saved(tmp_path / "s.onnx", [helper.make_node("Identity", ["x"], ["y"])], [("x", TensorProto.STRING, [1])], [("y", TensorProto.STRING, [1])])
+    sixteen = saved(
+        tmp_path / "b.onnx",
+        [helper.make_node("Identity", ["x"], ["y"])],
+        [("x", TensorProto.BFLOAT16, [1])],
+        [("y", TensorProto.BFLOAT16, [1])],
+    )
+    text = saved(
+        tmp_path / "s.onnx",
+        [helper.make_node("Identity", ["x"], ["y"])],
+        [("x", TensorProto.STRING, [1])],
+        [("y", TensorProto.STRING, [1])],
+    )
     how = "call the array 'x:bfloat16' and give its bits as uint16"
     for path, files, say in (
         (sixteen, {"x": np.uint16([1])}, how),
@@ -121,7 +145,12 @@ HELD = "(optional(float[2]) o) => (optional(float[2]) p, bool y) { p = Identity(
 
 
 def written(text: str, path: Path) -> Path:
-    onnx.save(onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 18]> g ' + text.replace("float[2] y", "float[n] y")), path)
+    onnx.save(
+        onnx.parser.parse_model(
+            '<ir_version: 10, opset_import: ["" : 18]> g ' + text.replace("float[2] y", "float[n] y")
+        ),
+        path,
+    )
     return path
 
 
@@ -135,12 +164,18 @@ def written(text: str, path: Path) -> Path:
     ],
 )
 def test_sequences_and_optional_values_through_every_command(
-    text: str, files: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    text: str,
+    files: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path, given, out = written(text, tmp_path / "m.onnx"), tmp_path / "in.npz", tmp_path / "out.npz"
     np.savez(given, **files)
     assert assay(monkeypatch, "run", path, "--inputs", given, "-o", out) == 0
-    judge = ("--backend", "reference") if text == SEQUENCE else ()  # of optional values the reference evaluator makes lists
+    judge = (
+        ("--backend", "reference") if text == SEQUENCE else ()
+    )  # of optional values the reference evaluator makes lists
     assert assay(monkeypatch, "check", path, "--inputs", given, "--expected", out, *judge) == 0
     assert assay(monkeypatch, "build", path, "--inputs", given, "-o", tmp_path / "built") == 0
     assert assay(monkeypatch, "verify", tmp_path / "built", "--model", path) == 0
@@ -148,20 +183,32 @@ def test_sequences_and_optional_values_through_every_command(
         assert assay(monkeypatch, "reduce", path, "--inputs", given, *judge, "-o", tmp_path / "reduced") == 0
     found = dict(np.load(out))
     name = next(n for n, a in found.items() if a.size)
-    np.savez(out, **({"p": np.float32([1, 2]), "y": found["y"]} if name == "p.none" else {**found, name: found[name] + 1}))
+    np.savez(
+        out, **({"p": np.float32([1, 2]), "y": found["y"]} if name == "p.none" else {**found, name: found[name] + 1})
+    )
     assert assay(monkeypatch, "check", path, "--inputs", given, "--expected", out) == 1
     assert f"{name} element" in capsys.readouterr().out
 
 
-def test_a_sequence_has_no_random_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sequence_has_no_random_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = written(SEQUENCE, tmp_path / "m.onnx")
-    for command in (("run", path, "-o", "o.npz"), ("check", path), ("build", path, "-o", tmp_path / "b"), ("reduce", path, "--backend", "reference", "-o", tmp_path / "r")):
+    for command in (
+        ("run", path, "-o", "o.npz"),
+        ("check", path),
+        ("build", path, "-o", tmp_path / "b"),
+        ("reduce", path, "--backend", "reference", "-o", tmp_path / "r"),
+    ):
         assert assay(monkeypatch, *command) == 2
         assert "s is a sequence: s.0, s.1 and so on" in capsys.readouterr().err
 
 
 def test_reduce_keeps_the_sizes_that_were_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without them the model could not be imported again."""
-    nodes = [helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0), helper.make_node("SequenceAt", ["parts", "one"], ["y"])]
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0),
+        helper.make_node("SequenceAt", ["parts", "one"], ["y"]),
+    ]
     path = saved(tmp_path / "m.onnx", nodes, [("x", 1, ["seq", 3])], [("y", 1, [1, 3])], one=np.int64(1))
     assert assay(monkeypatch, "reduce", path, "--dim", "seq=4", "--backend", "reference", "-o", tmp_path / "r") == 0

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.verify.test_cli import assay
 
-CALLS_ITSELF = '''
+CALLS_ITSELF = """
 @I.ir_module
 class Module:
     @R.function
@@ -26,7 +26,7 @@ class Module:
                 r = a
             return r
         return halved(R.const(3, "int32"), x)
-'''
+"""
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, Any, str]:
@@ -78,7 +78,9 @@ def test_a_backend_is_judged_where_a_stage_cannot_take_the_program(
 ) -> None:
     out = tmp_path / "out.npz"
     assert assay(monkeypatch, "run", loop(tmp_path), "-o", out) == 0
-    code, said, err = answer(monkeypatch, capsys, "check", loop(tmp_path), "--backend", "onnxruntime", "--expected", out)
+    code, said, err = answer(
+        monkeypatch, capsys, "check", loop(tmp_path), "--backend", "onnxruntime", "--expected", out
+    )
     *ours, refused, expected, backend = said["lines"]
     assert code == 5 and said["holds"] is None and not err
     assert ours[-1]["stage"] == "schedule" and all(line["holds"] for line in ours)
@@ -121,7 +123,10 @@ def test_a_judged_model_has_the_sizes_that_were_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without them it could not be imported: how many parts there are depends on the size."""
-    nodes = [helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0), helper.make_node("SequenceAt", ["parts", "one"], ["y"])]
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0),
+        helper.make_node("SequenceAt", ["parts", "one"], ["y"]),
+    ]
     path = saved(tmp_path / "m.onnx", nodes, [("x", 1, ["seq", 3])], [("y", 1, [1, 3])], one=np.int64(1))
     assert assay(monkeypatch, "check", path, "--dim", "seq=8", "--backend", "reference") == 0
     assert "reference    tested" in capsys.readouterr().out
@@ -134,7 +139,12 @@ def test_advice_about_sizes_can_be_followed(
     path = saved(tmp_path / "counted.onnx", counted, [("x", 1, ["rows", 3])], [("y", 1, [2, "count"])])
     code, said, _ = answer(monkeypatch, capsys, "check", path, "--dim", "rows=2")
     assert code == 2 and "so --dim cannot help (those are: none)" in said["error"], said["error"]
-    path = saved(tmp_path / "sized.onnx", [helper.make_node("Relu", ["x"], ["y"])], [("x", 1, ["rows", 3])], [("y", 1, ["rows", 3])])
+    path = saved(
+        tmp_path / "sized.onnx",
+        [helper.make_node("Relu", ["x"], ["y"])],
+        [("x", 1, ["rows", 3])],
+        [("y", 1, ["rows", 3])],
+    )
     code, said, _ = answer(monkeypatch, capsys, "check", path)
     assert code == 2 and "give --dim rows=4" in said["error"]
     code, said, _ = answer(monkeypatch, capsys, "check", path, "--dim", "N=4")

@@ -313,7 +313,9 @@ class Whole:
         func = known[self.pick(len(known))] if known and self.pick(2) else self.tensor_function(of)
         args = [self.some(kind) for _ in func.inputs]
         made = [KINDS[kind]] * func.num_outputs
-        result = self.said(call_tir(func.name, args, made[0] if len(made) == 1 else TupleType(tuple(made))), fixed="place")
+        result = self.said(
+            call_tir(func.name, args, made[0] if len(made) == 1 else TupleType(tuple(made))), fixed="place"
+        )
         return result if len(made) == 1 else get(result, 0)
 
     # --- tensor functions ----------------------------------------------------------------------------------------
@@ -355,7 +357,11 @@ class _Tensor:
     def constant(self) -> tuple[Buffer, Array | None, str]:
         """A constant of the function: its contents, or its name in the table, or both."""
         whole, b = self.whole, self.buffer("c")
-        named = [n for n, a in whole.constants.items() if a.dtype == self.of.numpy and whole.infos.get(n, PLAIN).device == ANYWHERE]
+        named = [
+            n
+            for n, a in whole.constants.items()
+            if a.dtype == self.of.numpy and whole.infos.get(n, PLAIN).device == ANYWHERE
+        ]
         if named and self.pick(2):
             name = named[self.pick(len(named))]
             return b, (None if self.pick(2) else whole.constants[name]), name
@@ -417,7 +423,9 @@ class _Tensor:
         self.readable.remove(b)
         otherwise = self.value()
         return loops(
-            "i", (4,), lambda i: when(i < 2, AllocateConst(b, data, store(out, i, then(i)), index), store(out, i, otherwise(i)))
+            "i",
+            (4,),
+            lambda i: when(i < 2, AllocateConst(b, data, store(out, i, then(i)), index), store(out, i, otherwise(i))),
         )
 
     def value(self) -> Callable[[Scalar], Scalar]:

@@ -4,7 +4,6 @@ Nothing is taken for granted that a run can show: each access of each element is
 are looked at before and after.
 """
 
-
 from __future__ import annotations
 
 from collections import Counter
@@ -117,7 +116,12 @@ class Witness:
         return self.module.program
 
     def execute(
-        self, func: PrimFunc, inputs: Sequence[Array], outputs: Sequence[Array] = (), scratch: Sequence[Array] = (), scalars: Any = ()
+        self,
+        func: PrimFunc,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array] = (),
+        scratch: Sequence[Array] = (),
+        scalars: Any = (),
     ) -> Sequence[Array]:
         """Runs a kernel by its definition, one element at a time."""
         self.memory = Counting()
@@ -134,7 +138,9 @@ class Witness:
         """What the kernel that has just run has touched."""
         func = self.ran[-1]
         slots = self.program.slots
-        known: dict[Buffer, str] = dict(zip((*func.params, *func.allocations), (*step.reads, *step.writes, *step.scratch), strict=True))
+        known: dict[Buffer, str] = dict(
+            zip((*func.params, *func.allocations), (*step.reads, *step.writes, *step.scratch), strict=True)
+        )
         copy = func.attrs.get("operator") == "device_copy"
         if copy and arrays[step.reads[0]].tobytes() != arrays[step.writes[0]].tobytes():
             self.crossed.append(f"step {number} is no copy")
@@ -195,7 +201,9 @@ def witnessed(module: Module, inputs: Mapping[str, Array], wanted: Mapping[str, 
     return witness.counts
 
 
-def held(one: Case, damage: Damage = lambda stage, module: module, *, checked: bool = True, sanitized: bool = False) -> Counter[str]:
+def held(
+    one: Case, damage: Damage = lambda stage, module: module, *, checked: bool = True, sanitized: bool = False
+) -> Counter[str]:
     """A case holds in every way; what was seen in it."""
     wanted, module = graph.run(one.module, one.inputs), lowered(one, damage, checked=checked)
     wanted = dict(zip(module.program.outputs, leaves(tuple(wanted.values())), strict=True))

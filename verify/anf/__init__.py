@@ -179,4 +179,3 @@ def _types_and_devices(one: Numbered, two: Numbered) -> str | None:
             if not any(one.type_key(t) == key for t in of.values()):
                 return f"{named(node)} has another type than in the source: {next(iter(of.values()))}"
     return None
-

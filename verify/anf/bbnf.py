@@ -30,7 +30,9 @@ def why_not_bbnf(function: Function) -> str | None:
             if isinstance(part, (Var, GlobalVar, ExternFunc, Constructor)):
                 continue
             if used_in.setdefault(id(part), block) != block:
-                return f"{show_head(part)} is used in two blocks: name it by a let" + (f" ({part.span})" if part.span else "")
+                return f"{show_head(part)} is used in two blocks: name it by a let" + (
+                    f" ({part.span})" if part.span else ""
+                )
     return None
 
 

@@ -169,9 +169,7 @@ def _too_much(
     return None
 
 
-def _out_of_turn(
-    node: Expr, number: int, chain: _Chain, allowed: Allowance
-) -> str | None:
+def _out_of_turn(node: Expr, number: int, chain: _Chain, allowed: Allowance) -> str | None:
     turns = allowed.turns.get((chain.place, number), [])
     # where what is late has the same number, it is open which one this is
     clear = len(turns) == allowed.count[chain.place, number] and not isinstance(node, TupleGetItem)

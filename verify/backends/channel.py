@@ -28,7 +28,11 @@ RANKS = 64
 DEEPEST = 100
 """How deep lists and tuples may lie in one another."""
 
-_PLAIN = {f"{kind}{size}" for kind, sizes in {"i": "1248", "u": "1248", "f": "248", "c": ("8", "16")}.items() for size in sizes} | {"b1"}
+_PLAIN = {
+    f"{kind}{size}"
+    for kind, sizes in {"i": "1248", "u": "1248", "f": "248", "c": ("8", "16")}.items()
+    for size in sizes
+} | {"b1"}
 """NumPy's own types, as `dtype.str` has them behind the order of the bytes."""
 
 

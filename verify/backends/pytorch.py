@@ -51,7 +51,9 @@ class Torch:
 
             from assay.verify.backends.torch_table import TABLE
         except ImportError:
-            raise Invalid("the backend torch is not installed; pip install 'assay[torch]'", label="backend.C1") from None
+            raise Invalid(
+                "the backend torch is not installed; pip install 'assay[torch]'", label="backend.C1"
+            ) from None
         module = inline(with_results(subject, wanted))
         names = list(wanted)
         for node in post_order(module.main.body):

@@ -74,7 +74,9 @@ static int assay_move(struct assay_calls *calls, int device, int from, int to)
 
 
 def _unpacked(source: CSource, handle: str) -> Iterator[str]:
-    types = [f"(const {a.ctype} *)" for a in by_pointer(source.inputs)] + [f"({a.ctype} *)" for a in by_pointer(source.outputs)]
+    types = [f"(const {a.ctype} *)" for a in by_pointer(source.inputs)] + [
+        f"({a.ctype} *)" for a in by_pointer(source.outputs)
+    ]
     types += [""] * (len(source.workspaces) + (source.weights is not None))
     args = [f"{t}p[{i}]" for i, t in enumerate(types)] + ([handle] if source.devices else [])
     joined = ",\n        ".join(args)

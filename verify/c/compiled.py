@@ -87,7 +87,13 @@ def compile_c(
 
 
 def _compiled(
-    source: CSource, reproducible: bool, trace: bool, directory: Path | None, flags: Sequence[str], externs: str, beside: str
+    source: CSource,
+    reproducible: bool,
+    trace: bool,
+    directory: Path | None,
+    flags: Sequence[str],
+    externs: str,
+    beside: str,
 ) -> Compiled:
     place = children.new_folder() if directory is None else directory
     compiled = Compiled(source, place / f"{source.name}.so")
@@ -100,7 +106,16 @@ def _compiled(
             (place / "beside.c").write_text(f'#include "{main}"\n{beside}', encoding="ascii")
             main = "beside.c"
         weights = [f"{source.name}_weights.c"] if source.weights is not None else []
-        words = [*flags, "-fPIC", "-shared", *macros, main, "call.c", *weights, *add_externs(source, externs, flags, place)]
+        words = [
+            *flags,
+            "-fPIC",
+            "-shared",
+            *macros,
+            main,
+            "call.c",
+            *weights,
+            *add_externs(source, externs, flags, place),
+        ]
         build(words, compiled.library, place)
     except BaseException:
         if directory is None:
@@ -152,8 +167,13 @@ class Compiled:
         arrays = check_inputs(source, inputs)
         weights = self.weights
         spaces = {w.name: _Guarded(f"the {w.name}", w.nbytes, w.alignment, fill) for w in source.workspaces}
-        given = {a.slot: _Guarded(f"input {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in by_pointer(source.inputs)}
-        made = [_Guarded(f"output {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in by_pointer(source.outputs)]
+        given = {
+            a.slot: _Guarded(f"input {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill)
+            for a in by_pointer(source.inputs)
+        }
+        made = [
+            _Guarded(f"output {a.slot!r}", a.nbytes, a.type.dtype.itemsize, fill) for a in by_pointer(source.outputs)
+        ]
         for a, array in zip(source.inputs, arrays, strict=True):
             memory = spaces[a.workspace].bytes[a.offset :] if a.workspace else given[a.slot].bytes
             memory[: a.nbytes] = raw(array)

@@ -47,7 +47,12 @@ def run_sanitized(
             (place / f"input_{i}.bin").write_bytes(raw(array).tobytes())
         program = place / "main"
         posix = "-D_POSIX_C_SOURCE=200112L"
-        files = [f"{source.name}.c", "call.c", "main.c", *add_externs(source, externs, (*STANDARD, *SANITIZE, posix), place)]
+        files = [
+            f"{source.name}.c",
+            "call.c",
+            "main.c",
+            *add_externs(source, externs, (*STANDARD, *SANITIZE, posix), place),
+        ]
         build([*STANDARD, *SANITIZE, posix, *defines(source, reproducible), *files], program, place)
         status = _run_sanitized(program, place, timeout)
         failure = status_error(source, status)

@@ -50,7 +50,9 @@ def find_compiler() -> tuple[str, ...]:
         if words and shutil.which(words[0]):
             return tuple(words)
     what = f"the compiler {chosen!r} that CC names" if chosen else "a C compiler: none of cc, gcc, clang is there"
-    raise EnvironmentFailure(f"cannot find {what}; install one (Debian: apt install gcc) or set CC", label="compiled.C1")
+    raise EnvironmentFailure(
+        f"cannot find {what}; install one (Debian: apt install gcc) or set CC", label="compiled.C1"
+    )
 
 
 def status_name(status: int) -> str:
@@ -110,7 +112,9 @@ def build(words: Sequence[str], output: Path, place: Path) -> None:
             raise EnvironmentFailure(f"the C compiler {command()} failed: {first_error(done)}", label="compiled.C7")
         raise Crash(f"the C compiler refused generated code: {first_error(done)}")
     if not output.is_file():
-        raise EnvironmentFailure(f"the C compiler {command()} says that all went well, and has made nothing", label="compiled.C7")
+        raise EnvironmentFailure(
+            f"the C compiler {command()} says that all went well, and has made nothing", label="compiled.C7"
+        )
 
 
 def compiler(words: Sequence[str], place: Path) -> subprocess.CompletedProcess[bytes]:
@@ -119,13 +123,17 @@ def compiler(words: Sequence[str], place: Path) -> subprocess.CompletedProcess[b
         seconds = patience(COMPILING)
         done = children.run([*find_compiler(), *words], cwd=place, seconds=seconds)
     except subprocess.TimeoutExpired:
-        message = f"the C compiler {command()} was waited for {seconds:.3g} seconds, and was ended; --timeout raises that"
+        message = (
+            f"the C compiler {command()} was waited for {seconds:.3g} seconds, and was ended; --timeout raises that"
+        )
         raise BudgetSpent(message, label="budget.C2") from None
     except (OSError, ValueError) as wrong:
         why = wrong.strerror if isinstance(wrong, OSError) else wrong
         raise EnvironmentFailure(f"the C compiler {command()} cannot be run: {why}", label="compiled.C7") from None
     if done.returncode < 0:
-        raise EnvironmentFailure(f"the C compiler {command()} was ended by signal {-done.returncode}", label="compiled.C7")
+        raise EnvironmentFailure(
+            f"the C compiler {command()} was ended by signal {-done.returncode}", label="compiled.C7"
+        )
     return done
 
 
@@ -146,8 +154,12 @@ def first_error(done: subprocess.CompletedProcess[bytes], *words: str) -> str:
     return errors[0].strip()
 
 
-_DIAGNOSTIC = re.compile(r"[^\n:]+\.[ch]:\d+(:\d+)?:.*error|undefined reference to|undefined symbol|multiple definition of|duplicate symbol")
-_SURROUNDINGS = re.compile(r"[Nn]o space left|error writing|error closing|[Kk]illed|terminated (with|by) signal|memory exhausted|out of memory")
+_DIAGNOSTIC = re.compile(
+    r"[^\n:]+\.[ch]:\d+(:\d+)?:.*error|undefined reference to|undefined symbol|multiple definition of|duplicate symbol"
+)
+_SURROUNDINGS = re.compile(
+    r"[Nn]o space left|error writing|error closing|[Kk]illed|terminated (with|by) signal|memory exhausted|out of memory"
+)
 """What compilers and linkers say that were stopped from outside, at a place in the source or without one."""
 
 
@@ -181,13 +193,20 @@ def add_externs(source: CSource, text: str, flags: Sequence[str], place: Path) -
     include = f'#include "{source.name}.h"\n'
     (place / "externs.c").write_text(include + text, encoding="utf-8")
     uses = "".join(f"    f = (void (*)(void)){c};\n" for c in source.externs)
-    (place / "uses.c").write_text(f"{include}int main(void)\n{{\n    void (*volatile f)(void) = 0;\n{uses}    return f != 0;\n}}\n")
+    (place / "uses.c").write_text(
+        f"{include}int main(void)\n{{\n    void (*volatile f)(void) = 0;\n{uses}    return f != 0;\n}}\n"
+    )
     plain = [f for f in flags if not f.startswith("-W")]
-    for words in ([*flags, "-fPIC", "-c", "externs.c", "-o", "externs.o"], [*plain, "uses.c", "externs.o", "-o", "uses", "-lm"]):
+    for words in (
+        [*flags, "-fPIC", "-c", "externs.c", "-o", "externs.o"],
+        [*plain, "uses.c", "externs.o", "-o", "uses", "-lm"],
+    ):
         done = compiler(words, place)
         if done.returncode != 0:
             require_working(plain, place)
-            raise Invalid(f"the C compiler refused the C of the externs: {first_error(done, 'undefined')}", label="compiled.C6")
+            raise Invalid(
+                f"the C compiler refused the C of the externs: {first_error(done, 'undefined')}", label="compiled.C6"
+            )
     return ("externs.o",)
 
 
@@ -201,6 +220,8 @@ def typed(argument: Argument, data: bytes) -> Array:
     flat = np.frombuffer(bytearray(data), np.uint8 if of is BOOL else of.numpy)
     if of is BOOL:
         if flat.size and flat.max() > 1:
-            raise Trap("unwritten output", f"output {argument.slot!r} holds a byte that is no bool", label="compiled.T6")
+            raise Trap(
+                "unwritten output", f"output {argument.slot!r} holds a byte that is no bool", label="compiled.T6"
+            )
         flat = flat.view(np.bool_)
     return flat.reshape(argument.type.static_shape)

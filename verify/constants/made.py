@@ -58,7 +58,9 @@ def check_made(
     evidence = check_simplified(before, restored)
     if not evidence.holds:
         return evidence
-    return proved(f"{len(made)} constants bit for bit what makes them; {len(packed)} packed kernels bit-exact; {evidence.detail}")
+    return proved(
+        f"{len(made)} constants bit for bit what makes them; {len(packed)} packed kernels bit-exact; {evidence.detail}"
+    )
 
 
 def _made_otherwise(name: str, how: Made, before: Module, after: Module) -> str | None:
@@ -103,7 +105,11 @@ def _restored(before: Module, after: Module, made: Mapping[str, Made], packed: M
             definitions[n] = function_(d)
         elif n not in packed:
             definitions[n] = d
-    return wrong[0] if wrong else replace(after, definitions=definitions, constants={**before.constants, **after.constants})
+    return (
+        wrong[0]
+        if wrong
+        else replace(after, definitions=definitions, constants={**before.constants, **after.constants})
+    )
 
 
 # --- layouts ---------------------------------------------------------------------------------------------------------

@@ -31,7 +31,9 @@ from assay.verify.evidence import Evidence, checked, proved, refuted
 Array = np.ndarray[Any, Any]
 
 
-def check_moved(names: Iterable[str], source: Module, target: Module, result: Module, called: Mapping[str, str]) -> Evidence:
+def check_moved(
+    names: Iterable[str], source: Module, target: Module, result: Module, called: Mapping[str, str]
+) -> Evidence:
     """Whether `result` is `target` with what `names` of `source` reach, under the names that `called` says."""
     try:
         check(result)
@@ -83,7 +85,9 @@ def check_bound(before: Module, after: Module, arrays: Mapping[str, Array]) -> E
     return proved(f"nothing but the contents of {len(arrays)} constants has changed")
 
 
-def check_extracted(before: Module, after: Module, arrays: Mapping[str, Array], inputs: Mapping[str, Array]) -> Evidence:
+def check_extracted(
+    before: Module, after: Module, arrays: Mapping[str, Array], inputs: Mapping[str, Array]
+) -> Evidence:
     """Whether main with the arrays given is main before: the interface, and the bits of a run on `inputs`."""
     if after.constants:
         return refuted("checked", "there are still constants in the table")
@@ -116,7 +120,9 @@ def _named(d: Definition, module: Module) -> list[str]:
         case Function():
             return [n.name for n in post_order(d) if isinstance(n, GlobalVar) and n.name in module.constants]
         case PrimFunc():
-            return [s.index for s in program_order(d.body) if isinstance(s, AllocateConst) and s.index in module.constants]
+            return [
+                s.index for s in program_order(d.body) if isinstance(s, AllocateConst) and s.index in module.constants
+            ]
         case _:
             return []
 
@@ -161,7 +167,10 @@ def _plain(d: Definition, module: Module, back: Mapping[str, str]) -> Definition
             if GROUP in attrs:
                 attrs[GROUP] = back.get(attrs[GROUP], attrs[GROUP])
             if LINKED in attrs:
-                attrs[LINKED] = {**attrs[LINKED], "function": back.get(attrs[LINKED]["function"], attrs[LINKED]["function"])}
+                attrs[LINKED] = {
+                    **attrs[LINKED],
+                    "function": back.get(attrs[LINKED]["function"], attrs[LINKED]["function"]),
+                }
             return replace(d, name=back.get(d.name, d.name), body=rewrite(d.body, statement), attrs=attrs)
         case _:
             return d

@@ -20,7 +20,9 @@ def check_constant_places(module: Module) -> Evidence:
         if name not in module.constants:
             return refuted("checked", f"slot {name} is a constant, and the module's table has none of that name")
         if slot.alignment % info.alignment:
-            return refuted("checked", f"constant {name} asks for the alignment {info.alignment}, its slot has {slot.alignment}")
+            return refuted(
+                "checked", f"constant {name} asks for the alignment {info.alignment}, its slot has {slot.alignment}"
+            )
         if not slot.is_pooled:
             if slot.offset != module.offsets.get(name):
                 return refuted("checked", f"constant {name} is sought at another offset")
@@ -33,8 +35,12 @@ def check_constant_places(module: Module) -> Evidence:
         if said is None or not said.agrees(pool.device):
             return refuted("checked", f"constant {name} is on {info.device}, the pool {pool.name} on {pool.device}")
         if pool.device.scope not in ("", GLOBAL, said.scope):
-            return refuted("checked", f"constant {name} asks for no scope, the pool {pool.name} is in {pool.device.scope}")
+            return refuted(
+                "checked", f"constant {name} asks for no scope, the pool {pool.name} is in {pool.device.scope}"
+            )
         if info.section and info.section != pool.section:
             where = pool.section or "the usual one"
-            return refuted("checked", f"constant {name} asks for the section {info.section}, the pool {pool.name} becomes {where}")
+            return refuted(
+                "checked", f"constant {name} asks for the section {info.section}, the pool {pool.name} becomes {where}"
+            )
     return checked(f"{count} constants lie in pools that suit them")

@@ -53,7 +53,9 @@ def wrong_table(source: Module, target: Module) -> str | None:
                     if s.index not in target.constants:
                         return f"{name} holds {s.buffer!r}, whose index {s.index!r} is not in the table"
                     if s.data is None or _bits(s.data) != _bits(target.constants[s.index]):
-                        return f"{name} holds {s.buffer!r} with other contents than the constant {s.index}, which it names"
+                        return (
+                            f"{name} holds {s.buffer!r} with other contents than the constant {s.index}, which it names"
+                        )
                     used.add(s.index)
                     home = target.info(s.index).device
                     far = next((p for p in sorted(places[name], key=str) if not home.agrees(p)), None)
@@ -87,7 +89,9 @@ def _places(module: Module) -> dict[str, set[VirtualDevice]]:
         for node in post_order(d) if isinstance(d, Function) else ():
             if isinstance(node, CallTIR):
                 found.setdefault(node.func, set()).add(node.device.place)
-    calls = {name: {s.function for s in program_order(k.body) if isinstance(s, Call)} for name, k in module.kernels.items()}
+    calls = {
+        name: {s.function for s in program_order(k.body) if isinstance(s, Call)} for name, k in module.kernels.items()
+    }
     work = list(calls)
     while work:
         caller = work.pop()

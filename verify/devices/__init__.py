@@ -61,7 +61,9 @@ def check_devices(
     return checked(f"{said}{'; planned again the same' if again else ''}; {few}", avoidable=avoidable, unknown=unknown)
 
 
-def broken_plans(before: Module, after: Module, config: CompilationConfig, again: Planner | None = None) -> list[Broken]:
+def broken_plans(
+    before: Module, after: Module, config: CompilationConfig, again: Planner | None = None
+) -> list[Broken]:
     """Every rule that a planned module breaks."""
     return list(_Check(before, after, config).run(again))
 
@@ -174,7 +176,9 @@ class _Check:
                 here = demands.of(b.device)
                 shown.setdefault(cell, a)
                 if chosen.setdefault(cell, here) != here:
-                    yield Broken("tied", f"{show_head(a)} is on {here}, a value that is one with it on {chosen[cell]}", a.span)
+                    yield Broken(
+                        "tied", f"{show_head(a)} is on {here}, a value that is one with it on {chosen[cell]}", a.span
+                    )
             count = count_copies(demands, chosen, shown)
             self.counts.append(count)
             yield from count.broken
@@ -211,7 +215,9 @@ class _Check:
             of = self.before.definitions.get(name, self.before.definitions.get(original_of(self.after, name)))
             if isinstance(d, Function) and isinstance(of, Function):
                 found = self.renamed(of, d)
-                if name not in self.before.definitions:  # nothing of it is a node of the function that it is an instance of
+                if (
+                    name not in self.before.definitions
+                ):  # nothing of it is a node of the function that it is an instance of
                     found = fresh_copy(found, {})
                 assert isinstance(found, Function)
                 made[name] = found

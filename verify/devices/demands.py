@@ -135,7 +135,9 @@ class Demands:
     def firm(self, node: Expr, a: Domain, b: Domain) -> None:
         wrong = self.cells.unite(a, b)
         if wrong is not None:
-            self.broken.append(Broken("contradiction", f"{show_head(node)} is on {wrong[0]} and on {wrong[1]}", node.span))
+            self.broken.append(
+                Broken("contradiction", f"{show_head(node)} is on {wrong[0]} and on {wrong[1]}", node.span)
+            )
 
     def one(self, node: Expr, index: int, domain: Domain) -> None:
         """A child of `node` is where `domain` is. Behind an annotation it may be a copy."""
@@ -289,7 +291,9 @@ class Demands:
         if id(node) in self.held:
             self.one(node, 0, domain)
             self.firm(node, inner, domain)
-        elif not node.constrain_body and not node.constrain_result and isinstance(inner, int) and isinstance(domain, int):
+        elif (
+            not node.constrain_body and not node.constrain_result and isinstance(inner, int) and isinstance(domain, int)
+        ):
             self.pulls.append((inner, domain))
 
     def call(self, node: Call, domain: Domain) -> None:

@@ -138,7 +138,9 @@ class Eraser:
                 attrs = {k: v for k, v in new.attrs.items() if k != INSTANCE}
                 new = replace(new, params=tuple(map(self.var, new.params)), attrs=attrs)
             case Match():
-                new = replace(new, clauses=tuple(Clause(with_variables(c.pattern, self.var), c.body) for c in new.clauses))
+                new = replace(
+                    new, clauses=tuple(Clause(with_variables(c.pattern, self.var), c.body) for c in new.clauses)
+                )
             case GlobalVar():
                 new = replace(new, name=original_of(self.module, new.name))
             case CallTIR():
@@ -195,4 +197,3 @@ def instances(module: Module) -> Iterator[tuple[str, str]]:
     for name in module.definitions:
         if (original := original_of(module, name)) != name:
             yield name, original
-

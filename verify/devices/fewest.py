@@ -91,7 +91,9 @@ def _weigh(
     total.avoidable += planned.copies - best.copies if best else 0
     total.unknown += not (planned.sure and best is not None and best.sure)
     if best and best.copies < planned.copies and planned.sure and free <= SMALL:
-        total.broken.append(Broken("copies", f"{planned.copies} copies between {demands.part}s where {best.copies} are enough"))
+        total.broken.append(
+            Broken("copies", f"{planned.copies} copies between {demands.part}s where {best.copies} are enough")
+        )
 
 
 @dataclass(frozen=True)

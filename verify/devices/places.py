@@ -124,7 +124,9 @@ class _Conditions:
             case Function() if is_whole(node):
                 for p in node.params:
                     if p.device.place != node.device.place:
-                        yield Broken("function", f"{p.name} of a primitive function on {node.device} is on {p.device}", node.span)
+                        yield Broken(
+                            "function", f"{p.name} of a primitive function on {node.device} is on {p.device}", node.span
+                        )
                 written: Domain = (*map(self.domain, node.params), self.cells.fresh(node.result_type, node.device))
                 self.same(self.domain(node), written, "function", "what it is and its parts", node)
             case Function():
@@ -165,7 +167,9 @@ class _Conditions:
             case Call() if isinstance(node.op, Operator):
                 for i, a in enumerate(node.args):
                     if node.op.view and i == 0 and a.device != node.device:
-                        yield Broken("view", f"{show_head(node)} is on {node.device}, its operand on {a.device}", node.span)
+                        yield Broken(
+                            "view", f"{show_head(node)} is on {node.device}, its operand on {a.device}", node.span
+                        )
                     elif a.device.place != node.device.place:
                         yield self.far(node, i, a)
             case Call():

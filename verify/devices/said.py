@@ -132,4 +132,8 @@ def _fixed(value: Expr, kept: Expr) -> Iterator[Broken]:
 
 def _wrong(node: Expr, wanted: VirtualDevice, got: VirtualDevice) -> Broken:
     what = f"variable {node.name}" if isinstance(node, Var) else show_head(node)
-    return Broken("annotation", f"{what} is said to be on {wanted if wanted != ANYWHERE else 'any device'}, but is on {got}", node.span)
+    return Broken(
+        "annotation",
+        f"{what} is said to be on {wanted if wanted != ANYWHERE else 'any device'}, but is on {got}",
+        node.span,
+    )

@@ -33,7 +33,9 @@ def check_scopes(before: Module, after: Module) -> Evidence:
     """
     found = 0
     for name, func in sorted(before.kernels.items()):
-        if after.definitions.get(name) is not func and next(differences(func, after.definitions.get(name), before, after), None):
+        if after.definitions.get(name) is not func and next(
+            differences(func, after.definitions.get(name), before, after), None
+        ):
             return refuted("checked", f"the tensor function {name} is not what it was")
     for name, func in sorted(after.kernels.items()):
         if name in before.definitions:
@@ -51,10 +53,14 @@ def check_scopes(before: Module, after: Module) -> Evidence:
         wrong = next(_call(call, after), None)
         if wrong is not None:
             return refuted("checked", f"{where} calls {call.func}: {wrong}{_at(call.span)}")
-    return checked(f"{plural(found, 'instance')} equal but for scopes, {plural(called, 'call')} in the scopes of the operands")
+    return checked(
+        f"{plural(found, 'instance')} equal but for scopes, {plural(called, 'call')} in the scopes of the operands"
+    )
 
 
-def differences(original: PrimFunc, other: object, before: Module, after: Module, *, moves: bool = False) -> Iterator[str]:
+def differences(
+    original: PrimFunc, other: object, before: Module, after: Module, *, moves: bool = False
+) -> Iterator[str]:
     """In what `other` differs from `original` besides open scopes that are said, and what is wrong with its scopes.
 
     With `moves`, scopes that the original says may be others, as long as all that names the memory has them.

@@ -16,7 +16,10 @@ from assay.semantics.left_open.table import BY_NAME
 from assay.verify.docs.left_open_cases import CASES, GIVES, RAN, Case
 
 HEAD = "## Differences of specification"
-PAGES = {"onnxruntime-1.31.md": ("onnxruntime", "ONNX Runtime"), "onnx-reference-1.23.md": ("reference", "ReferenceEvaluator")}
+PAGES = {
+    "onnxruntime-1.31.md": ("onnxruntime", "ONNX Runtime"),
+    "onnx-reference-1.23.md": ("reference", "ReferenceEvaluator"),
+}
 
 
 def findings_page(path: Path) -> str:

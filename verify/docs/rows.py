@@ -48,7 +48,9 @@ def read_rows(path: Path) -> dict[str, Row]:
                 raise Invalid(f"row {row.id} stands twice", where=str(path), label="rows.C1")
             if row.id[:1] not in GROUPS or not row.id[1:].isdigit():
                 raise Invalid(
-                    f"row id {row.id!r}; expected one of {', '.join(GROUPS)} and a number", where=str(path), label="rows.C2"
+                    f"row id {row.id!r}; expected one of {', '.join(GROUPS)} and a number",
+                    where=str(path),
+                    label="rows.C2",
                 )
             rows[row.id] = row
     return rows
@@ -116,7 +118,9 @@ def _shown(where: ast.AST, file: str) -> list[str]:
             case [ast.Constant(value=str(text)), *_]:
                 ids += text.split()
             case _:
-                raise Invalid("an entry begins with literal ids of rows", where=f"{file}:{call.lineno}", label="rows.C3")
+                raise Invalid(
+                    "an entry begins with literal ids of rows", where=f"{file}:{call.lineno}", label="rows.C3"
+                )
     return ids
 
 

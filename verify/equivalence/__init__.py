@@ -93,7 +93,12 @@ class Verdict:
         return self.notion >= notion > Notion.UNKNOWN
 
     def __str__(self) -> str:
-        words = {UNKNOWN: "not shown equal", REAL: "equal over the reals", REASSOCIATED: "reassociated", BIT_EXACT: "bit-exact"}
+        words = {
+            UNKNOWN: "not shown equal",
+            REAL: "equal over the reals",
+            REASSOCIATED: "reassociated",
+            BIT_EXACT: "bit-exact",
+        }
         text = words[self.notion]
         if self.how == "words" and self.notion:
             text += f", by random words (wrong with probability below {self.error:.0e})"
@@ -231,7 +236,9 @@ def _by_terms(given: _Problem, weakest: Notion) -> Verdict:
         return Verdict(UNKNOWN, reason=f"{target.name} traps: {now}")
     new = np.setdiff1d(now.traps, was.traps)
     if len(new):
-        return Verdict(UNKNOWN, reason=f"{target.name} may trap where {source.name} does not: {show_term(terms, new[0])}")
+        return Verdict(
+            UNKNOWN, reason=f"{target.name} may trap where {source.name} does not: {show_term(terms, new[0])}"
+        )
     return _compare(given, terms, was, now, weakest)
 
 
@@ -271,7 +278,10 @@ def _difference(given: _Problem, terms: Terms, left: Array, right: Array, place:
     a, c = int(left[place]), int(right[place])
     inner = first_difference(terms, a, c)
     return Difference(
-        f"{b.name}[{index}]", show_term(terms, a), show_term(terms, c), (show_term(terms, inner[0]), show_term(terms, inner[1]))
+        f"{b.name}[{index}]",
+        show_term(terms, a),
+        show_term(terms, c),
+        (show_term(terms, inner[0]), show_term(terms, inner[1])),
     )
 
 
@@ -286,7 +296,9 @@ def _by_words(given: _Problem, exact: bool) -> Verdict:
         if exact and _same_words(given, Fingerprint(), range(2)):
             return Verdict(BIT_EXACT, "words", error=2.0**-60)
         quotients = has_division(given.source) or has_division(given.target)
-        degree = max(int(r.max(initial=0)) for f in (given.source, given.target) for r in _run(f, given, Degree(quotients), None))
+        degree = max(
+            int(r.max(initial=0)) for f in (given.source, given.target) for r in _run(f, given, Degree(quotients), None)
+        )
         error = (2 * degree / PRIME) ** 2
         if error > WORST:
             return Verdict(UNKNOWN, "words", reason=f"polynomials of degree {degree} are too much for the field")

@@ -116,7 +116,9 @@ def link(trace: Trace) -> Links:
                 continue
             found = mine if r.own and mine is not None else last(np.broadcast_to(r.places, e.count), start)
             if not e.guards and (found < 0).any():
-                raise Trap("unwritten read", f"{r.buffer.name} is read before it is written: {e.stmt}", label="tensor.T3")
+                raise Trap(
+                    "unwritten read", f"{r.buffer.name} is read before it is written: {e.stmt}", label="tensor.T3"
+                )
             links.producers[k, key] = found
     for b, c in zip(trace.func.outputs, trace.outputs, strict=True):
         size = int(np.prod(c.shape, dtype=np.int64))
@@ -266,7 +268,9 @@ class _Steps:
             domain.asserted(value, guards)
         if self.old is not None:
             made = self.old[lanes]
-            value = domain.stored(guards, value, np.where(made < 0, domain.unwritten, words[np.maximum(made, 0)]), event.value.dtype)
+            value = domain.stored(
+                guards, value, np.where(made < 0, domain.unwritten, words[np.maximum(made, 0)]), event.value.dtype
+            )
         return value
 
 

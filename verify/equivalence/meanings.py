@@ -95,7 +95,9 @@ class Field:
         """The same element, at most PRIME + 1."""
         while self.bound(word) > PRIME + 1:
             most = self.bound(word)
-            word = self.note(apply("bitand", word, PRIME) + apply("shr", word, 31), max(PRIME, most & PRIME) + (most >> 31))
+            word = self.note(
+                apply("bitand", word, PRIME) + apply("shr", word, 31), max(PRIME, most & PRIME) + (most >> 31)
+            )
         return word
 
     def exact(self, word: Expr) -> Expr:

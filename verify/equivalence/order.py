@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
+
 class Undecided(Exception):
     """What cannot be decided by evaluating over symbols, and why."""
 
@@ -142,7 +143,9 @@ class Races:
         for e in events:
             lane = _lane(e, number)
             places = [] if e.address is None else [(0, e.address)]
-            places += [(1, r.places) for r in e.reads.values() if r.buffer in written and r.places is not None and not r.own]
+            places += [
+                (1, r.places) for r in e.reads.values() if r.buffer in written and r.places is not None and not r.own
+            ]
             for into, at in places:
                 at = np.broadcast_to(at, e.count)
                 shared = at < memory

@@ -122,7 +122,9 @@ class _Tracer:
             cells[b] = self.begin(b, tuple(evaluate_dim(d, dims) for d in b.shape), 1)
         data = {v: k for k, v in enumerate(self.func.scalars) if v not in self.sizes}
         env = {v: v.dtype.numpy.type(n) for v, n in self.sizes.items()}
-        work: list[tuple[Stmt, Frame, int]] = [(self.func.body, Frame(1, env=env, cells=cells, data=data), self.clock.root)]
+        work: list[tuple[Stmt, Frame, int]] = [
+            (self.func.body, Frame(1, env=env, cells=cells, data=data), self.clock.root)
+        ]
         while work:
             stmt, lanes, group = work.pop()
             if lanes.count:
@@ -305,7 +307,9 @@ class _Tracer:
             self.leaves[id(expr)] = (expr, [n for n in post_order(expr) if isinstance(n, (Load, Var))])
         leaves = self.leaves[id(expr)][1]
         which = tuple(
-            lanes.known(n) is not None if isinstance(n, Var) else isinstance(n, Load) and lanes.place(n.buffer).data is None
+            lanes.known(n) is not None
+            if isinstance(n, Var)
+            else isinstance(n, Load) and lanes.place(n.buffer).data is None
             for n in leaves
         )
         found = self.known.get((id(expr), which))
@@ -332,4 +336,3 @@ class _Tracer:
             return evaluate(expr, Numbers(lanes), load)
         except Trap as trap:
             raise self.trap(lanes, trap) from None
-

@@ -90,7 +90,9 @@ def _random(shape: tuple[int, ...], of: DType, rng: np.random.Generator, k: int)
         return rng.integers(0, 2, shape).astype(bool)
     if of.is_integer:
         if k % 4 == 3:
-            return rng.integers(int(of.min), int(of.max), shape, np.int64 if of.kind == "int" else np.uint64, endpoint=True).astype(of.numpy)
+            return rng.integers(
+                int(of.min), int(of.max), shape, np.int64 if of.kind == "int" else np.uint64, endpoint=True
+            ).astype(of.numpy)
         low = 0 if of.kind == "uint" or k % 2 else -4
         return rng.integers(low, 5, shape).astype(of.numpy)
     if k % 4 == 1:

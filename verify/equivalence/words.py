@@ -176,4 +176,3 @@ def has_division(func: PrimFunc) -> bool:
 
 def random_words(shape: Sequence[int], rng: np.random.Generator, field: bool) -> np.ndarray[Any, Any]:
     return rng.integers(0, PRIME if field else 1 << 64, shape, dtype=np.uint64)
-

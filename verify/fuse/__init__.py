@@ -234,7 +234,9 @@ def _random(shape: Sequence[int], of: DType, rng: np.random.Generator, data: str
     """Random elements: numbers of many sizes, so that another order of additions shows; or special ones among them."""
     if not of.is_float:
         low, high = (max(int(of.min), -9), min(int(of.max), 9)) if data == "reals" else (int(of.min), int(of.max))
-        return np.asarray(rng.integers(low, high, shape, dtype=np.int64 if low < 0 else np.uint64, endpoint=True)).astype(of.numpy)
+        return np.asarray(
+            rng.integers(low, high, shape, dtype=np.int64 if low < 0 else np.uint64, endpoint=True)
+        ).astype(of.numpy)
     with np.errstate(all="ignore"):
         sizes = rng.integers(-3, 4, shape, dtype=np.int8)
         found = np.ldexp(rng.standard_normal(shape, dtype=np.float32), sizes).astype(of.numpy)

@@ -83,7 +83,9 @@ def fuzz(request: Request, out: Screen, as_json: bool) -> int:
     if request.seconds is not None:
         require_seconds("--seconds", request.seconds)
     jobs = request.jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else request.jobs or 1
-    workers: Pool | Cluster = Cluster(request.cluster, request.patience) if request.cluster else Pool(jobs, request.patience)
+    workers: Pool | Cluster = (
+        Cluster(request.cluster, request.patience) if request.cluster else Pool(jobs, request.patience)
+    )
     interrupted = False
     try:
         with _progress(out) as tell:

@@ -54,7 +54,9 @@ class Corpus:
         try:
             directory_at(directory)
         except OSError as wrong:
-            raise Invalid(f"cannot make the directory: {wrong.strerror}", where=str(directory), label="fuzz.C2") from None
+            raise Invalid(
+                f"cannot make the directory: {wrong.strerror}", where=str(directory), label="fuzz.C2"
+            ) from None
 
     def add(self, target: str, result: Result, case: Case, recipe: Recipe, seed: int, number: int) -> Path | None:
         """Store a failure; its path, or None where one like it is there: of the same target, kind, layer and operators."""

@@ -1,8 +1,8 @@
 """Whether a memory plan is good (specs/verify.md, "Memory plans").
 
-    check_plan(problem, plan)     # the definition, pair by pair, in numbers
-    prove_plan(problem, plan)     # by z3, each text kept; symbolic sizes: for all values within their bounds
-    second_opinion(proof.queries) # by cvc5
+check_plan(problem, plan)     # the definition, pair by pair, in numbers
+prove_plan(problem, plan)     # by z3, each text kept; symbolic sizes: for all values within their bounds
+second_opinion(proof.queries) # by cvc5
 """
 
 from assay.verify.memory.definition import CLAIMS, Fault, check_plan, faults

@@ -52,7 +52,12 @@ class Chain:
 
 def chain(lives: Sequence[Sequence[Interval]], offsets: Sequence[int], deadline: Deadline = NEVER) -> Chain:
     """The spells of buffers with these lives and offsets, all of which have bytes. Late: the time is up."""
-    events = [event for i, live in enumerate(lives) for start, stop in join(live) for event in ((start, True, i), (stop, False, i))]
+    events = [
+        event
+        for i, live in enumerate(lives)
+        for start, stop in join(live)
+        for event in ((start, True, i), (stop, False, i))
+    ]
     events.sort()  # what ends at a position makes room for what begins there
     live: list[tuple[int, int]] = []
     since: dict[int, tuple[int, int]] = {}  # by what is above: from when, and what is next beneath
@@ -86,4 +91,3 @@ def chain(lives: Sequence[Sequence[Interval]], offsets: Sequence[int], deadline:
             beneath_now(at, i, None)
             beneath_now(at, over, under)
     return Chain(beneath, above)
-

@@ -18,7 +18,19 @@ from assay.semantics.scalar import Expr, Var, evaluate_dim
 from assay.verify.evidence import Evidence, How, checked, plural, refuted
 
 Claim: TypeAlias = Literal[
-    "names", "placed", "pool", "read only", "alignment", "life", "size", "by hand", "inside", "limit", "aligned", "apart", "overflow"
+    "names",
+    "placed",
+    "pool",
+    "read only",
+    "alignment",
+    "life",
+    "size",
+    "by hand",
+    "inside",
+    "limit",
+    "aligned",
+    "apart",
+    "overflow",
 ]
 """What a plan is held to; see `CLAIMS`."""
 
@@ -66,7 +78,9 @@ def check_plan(problem: Problem, plan: Plan, at: Mapping[Var, int] | None = None
     """
     for fault in faults(problem, plan, at):
         return fault.evidence("checked")
-    return checked(f"{plural(len(problem.buffers), 'buffer')}: every one is in place, and no two live ones share a byte")
+    return checked(
+        f"{plural(len(problem.buffers), 'buffer')}: every one is in place, and no two live ones share a byte"
+    )
 
 
 def faults(problem: Problem, plan: Plan, at: Mapping[Var, int] | None = None) -> Iterator[Fault]:
@@ -128,12 +142,22 @@ def _odd(b: BufferInfo) -> Iterator[Fault]:
     if not whole(b.nbytes):
         yield Fault("size", f"buffer {called(b)} has {b.nbytes!r} bytes, which is no whole number", buffers=(b.name,))
     if not is_number(b.alignment):
-        yield Fault("alignment", f"buffer {called(b)} has the alignment {b.alignment!r}, which is no whole number", buffers=(b.name,))
+        yield Fault(
+            "alignment",
+            f"buffer {called(b)} has the alignment {b.alignment!r}, which is no whole number",
+            buffers=(b.name,),
+        )
     if b.offset is not None and not is_number(b.offset):
-        yield Fault("by hand", f"buffer {called(b)} was placed at {b.offset!r} by hand, which is no whole number", buffers=(b.name,))
+        yield Fault(
+            "by hand",
+            f"buffer {called(b)} was placed at {b.offset!r} by hand, which is no whole number",
+            buffers=(b.name,),
+        )
     for start, stop in b.live:
         if not is_number(start) or not is_number(stop) or start >= stop:
-            yield Fault("life", f"buffer {called(b)} is live in [{start!r}, {stop!r}), which is no interval", buffers=(b.name,))
+            yield Fault(
+                "life", f"buffer {called(b)} is live in [{start!r}, {stop!r}), which is no interval", buffers=(b.name,)
+            )
 
 
 def _unplaced(problem: Problem, plan: Plan, b: BufferInfo, pools: Mapping[str, Pool]) -> Iterator[Fault]:
@@ -160,7 +184,9 @@ def _unplaced(problem: Problem, plan: Plan, b: BufferInfo, pools: Mapping[str, P
     if b.offset is not None and (not b.pools or b.pools[0] != pool.name):
         yield Fault("by hand", f"{where}, which is not where it was placed by hand", pool.name, (b.name,))
     if b.alignment <= 0 or pool.alignment <= 0 or pool.alignment % b.alignment:
-        what = f"buffer {called(b)} has the alignment {b.alignment}, and pool {pool.name} is aligned to {pool.alignment}"
+        what = (
+            f"buffer {called(b)} has the alignment {b.alignment}, and pool {pool.name} is aligned to {pool.alignment}"
+        )
         yield Fault("alignment", what, pool.name, (b.name,))
 
 

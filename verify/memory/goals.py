@@ -132,7 +132,13 @@ def local_text(
 
 
 def linear_text(
-    goals: Sequence[Goal], forms: Forms, about: str, ranges: list[Range] | None = None, *, deep: bool = False, alone: bool = False
+    goals: Sequence[Goal],
+    forms: Forms,
+    about: str,
+    ranges: list[Range] | None = None,
+    *,
+    deep: bool = False,
+    alone: bool = False,
 ) -> str:
     """The text that asks whether the linear facts allow some goal to be wrong, `bad` is its number, and of each fact
     whether it follows from definitions. `alone`: without the latter, to learn which goals follow.
@@ -159,7 +165,13 @@ def forms_text(forms: Forms) -> str:
     """The text that asks whether each part of each size and offset is the form that stands for it in the other texts."""
     grounds = Grounds(forms, forms.ranges)
     parts = list(forms.parts())
-    return text("sizes and offsets as forms", f"{len(parts)} parts", f"{len(forms.atoms)} atoms", grounds.head(), [*grounds.meanings(parts)])
+    return text(
+        "sizes and offsets as forms",
+        f"{len(parts)} parts",
+        f"{len(forms.atoms)} atoms",
+        grounds.head(),
+        [*grounds.meanings(parts)],
+    )
 
 
 def _wrong(goal: Goal) -> str:
@@ -199,7 +211,9 @@ def exact_text(goal: Goal, symbols: Mapping[Var, str], bounds: Bounds, most: int
     solver = z3.Solver()
 
     def sum_of(dims: Sequence[Dim]) -> Term:
-        return z3.Sum([z3.IntVal(0), *(terms.value(d, Scope(env), memo) if isinstance(d, Expr) else z3.IntVal(d) for d in dims)])
+        return z3.Sum(
+            [z3.IntVal(0), *(terms.value(d, Scope(env), memo) if isinstance(d, Expr) else z3.IntVal(d) for d in dims)]
+        )
 
     for way in goal.ways:
         if goal.multiple:

@@ -136,14 +136,20 @@ class Grounds:
         todo = list(asked)
         while todo:
             claim = todo.pop()
-            if self._assumed(claim) or all(f.constant is not None and f.constant >= 0 for f in claim[:1]) and len(claim) == 1:
+            if (
+                self._assumed(claim)
+                or all(f.constant is not None and f.constant >= 0 for f in claim[:1])
+                and len(claim) == 1
+            ):
                 continue
             atoms, premises, nonlinear = self._needs(claim)
             for f in premises:
                 if (f,) not in asked:
                     asked[f,] = None
                     todo.append((f,))
-            wrong = f"(< {total(claim[0])} 0)" if len(claim) == 1 else " ".join(f"(not (= {total(f)} 0))" for f in claim)
+            wrong = (
+                f"(< {total(claim[0])} 0)" if len(claim) == 1 else " ".join(f"(not (= {total(f)} 0))" for f in claim)
+            )
             if nonlinear:
                 yield self._alone(wrong, atoms, premises, products(claim))
             else:
@@ -180,7 +186,11 @@ class Grounds:
 
     def _meant(self, node: Expr, f: Form, args: Sequence[Form]) -> str | None:
         """That a part has the value of its form; None: the form is by definition what it is, or a part by itself."""
-        whole_atom = self.forms.atoms[f.terms[0][0][0]] if len(f.terms) == 1 and len(f.terms[0][0]) == 1 and f.terms[0][1] == 1 else None
+        whole_atom = (
+            self.forms.atoms[f.terms[0][0][0]]
+            if len(f.terms) == 1 and len(f.terms[0][0]) == 1 and f.terms[0][1] == 1
+            else None
+        )
         said = [total(a) for a in args]
         match node, whole_atom:
             case Var(), Symbol(var=var):
@@ -227,7 +237,11 @@ class Grounds:
         others = [p[:i] + p[i + 1 :] for p in inside if len(p) > 1 for i in range(len(p))]
         wanted = dict.fromkeys([*inside, *((a,) for a in atoms), *others])
         premises = [f for p in wanted for f in limits(p, self.ranges)]
-        return atoms, [*premises, *self._limits_inside(atoms)], any(len(p) > 1 for p in inside) or self._by_unknown(atoms)
+        return (
+            atoms,
+            [*premises, *self._limits_inside(atoms)],
+            any(len(p) > 1 for p in inside) or self._by_unknown(atoms),
+        )
 
     def _limits_inside(self, atoms: Iterable[int]) -> list[Form]:
         found = products(f for a in atoms for f in self.parts(a))
@@ -266,7 +280,12 @@ class Grounds:
 
     def _alone(self, wrong: str, atoms: list[int], premises: list[Form], inside: list[Product]) -> str:
         """A question about one fact with products, which are defined as what they are."""
-        seen = [*inside, *products(premises), *((a,) for a in atoms), *products(f for a in atoms for f in self.parts(a))]
+        seen = [
+            *inside,
+            *products(premises),
+            *((a,) for a in atoms),
+            *products(f for a in atoms for f in self.parts(a)),
+        ]
         seen += [(a,) for p in seen for a in p]
         meanings = [m for a in dict.fromkeys(atoms) if (m := self.definition(a)) is not None]
         long = [p for p in dict.fromkeys(seen) if len(p) > 1]
@@ -279,7 +298,11 @@ class Grounds:
 
 def text(about: str, goals: str, facts: str, head: Sequence[str], sections: Sequence[str]) -> str:
     """A text of several questions, each of which is to be `unsat`."""
-    lines = [f"; {comment(about)}: {goals}, {facts}; all hold if the answer to every question is unsat", "(set-logic QF_NIA)", *head]
+    lines = [
+        f"; {comment(about)}: {goals}, {facts}; all hold if the answer to every question is unsat",
+        "(set-logic QF_NIA)",
+        *head,
+    ]
     for section in sections or ["(assert false) ; nothing has to be shown"]:
         lines += [BEGIN, section, "(check-sat)", END]
     return "\n".join([*lines, ""])

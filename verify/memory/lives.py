@@ -58,7 +58,9 @@ def chain_text(buffers: Sequence[BufferInfo], offsets: Sequence[int], listed: Pa
             lines.append(f"(define-fun e{i}_{k} () Int {literal(stop)})")
     for there in made.beneath.values():
         for s in there:
-            lines.append(f"(define-fun x{s.name} () Int {literal(s.start)}) ; {s.below} beneath {'the end' if s.above == TOP else s.above}")
+            lines.append(
+                f"(define-fun x{s.name} () Int {literal(s.start)}) ; {s.below} beneath {'the end' if s.above == TOP else s.above}"
+            )
             lines.append(f"(define-fun y{s.name} () Int {literal(s.stop)})")
         wrong += [f"(< y{s.name} x{s.name})" for s in there]
         wrong += [f"(> y{s.name} x{t.name})" for s, t in zip(there, there[1:], strict=False)]

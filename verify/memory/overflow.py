@@ -97,7 +97,10 @@ def last(fits: Callable[[int], bool], low: int, high: int) -> int | None:
 def _broken(left: Sequence[Held], forms: Forms) -> Evidence:
     """Values at which something leaves its dtype, at corners of the bounds; or that it is not known."""
     ends = {v: range_of(forms.bounds, v) for v in forms.symbols()}
-    for corner in ({v: low if high is None else high for v, (low, high) in ends.items()}, {v: low for v, (low, _) in ends.items()}):
+    for corner in (
+        {v: low if high is None else high for v, (low, high) in ends.items()},
+        {v: low for v, (low, _) in ends.items()},
+    ):
         try:
             values = forms.values(corner)
         except Trap:
@@ -114,5 +117,3 @@ def _broken(left: Sequence[Held], forms: Forms) -> Evidence:
 
 def _at_most(f: Form) -> Way:
     return Way(whole(int(INT64.max)) - f, (), ())
-
-

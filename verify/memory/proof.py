@@ -60,7 +60,9 @@ def prove_plan(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> Proo
 def prove_pool(found: list[Box], pool: Pool, size: int, deadline: Deadline = NEVER) -> tuple[Evidence, str]:
     """z3's verdict on what lies in one pool, in numbers, and the text it was asked; "" where it was not."""
     if len(found) > MANY:
-        return unknown("proved", f"not put to z3: {len(found)} buffers in pool {pool.name} are more than {MANY}", claim="unknown"), ""
+        return unknown(
+            "proved", f"not put to z3: {len(found)} buffers in pool {pool.name} are more than {MANY}", claim="unknown"
+        ), ""
     text = ""
     try:
         asked = query(found, pool, size, deadline)
@@ -91,7 +93,9 @@ def _beside(found: list[Box], i: int, pool: Pool) -> tuple[int, ...]:
         shared = max(a.offset, b.offset) < min(a.offset + a.nbytes, b.offset + b.nbytes)
         if i != j and shared and both_live(a.buffer, b.buffer) is not None:
             return i, j
-    raise Crash(f"nothing shown of buffer {a.buffer.name} in pool {pool.name} says that it is apart, and it is: the sweep is wrong")
+    raise Crash(
+        f"nothing shown of buffer {a.buffer.name} in pool {pool.name} says that it is apart, and it is: the sweep is wrong"
+    )
 
 
 def _fault(broken: list[Box], pool: Pool, size: int) -> Fault:

@@ -128,7 +128,9 @@ class Proofs:
         if self._solve(text).answer == "unsat":
             self.goals += 1
         else:
-            self.unknown.append(f"whether the goals of {name.removesuffix('-lives')} leave out no two buffers that are live together")
+            self.unknown.append(
+                f"whether the goals of {name.removesuffix('-lives')} leave out no two buffers that are live together"
+            )
 
     def _ordered(
         self, make: Goals, pool: Pool, there: Sequence[BufferInfo]
@@ -146,7 +148,9 @@ class Proofs:
             order.append(below)
             known = make.inside(there[j]), make.sized(there[j]), below
             lemmas[make.inside(there[i]).ways[0].form] = tuple(g.ways[0].form for g in known)
-        down = sorted(range(len(found)), key=lambda i: (found[i].offset, found[i].offset + found[i].nbytes, i), reverse=True)
+        down = sorted(
+            range(len(found)), key=lambda i: (found[i].offset, found[i].offset + found[i].nbytes, i), reverse=True
+        )
         return order, [make.inside(there[i]) for i in down], lemmas
 
     def _linear(
@@ -185,7 +189,10 @@ class Proofs:
         if hard:
             text = linear_text(hard, self.forms, about)
             if self._solve(text).answer != "unsat":
-                left = [hard[i] for i in undecided(linear_text(hard, self.forms, about, alone=True), len(hard), self.deadline)]
+                left = [
+                    hard[i]
+                    for i in undecided(linear_text(hard, self.forms, about, alone=True), len(hard), self.deadline)
+                ]
                 text = linear_text([g for g in hard if g not in left], self.forms, about)
                 if self._solve(text).answer != "unsat":
                     left = hard
@@ -312,7 +319,9 @@ def prove_symbolic(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> 
     try:
         return work.prove(), work.queries
     except Late:
-        return unknown("proved", "the time was up before z3 had decided about all values of the symbols", claim="unknown"), work.queries
+        return unknown(
+            "proved", "the time was up before z3 had decided about all values of the symbols", claim="unknown"
+        ), work.queries
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------------
@@ -330,7 +339,9 @@ def beside(goal: Goal, forms: Forms, points: Sequence[list[int]]) -> Sequence[Fo
     return None
 
 
-def with_lemmas(easy: Sequence[tuple[Goal, Sequence[Form]]], first: int, last: int) -> list[tuple[Goal, Sequence[Form]]]:
+def with_lemmas(
+    easy: Sequence[tuple[Goal, Sequence[Form]]], first: int, last: int
+) -> list[tuple[Goal, Sequence[Form]]]:
     """Some goals with their facts, and before them the earlier goals that are such facts: a text stands by itself."""
     stated = {g.ways[0].form: i for i, (g, _) in reversed([*enumerate(easy)]) if len(g.ways) == 1 and not g.multiple}
     wanted = set(range(first, last))

@@ -107,12 +107,16 @@ def step_results(
     if group is not None:
         sizes: dict[Symbol, Dim] = {}
         for p, t in zip(group.params, types if open_ else (), strict=False):
-            sizes.update((d, n) for d, n in zip(flatten(p.type)[0].shape, t.shape, strict=True) if isinstance(d, Symbol))
+            sizes.update(
+                (d, n) for d, n in zip(flatten(p.type)[0].shape, t.shape, strict=True) if isinstance(d, Symbol)
+            )
 
         def inside(call: CallTIR, read: list[int]) -> list[int]:
             flat = [t for of in (*(a.type for a in call.args), call.type) for t in flatten(of)]
             sized = [TensorType(tuple(_sized(d, sizes) for d in t.shape), t.dtype) for t in flat]
-            return step_results(_member(module, call), read, table, module, sized, [_sized(d, sizes) for d in call.scalars])
+            return step_results(
+                _member(module, call), read, table, module, sized, [_sized(d, sizes) for d in call.scalars]
+            )
 
         return group_results(group, args, inside)
     claim = _claim(given, table)
@@ -139,9 +143,7 @@ def _type_of(array: Array) -> TensorType:
     return TensorType(array.shape, dtype(array.dtype))
 
 
-def group_results(
-    group: Function, args: Sequence[int], call: Callable[[CallTIR, list[int]], list[int]]
-) -> list[int]:
+def group_results(group: Function, args: Sequence[int], call: Callable[[CallTIR, list[int]], list[int]]) -> list[int]:
     """The numbers of a group's result; `call` gives those of one call, given the numbers of what it reads."""
     holds: dict[Expr, list[int]] = {p: [n] for p, n in zip(group.params, args, strict=True)}
     made: list[int] = []
@@ -199,9 +201,7 @@ Seal = Callable[[Function, Key, Walk, "Numbering"], Key]
 class Numbering:
     """Numbers one top-level function. See `number_function`."""
 
-    def __init__(
-        self, function: Function, module: Module, table: Table, exact: bool, least: Mapping[int, int]
-    ) -> None:
+    def __init__(self, function: Function, module: Module, table: Table, exact: bool, least: Mapping[int, int]) -> None:
         self.function, self.module, self.table, self.exact = function, module, table, exact
         self.nest = nesting(function, module, least)
         self.budget = Budget(STEPS + GROWTH * len(self.nest.order))
@@ -369,9 +369,7 @@ class Numbering:
         return numbers[0] if isinstance(node.type, TensorType) else self.table.number("tuple", tuple(numbers))
 
     def _function(self, node: Function, body: int, seal: Seal | None) -> int:
-        walk = walk_body(
-            node, self.nest, self.module, self.table, self.at, self._deed, self.budget, spans=self.exact
-        )
+        walk = walk_body(node, self.nest, self.module, self.table, self.at, self._deed, self.budget, spans=self.exact)
         self.walks[id(node)] = walk
         key: Key = ("function", self._signature(node), body)
         if seal is not None and node is not self.function:
@@ -440,7 +438,9 @@ class Numbering:
             here = self.nest.region.get(id(node), 0)
             if not all(self.nest.regions.inside(here, self.nest.parts[f, 0]) for f in inside):
                 at = f" at {node.span}" if node.span else ""
-                raise Undecided(f"{show_head(node)}{at} names a recursive function, and is used in its body and outside")
+                raise Undecided(
+                    f"{show_head(node)}{at} names a recursive function, and is used in its body and outside"
+                )
 
 
 def _sized(dim: Dim, sizes: Mapping[Symbol, Dim]) -> Dim:

@@ -165,6 +165,7 @@ def walk_body(
 
 def patterns(node: Match) -> tuple[str, ...]:
     """The patterns as text; names do not matter, and whatever matches everything is one."""
+
     def one(p: Pattern) -> str:
         match p:
             case Made():

@@ -1,9 +1,9 @@
 """Whether outputs are right: verdicts without tolerances (rule M9; specs/verify.md, "Verdict").
 
-    oracle = Oracle(module)
-    inputs = oracle.inputs("integers", seed=0)
-    verdict = oracle.judge(inputs, outputs)              # outcome, layer, the worst element and its interval
-    verdict = judge_backend(subject, backend, inputs)    # with the first operator that is wrong
+oracle = Oracle(module)
+inputs = oracle.inputs("integers", seed=0)
+verdict = oracle.judge(inputs, outputs)              # outcome, layer, the worst element and its interval
+verdict = judge_backend(subject, backend, inputs)    # with the first operator that is wrong
 """
 
 from __future__ import annotations

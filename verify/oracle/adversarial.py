@@ -60,7 +60,9 @@ class Adversary:
             try:
                 results = attempt.run(inputs)
             except Trap as trap:
-                raise Unsupported(f"the backend {self.name} cannot run this model: {trap}", label="backend.C2") from None
+                raise Unsupported(
+                    f"the backend {self.name} cannot run this model: {trap}", label="backend.C2"
+                ) from None
             known = {n: e.data if isinstance(e, Constant) else inputs[e.name] for n, e in given.items()}
             known |= attempt.seen | results
             for name in wanted:
@@ -186,5 +188,3 @@ class Attempt:
 
 def _sum(attrs: Attrs, x: Array) -> Array:
     return np.asarray(operator("sum").value(attrs, x))
-
-

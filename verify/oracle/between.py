@@ -51,10 +51,22 @@ def find_between(oracle: Oracle, first: Expected, outputs: Mapping[str, Any]) ->
         else:
             kept += group
     if best is None:
-        return Between(None, f"the program fails on all of the {plural(RUNS - search.left, 'set')} of other inputs that were tried")
+        return Between(
+            None, f"the program fails on all of the {plural(RUNS - search.left, 'set')} of other inputs that were tried"
+        )
     same = [name for name in first.inputs if name in kept]
-    said = [f"{_named('input', same)} the same in all runs, for no other value was found that the program takes"] if same else []
-    said += [f"{_named('output', best[1])} right for the other inputs that were tried too, so one that stays would not show"] if best[1] else []
+    said = (
+        [f"{_named('input', same)} the same in all runs, for no other value was found that the program takes"]
+        if same
+        else []
+    )
+    said += (
+        [
+            f"{_named('output', best[1])} right for the other inputs that were tried too, so one that stays would not show"
+        ]
+        if best[1]
+        else []
+    )
     return Between(best[0], "; ".join(said))
 
 
@@ -93,11 +105,18 @@ def others_of(given: Any) -> list[Array]:
             made = [~given, turned, np.zeros_like(given), np.ones_like(given)]
         elif dtype(given.dtype).is_float:
             half = np.asarray(turned * given.dtype.type(0.5), given.dtype)
-            made = [np.ones_like(given) if _same(half, given) else half, np.asarray(-given, given.dtype), np.ones_like(given)]
+            made = [
+                np.ones_like(given) if _same(half, given) else half,
+                np.asarray(-given, given.dtype),
+                np.ones_like(given),
+            ]
         else:
             wide = given.astype(np.int64)
             next_ = wide ^ 1
-            made = [turned, *(x.astype(given.dtype) for x in (next_, 2 * wide - next_, np.zeros_like(wide), np.ones_like(wide)))]
+            made = [
+                turned,
+                *(x.astype(given.dtype) for x in (next_, 2 * wide - next_, np.zeros_like(wide), np.ones_like(wide))),
+            ]
             made += [np.full_like(given, given.reshape(-1)[int(at(wide))]) for at in (np.argmin, np.argmax)]
     return [x for k, x in enumerate(made) if not _same(x, given) and not any(_same(x, other) for other in made[:k])]
 

@@ -28,5 +28,7 @@ def meant(node: Call | CallTIR, attrs: Mapping[str, Any], module: Module) -> tup
 
 def named(node: Call | CallTIR) -> str:
     """A call's operator, for people, with its place."""
-    name = node.op.name if isinstance(node, Call) and isinstance(node.op, Operator) else str(getattr(node, "func", "call"))
+    name = (
+        node.op.name if isinstance(node, Call) and isinstance(node.op, Operator) else str(getattr(node, "func", "call"))
+    )
     return f"{name} at {node.span}" if node.span else name

@@ -66,7 +66,9 @@ def _sizes(module: Module, dims: Mapping[str, int], given: Mapping[str, Array]) 
     found: dict[Symbol, int] = {}
     for p in module.main.params:
         if p.name in given and isinstance(p.type, TensorType):
-            found.update((d, n) for d, n in zip(p.type.shape, np.shape(given[p.name]), strict=False) if isinstance(d, Symbol))
+            found.update(
+                (d, n) for d, n in zip(p.type.shape, np.shape(given[p.name]), strict=False) if isinstance(d, Symbol)
+            )
     for i, s in enumerate(dict.fromkeys(s for p in module.main.params for s in symbols(p.type))):
         found.setdefault(s, named.get(s, PRIMES[i % len(PRIMES)]))
     return found
@@ -75,7 +77,9 @@ def _sizes(module: Module, dims: Mapping[str, int], given: Mapping[str, Array]) 
 Maker = Callable[[np.random.Generator, tuple[int, ...], DType], Array]
 
 
-def _value(of: Type, sizes: Mapping[Symbol, int], rng: np.random.Generator, floats: Maker, attempt: int, name: str) -> Any:
+def _value(
+    of: Type, sizes: Mapping[Symbol, int], rng: np.random.Generator, floats: Maker, attempt: int, name: str
+) -> Any:
     match of:
         case TensorType():
             shape = tuple(evaluate_dim(d, sizes) for d in of.shape)
@@ -151,7 +155,11 @@ def _whole(module: Module, sizes: Mapping[Symbol, int], rng: np.random.Generator
         maker = _integers(most, zeros)
         made = {p.name: _value(p.type, sizes, rng, maker, attempt, p.name) for p in module.main.params}
         result = run_whole(module, made)
-        lost = [v.lost for v in flat([*result.values()]) if isinstance(v, Whole) and v.lost] if not isinstance(result, str) else [result]
+        lost = (
+            [v.lost for v in flat([*result.values()]) if isinstance(v, Whole) and v.lost]
+            if not isinstance(result, str)
+            else [result]
+        )
         exact = -len(lost)
         if best is None or exact > best[0]:
             best = exact, made

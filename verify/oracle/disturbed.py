@@ -54,7 +54,9 @@ def poisoned(func: PrimFunc) -> PrimFunc:
     new: dict[int, Stmt] = {}
     for stmt in post_order(func.body):
         made = stmt.with_children([new[id(c)] for c in stmt.children])
-        new[id(stmt)] = replace(made, body=Seq((_filled(made.buffer), made.body))) if isinstance(made, Allocate) else made
+        new[id(stmt)] = (
+            replace(made, body=Seq((_filled(made.buffer), made.body))) if isinstance(made, Allocate) else made
+        )
     return replace(func, body=Seq((*map(_filled, func.outputs), new[id(func.body)])))
 
 
@@ -77,7 +79,9 @@ class Disturbed:
     rng: np.random.Generator
     made: dict[PrimFunc, PrimFunc] = field(default_factory=dict)
 
-    def run(self, func: PrimFunc, inputs: Sequence[Value], *, scalars: Sequence[Any] = (), **more: Any) -> Sequence[Value]:
+    def run(
+        self, func: PrimFunc, inputs: Sequence[Value], *, scalars: Sequence[Any] = (), **more: Any
+    ) -> Sequence[Value]:
         if func not in self.made:
             self.made[func] = poisoned(shuffled(func, self.rng))
         return vector.run(self.made[func], inputs, scalars=scalars, **more)

@@ -56,7 +56,12 @@ def magnitudes(op: Operator, attrs: Attrs, args: Sequence[Array]) -> Array:
 
 def telling(terms: int, args: Sequence[Array], reference: Array, of: DType) -> bool:
     """Whether the roundings behind the elements may be taken for independent. In float64 there is no wider reference."""
-    if of is FLOAT64 or reference.size < ENOUGH or terms * of.unit_roundoff > 1 / 16 or not np.isfinite(reference).all():
+    if (
+        of is FLOAT64
+        or reference.size < ENOUGH
+        or terms * of.unit_roundoff > 1 / 16
+        or not np.isfinite(reference).all()
+    ):
         return False
     return all(map(_varies, args)) and np.unique(reference).size >= max(ENOUGH, reference.size // 2)
 
@@ -101,6 +106,4 @@ def wrong_together(
         return None
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.abs(e))), e.shape))
     low, high = allowed.interval()
-    return f"{tensor}: {said}", Worst(
-        tensor, at, number(got[at], of), number(low[at], of), number(high[at], of), 0.0
-    )
+    return f"{tensor}: {said}", Worst(tensor, at, number(got[at], of), number(low[at], of), number(high[at], of), 0.0)

@@ -57,7 +57,13 @@ class Expected:
     def opened(self) -> tuple[Silence, Possible]:
         """What is left open on the way, and what may come of it."""
         nodes = self.named.openings(self.module, self.inputs, {}, self.accepts, self.flushing)
-        walk = OpenWalk(self.module, self.named.places, accepts=self.accepts, flushing=self.flushing, silence=Silence(nodes, nodes=self.named.nodes))
+        walk = OpenWalk(
+            self.module,
+            self.named.places,
+            accepts=self.accepts,
+            flushing=self.flushing,
+            silence=Silence(nodes, nodes=self.named.nodes),
+        )
         try:
             return walk.silence, walk.run(self.inputs)
         except (Trap, Unpredictable) as why:
@@ -80,7 +86,9 @@ class Expected:
                 o.index: np.asarray(g) for w, g, _ in leaves.values()
                 if g is not None and opened is not None and np.asarray(g).dtype != object and np.shape(g) == np.shape(w) and (o := silence.results.get(id(w))) is not None and o.call == opened.call
             }  # fmt: skip
-            made[name] = excused(f, wide, silence, np.asarray(given), others, outputs, self.accepts, self.flushing, index)
+            made[name] = excused(
+                f, wide, silence, np.asarray(given), others, outputs, self.accepts, self.flushing, index
+            )
         return made
 
     @cached_property
@@ -121,10 +129,14 @@ def _leaves(
     """Arrays in outputs that may be tuples, sequences or optional values: by name, what is allowed, what was given (None if
     nothing), and the path. The length of a sequence, and whether an optional value holds something, stand beside them."""
     found: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {}
-    work: list[tuple[str, Any, Any, tuple[Any, ...]]] = [(n, allowed[n], outputs.get(n), (n,)) for n in reversed(list(allowed))]
+    work: list[tuple[str, Any, Any, tuple[Any, ...]]] = [
+        (n, allowed[n], outputs.get(n), (n,)) for n in reversed(list(allowed))
+    ]
     while work:
         name, want, got, path = work.pop()
-        if isinstance(want, Data) and (want.type in (LIST.name, OPTION.name) or any_dtype(DataType(want.type, ())) is not None):
+        if isinstance(want, Data) and (
+            want.type in (LIST.name, OPTION.name) or any_dtype(DataType(want.type, ())) is not None
+        ):
             optional, want = want.type == OPTION.name, from_value(want, module)
             if optional and (want is None or got is None):
                 found[f"{name}.{NONE}"] = want is None, got is None, path
@@ -134,7 +146,9 @@ def _leaves(
             fields: Any = got if several else (None,) * len(want)
             if isinstance(want, list):
                 found[f"{name}.{LENGTH}"] = len(want), len(fields) if several else None, path
-            work += reversed([(f"{name}.{i}", w, g, (*path, i)) for i, (w, g) in enumerate(zip(want, fields, strict=False))])
+            work += reversed(
+                [(f"{name}.{i}", w, g, (*path, i)) for i, (w, g) in enumerate(zip(want, fields, strict=False))]
+            )
         else:
             found[name] = want, as_tensor(got) if isinstance(got, list) and hasattr(want, "dtype") else got, path
     return found

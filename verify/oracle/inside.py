@@ -58,7 +58,11 @@ def _made(x: Expr, bound: Mapping[int, Expr]) -> Expr:
 
 def _node(x: Expr) -> Span | None:
     """The node of a model that a call of an operator was made for; None for what has lines, a text."""
-    return x.span if isinstance(x, Call) and isinstance(x.op, Operator) and x.span is not None and not x.span.line else None
+    return (
+        x.span
+        if isinstance(x, Call) and isinstance(x.op, Operator) and x.span is not None and not x.span.line
+        else None
+    )
 
 
 @dataclass
@@ -87,7 +91,9 @@ class Inside:
             for a, h, mine in zip(args, found, own, strict=True)
         ]
 
-    def made(self, node: Expr, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], result: Value) -> tuple[Value, Value]:
+    def made(
+        self, node: Expr, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], result: Value
+    ) -> tuple[Value, Value]:
         """A result as others see it, and as the rest of its node does."""
         if not self.width:
             return result, result
@@ -97,7 +103,9 @@ class Inside:
     def hold(self, node: Expr, shown: Value, own: Value) -> Value:
         """What is shown of a result, remembered with what it is within its node."""
         if id(node) in self.parts and own is not shown:
-            pairs = zip(shown, own, strict=True) if isinstance(shown, tuple) and isinstance(own, tuple) else [(shown, own)]
+            pairs = (
+                zip(shown, own, strict=True) if isinstance(shown, tuple) and isinstance(own, tuple) else [(shown, own)]
+            )
             self.held.update((id(s), (s, o, _node(node))) for s, o in pairs)
         return shown
 
@@ -116,7 +124,9 @@ def _unlimited(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], ma
     known = np.isfinite(wide.value) & np.isfinite(wide.radius)
     if width == "any":
         known |= all(bool(np.isfinite(a.value).all()) for a in floats)  # of nothing infinite, in any way of scaling it
-        return Bounded(np.where(beyond & known, 0.0, made.value), np.where(beyond & known, np.inf, made.radius), made.of)
+        return Bounded(
+            np.where(beyond & known, 0.0, made.value), np.where(beyond & known, np.inf, made.radius), made.of
+        )
     off = wide.radius + unit(made.of) * (np.abs(wide.value) + wide.radius)
     value = np.where(beyond & known, wide.value, made.value)
     return Bounded(value, np.where(beyond & known, off, made.radius), made.of)

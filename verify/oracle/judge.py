@@ -152,19 +152,27 @@ class Oracle:
             return walk.findings, str(why)
         return walk.findings, ""
 
-    def _excused(self, expected: Expected, theirs: Mapping[str, Array], found: Mapping[str, Finding]) -> dict[str, Finding]:
+    def _excused(
+        self, expected: Expected, theirs: Mapping[str, Array], found: Mapping[str, Finding]
+    ) -> dict[str, Finding]:
         """Findings on the backend's own tensors, those that are wrong judged by what a standard leaves open too."""
-        theirs = {n: a for n, a in theirs.items() if a.dtype != object}  # a sequence in place of a tensor, of which nothing comes
+        theirs = {
+            n: a for n, a in theirs.items() if a.dtype != object
+        }  # a sequence in place of a tensor, of which nothing comes
         nodes = self.named.openings(self.module, expected.inputs, theirs, self.accepts, expected.flushing)
         silence = Silence(nodes, nodes=self.named.nodes)
-        walk = OpenWalk(self.module, self.places, theirs, self.accepts, expected.flushing, before=found, silence=silence)
+        walk = OpenWalk(
+            self.module, self.places, theirs, self.accepts, expected.flushing, before=found, silence=silence
+        )
         try:
             walk.run(expected.inputs)
         except (Trap, Unpredictable):
             pass  # as in the run before, which said so
         return {name: walk.findings.get(name, f) for name, f in found.items()}
 
-    def _of_what_is_shown(self, expected: Expected, outputs: Mapping[str, Any], theirs: Mapping[str, Array]) -> Finding | None:
+    def _of_what_is_shown(
+        self, expected: Expected, outputs: Mapping[str, Any], theirs: Mapping[str, Array]
+    ) -> Finding | None:
         """What is wrong with outputs as results of their own operators, on what is shown of their operands: where a run decides by an
         element that a standard leaves open, no more can be said of it."""
         shown = {**{n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}, **theirs}
@@ -194,11 +202,15 @@ class Oracle:
         unknown = sum(f.open for f in found.values())
         if unknown:
             of = plural(sum(f.size for f in found.values()), "element")
-            said.append(f"nothing is known of {unknown} of {of}: the graph's intervals there exclude nothing, or leave a decision open")
+            said.append(
+                f"nothing is known of {unknown} of {of}: the graph's intervals there exclude nothing, or leave a decision open"
+            )
         silent = dict.fromkeys(e for f in (*rebased.values(), *found.values()) for e in f.silent)
         if silent:
             made = {name: (call, i) for call, names in self.places.items() for name, i in names}
-            once = {made.get(name, name): f for name, f in rebased.items()}  # a tensor that has two names is counted once
+            once = {
+                made.get(name, name): f for name, f in rebased.items()
+            }  # a tensor that has two names is counted once
             excused = sum(f.excused for f in once.values()) or sum(f.excused for f in found.values())
             called = " ".join(f"{maker.split()[0]}(" for maker in self.makers.values())
             entries = "; ".join(f"{e}: {BY_NAME[e].condition} ({BY_NAME[e].source_of(called)})" for e in silent)
@@ -245,7 +257,9 @@ def _failed(possible: Possible, trap: Trap) -> Verdict:
     return Verdict("wrong", BITWISE, f"fails where it must not: {trap}")
 
 
-def _is_chained(name: str, rebased: Mapping[str, Finding], outputs: Mapping[str, Any], theirs: Mapping[str, Array]) -> bool:
+def _is_chained(
+    name: str, rebased: Mapping[str, Finding], outputs: Mapping[str, Any], theirs: Mapping[str, Array]
+) -> bool:
     """Whether the output is, bit for bit, a tensor that was found right, and nothing was left open there."""
     if name not in rebased or rebased[name].open or name not in outputs:
         return False

@@ -97,7 +97,9 @@ def _with_bits(found: Finding, allowed: Any, got: Array) -> Finding:
         return found
     turned = flipped(allowed, got)
     if (turned & certain(allowed)).any():
-        worst = worst_exact(found.tensor, np.where(turned & certain(allowed), -got, got).astype(got.dtype), got, signs=True)
+        worst = worst_exact(
+            found.tensor, np.where(turned & certain(allowed), -got, got).astype(got.dtype), got, signs=True
+        )
         return replace(found, layer=BITWISE, wrong=str(worst), worst=worst)
     nans = 0
     if found.layer in (BITWISE, INTEGERS):
@@ -123,7 +125,15 @@ def _by_layers(
     only = None if accepts.splits else _exact_result(by, operands, index)
     if only is not None:
         return _found(tensor, INTEGERS, worst_exact(tensor, only, got), by)
-    layer = BITWISE if allowed.is_decided else DOT if op.name in TERMS else ELEMENTWISE if op.family == "elementwise" else GRAPH
+    layer = (
+        BITWISE
+        if allowed.is_decided
+        else DOT
+        if op.name in TERMS
+        else ELEMENTWISE
+        if op.family == "elementwise"
+        else GRAPH
+    )
     if flushing and op.family not in MOVES and bool(np.any(is_subnormal(got))):
         return Finding(tensor, layer, f"{tensor}: subnormal numbers are kept here and flushed elsewhere", by=by)
     found = _found(tensor, layer, worst_outside(tensor, allowed, got), by, allowed)

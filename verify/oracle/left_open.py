@@ -61,7 +61,12 @@ class Opened:
 def closed(by: Applied, result: Value) -> Value:
     """A result in which every element that is open without more (rule M9.9) is what our definition gives; the result itself where
     there is none."""
-    if by.op is None or not by.attrs.get("open") or not isinstance(result, Bounded) or not np.isinf(result.radius).any():
+    if (
+        by.op is None
+        or not by.attrs.get("open")
+        or not isinstance(result, Bounded)
+        or not np.isinf(result.radius).any()
+    ):
         return result
     known = by.known
     with np.errstate(all="ignore"):
@@ -72,7 +77,9 @@ def closed(by: Applied, result: Value) -> Value:
     where = np.any([o.where for o in found], axis=0) if found else np.zeros(ours.shape, bool)
     if not where.any():
         return result
-    sure = np.logical_and.reduce([np.broadcast_to(a.radius == 0, ours.shape) for a in by.operands if isinstance(a, Bounded)])
+    sure = np.logical_and.reduce(
+        [np.broadcast_to(a.radius == 0, ours.shape) for a in by.operands if isinstance(a, Bounded)]
+    )
     where = where & sure
     return settled(Bounded(np.where(where, ours, result.value), np.where(where, 0.0, result.radius), result.of))
 
@@ -112,7 +119,9 @@ class Silence:
                 ours = closed(by, result) if by.attrs.get("open") else result
                 for opening in openings(use(by.op.name, by.attrs, by.operands, ours), BY_OPERATOR):
                     # what the standard's own node opens is said there
-                    where = opening.where & ~_anywhere([o for t, i in nodes if i == opening.index for o in self.of_nodes[t]])
+                    where = opening.where & ~_anywhere(
+                        [o for t, i in nodes if i == opening.index for o in self.of_nodes[t]]
+                    )
                     if where.any():
                         direct[opening.index].append(replace(opening, where=where))
         made = []
@@ -130,7 +139,9 @@ class Silence:
             if is_open:
                 self.open_names.update(t for t, at in judged if (at or 0) == i)
             if isinstance(wide, (Bounded, np.ndarray)):
-                self.results[id(wide)] = Opened(wide, closed(by, part) if found else part, found, before, self.calls, i, is_open, of_node[i], whole)
+                self.results[id(wide)] = Opened(
+                    wide, closed(by, part) if found else part, found, before, self.calls, i, is_open, of_node[i], whole
+                )
                 self.shapes.update((t, tuple(wide.shape)) for t, at in judged if (at or 0) == i)
             made.append(wide)
         return tuple(made) if isinstance(result, tuple) else made[0]
@@ -143,9 +154,15 @@ class Silence:
         """What somebody gave for the results of the node that makes a tensor, by place, if it is of their shape."""
         node = self.nodes.get(tensor)
         names = node.outputs if node is not None else ()
-        return {i: np.asarray(given[n]) for i, n in enumerate(names) if n in given and np.shape(given[n]) == self.shapes.get(n)}
+        return {
+            i: np.asarray(given[n])
+            for i, n in enumerate(names)
+            if n in given and np.shape(given[n]) == self.shapes.get(n)
+        }
 
-    def admitted(self, wide: Any, strict: Any, got: Array, others: Mapping[int, Array], node: Mapping[int, Array]) -> tuple[Array, tuple[str, ...]]:
+    def admitted(
+        self, wide: Any, strict: Any, got: Array, others: Mapping[int, Array], node: Mapping[int, Array]
+    ) -> tuple[Array, tuple[str, ...]]:
         """Where somebody's elements are what is left open, and by which entries."""
         opened = self.results.get(id(wide))
         found = np.zeros(got.shape, bool)
@@ -178,7 +195,12 @@ def excused(
     from assay.verify.oracle.layers import judge_result
 
     strict = finding.allowed
-    if strict is None or fits(finding.tensor, strict, got) or not hasattr(wide, "shape") or tuple(wide.shape) != got.shape:
+    if (
+        strict is None
+        or fits(finding.tensor, strict, got)
+        or not hasattr(wide, "shape")
+        or tuple(wide.shape) != got.shape
+    ):
         return finding
     admitted, entries = silence.admitted(wide, strict, got, others, silence.beside(finding.tensor, given))
     if not admitted.any():
@@ -193,13 +215,24 @@ def excused(
 
 def without_value(finding: Finding, by: Applied | None, allowed: Any, index: int) -> Finding:
     """A finding of which elements are undecided, without those that have no value at all: an entry says so of them."""
-    if not finding.open or finding.wrong or by is None or by.op is None or by.known is None or not isinstance(allowed, Bounded):
+    if (
+        not finding.open
+        or finding.wrong
+        or by is None
+        or by.op is None
+        or by.known is None
+        or not isinstance(allowed, Bounded)
+    ):
         return finding
     if by.op.name not in BY_OPERATOR:
         return finding
     with np.errstate(all="ignore"):
         ours = by.op.value(by.attrs, *by.known)
-        found = [o for o in openings(use(by.op.name, by.attrs, by.operands, ours), BY_OPERATOR) if o.index == index and o.low is None and o.only is None]
+        found = [
+            o
+            for o in openings(use(by.op.name, by.attrs, by.operands, ours), BY_OPERATOR)
+            if o.index == index and o.low is None and o.only is None
+        ]
     where = np.logical_or.reduce([np.zeros(allowed.shape, bool), *(o.where for o in found)]) & np.isinf(allowed.radius)
     if not where.any():
         return finding
@@ -208,7 +241,11 @@ def without_value(finding: Finding, by: Applied | None, allowed: Any, index: int
 
 
 def of_nodes(
-    nodes: Mapping[str, Node], ours: Mapping[str, Any], used: Mapping[str, Any], tensors: Mapping[str, Expr], inputs: Mapping[str, Any]
+    nodes: Mapping[str, Node],
+    ours: Mapping[str, Any],
+    used: Mapping[str, Any],
+    tensors: Mapping[str, Expr],
+    inputs: Mapping[str, Any],
 ) -> dict[str, list[Opening]]:
     """What is left open in the results of nodes of the standard's, by tensor. `ours` has their results by our definition, `used`
     what was computed with."""

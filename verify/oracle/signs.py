@@ -65,7 +65,9 @@ def _moved(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value]) -> lis
 
 def carried_over(before: Value, after: Value) -> Value:
     """`after`, which is `before` made wider or narrower, with the same zeros marked."""
-    pairs = zip(before, after, strict=True) if isinstance(before, tuple) and isinstance(after, tuple) else [(before, after)]
+    pairs = (
+        zip(before, after, strict=True) if isinstance(before, tuple) and isinstance(after, tuple) else [(before, after)]
+    )
     for old, new in pairs:
         if new is not old and isinstance(old, Bounded) and isinstance(new, Bounded):
             new.free = old.free

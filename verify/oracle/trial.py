@@ -73,7 +73,11 @@ def judge_backend(
     if not unseen or verdict.outcome not in ("right", "open"):
         return verdict
     said = "; ".join(unseen)
-    return replace(verdict, detail=f"{verdict.detail}; not shown is whether it keeps something from run to run: {said}", unseen=said)
+    return replace(
+        verdict,
+        detail=f"{verdict.detail}; not shown is whether it keeps something from run to run: {said}",
+        unseen=said,
+    )
 
 
 def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected, unseen: list[str]) -> Iterator[Run]:
@@ -129,7 +133,11 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _bits(value: Any) -> Any:
-    return list(map(_bits, value)) if isinstance(value, list) else value is not None and (value.shape, value.dtype, value.tobytes())
+    return (
+        list(map(_bits, value))
+        if isinstance(value, list)
+        else value is not None and (value.shape, value.dtype, value.tobytes())
+    )
 
 
 def _tensors(given: Mapping[str, Any]) -> dict[str, Array]:
@@ -144,7 +152,9 @@ def oracle_of(subject: Subject, accepts: Accepts = EVERYTHING_KEPT) -> Oracle:
     nodes = {
         o: made
         for n in subject.model.graph.node
-        if n.op_type in BY_OPERATOR and n.domain in ("", "ai.onnx") and (made := node_of(n, versions.get(n.domain, 1))) is not None
+        if n.op_type in BY_OPERATOR
+        and n.domain in ("", "ai.onnx")
+        and (made := node_of(n, versions.get(n.domain, 1))) is not None
         for o in n.output
         if o
     }

@@ -89,7 +89,9 @@ def fits(tensor: str, allowed: Any, got: Array) -> str | None:
     if got.dtype == object and isinstance(got[()], list):
         return f"{tensor} is a list of {len(got[()])} instead of Tensor({tuple(allowed.shape)}, {allowed.dtype})"
     if tuple(allowed.shape) != got.shape or allowed.dtype != got.dtype:
-        return f"{tensor} is Tensor({got.shape}, {got.dtype}) instead of Tensor({tuple(allowed.shape)}, {allowed.dtype})"
+        return (
+            f"{tensor} is Tensor({got.shape}, {got.dtype}) instead of Tensor({tuple(allowed.shape)}, {allowed.dtype})"
+        )
     return None
 
 
@@ -128,7 +130,9 @@ def worst_outside(tensor: str, allowed: Bounded, got: Array) -> Worst | None:
     with np.errstate(all="ignore"):
         g = got.astype(np.float64)
         distance = np.where(inside, -1.0, np.maximum(low - g, g - high))
-        distance = np.where(~inside & (low <= g) & (g <= high), 0.0, distance)  # a number that the narrower float has not
+        distance = np.where(
+            ~inside & (low <= g) & (g <= high), 0.0, distance
+        )  # a number that the narrower float has not
     distance = np.where(np.isnan(distance), np.inf, distance)
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), got.shape))
     least, most = number(low[at], of), number(high[at], of)

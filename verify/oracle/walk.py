@@ -78,7 +78,9 @@ class Walk:
         found = graph.run(self.module, inputs, bounds=True, apply=self.apply)
         return {n: self.kept.show(v) for n, v in found.items()} if self.accepts.holds else found
 
-    def apply(self, node: Call | CallTIR, attrs: Mapping[str, Any], args: Sequence[Value], ordinary: Callable[..., Value]) -> Value:
+    def apply(
+        self, node: Call | CallTIR, attrs: Mapping[str, Any], args: Sequence[Value], ordinary: Callable[..., Value]
+    ) -> Value:
         found = meant(node, attrs, self.module)
         op, given = found if found is not None else (None, {})
         used = args = self.inside.read(node, args)

@@ -61,7 +61,11 @@ def own(x: Any) -> Any:
         return Bounded.exact(x) if of.is_float else x
     value = np.asarray(x).astype(np.float64)
     off = of.unit_roundoff * np.abs(value) + of.smallest_subnormal
-    return Bounded(np.nan_to_num(value, posinf=0.0, neginf=0.0, nan=np.nan), np.where(np.isinf(value), np.inf, np.where(np.isnan(value), 0.0, off)), of)
+    return Bounded(
+        np.nan_to_num(value, posinf=0.0, neginf=0.0, nan=np.nan),
+        np.where(np.isinf(value), np.inf, np.where(np.isnan(value), 0.0, off)),
+        of,
+    )
 
 
 @dataclass
@@ -71,7 +75,9 @@ class Kept:
     carried: dict[int, tuple[Value, Value]] = field(default_factory=dict)
     shown: dict[int, tuple[Value, Value]] = field(default_factory=dict)
 
-    def apply(self, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], ordinary: Callable[..., Value]) -> Value:
+    def apply(
+        self, op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], ordinary: Callable[..., Value]
+    ) -> Value:
         """The result as it is shown. What has no operand of 16 bits is ordinary, but for a cast to 16 bits."""
         narrows = op is not None and op.name == "astype" and is_narrow(dtype(attrs["dtype"]))
         if op is None or not (narrows or any(isinstance(a, Bounded) and is_narrow(a.of) for a in args)):

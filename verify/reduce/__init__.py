@@ -41,7 +41,9 @@ def reduce(
     """The smallest case found in `limit` tries. `progress` gets each case that is taken, so that one who interrupts has
     the last. Invalid (reduce.C1): the case itself does not show it."""
     if not shows(case):
-        raise Invalid("there is nothing to reduce: the case does not show what was found, or not every time", label="reduce.C1")
+        raise Invalid(
+            "there is nothing to reduce: the case does not show what was found, or not every time", label="reduce.C1"
+        )
     tries = 0
     found = True
     while found and tries < limit:

@@ -24,7 +24,11 @@ def _simpler(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
         without = _copied(node)
         del without.attribute[k]
         yield without
-        value = None if attribute.g.ByteSize() or attribute.graphs or attribute.tp.ByteSize() else helper.get_attribute_value(attribute)
+        value = (
+            None
+            if attribute.g.ByteSize() or attribute.graphs or attribute.tp.ByteSize()
+            else helper.get_attribute_value(attribute)
+        )
         for simpler in _numbers(value):
             changed = _copied(without)
             changed.attribute.insert(k, helper.make_attribute(attribute.name, simpler, attr_type=attribute.type))

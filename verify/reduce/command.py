@@ -67,7 +67,10 @@ def reduce_model(
             console.print("interrupted: this is the smallest case so far")
     again = first_finding(smallest, backend, {})
     if again is None:
-        raise Invalid(f"{backend.name} does not do the same twice on the same inputs: nothing can be said of it", label="reduce.C2")
+        raise Invalid(
+            f"{backend.name} does not do the same twice on the same inputs: nothing can be said of it",
+            label="reduce.C2",
+        )
     path = write(output, _name(smallest, backend.name), smallest, backend.name, again[1])
     console.print(f"{_sizes(before)} -> {_sizes(smallest.size)}: {path}")
     console.print(again[1].said)

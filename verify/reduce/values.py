@@ -60,5 +60,7 @@ def _cost(array: Array) -> int:
         wide = array.astype(np.float64)
         whole = np.isfinite(wide) & (wide == np.rint(wide))
     kinds = np.where(wide == 0, np.where(np.signbit(wide), 2, 0), np.where(wide == 1, 1, np.where(whole, 3, 4)))
-    different = len(np.unique(np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1), axis=0)) - 1
+    different = (
+        len(np.unique(np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1), axis=0)) - 1
+    )
     return int(kinds.sum()) * 4 + different

@@ -69,12 +69,12 @@ def _step(index: int, step: Step | Branch, position: int, numbers: Mapping[str, 
     if isinstance(step, Branch):
         arms = ((index + 1, step.then), (step.then, step.end))
         return StepLine(index, position, f"if {step.condition}", place_of(step.span), "", reads, writes, scratch, arms)
-    return StepLine(index, position, step.kernel, place_of(step.span), shown_device(step.device), reads, writes, scratch)
+    return StepLine(
+        index, position, step.kernel, place_of(step.span), shown_device(step.device), reads, writes, scratch
+    )
 
 
-def _buffer(
-    number: int, slot: Slot, program: Program, scratch: bool, writers: list[int], readers: list[int]
-) -> Buffer:
+def _buffer(number: int, slot: Slot, program: Program, scratch: bool, writers: list[int], readers: list[int]) -> Buffer:
     kind: Kind = slot.place if slot.place != "workspace" else "scratch" if scratch else "tensor"
     pool = (slot.pool or program.pools[0].name) if slot.is_pooled else ""
     return Buffer(
@@ -106,4 +106,3 @@ def shown_device(device: VirtualDevice) -> str:
     """A device for people; empty where nothing is said of it."""
     name = device_name(device) + (f":{device.id}" if device.id >= 0 else "")
     return " ".join(part for part in (name, device.scope) if part)
-

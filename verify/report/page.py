@@ -81,7 +81,11 @@ def _head(report: Report) -> Iterator[str]:
             ("constants", f"{sum(aligned(b.nbytes, b.alignment) for b in constants):,} bytes in {len(constants)}"),
             ("steps", f"{len(report.steps):,}"),
         ]
-        yield '<dl class="facts">' + "".join(f"<div><dt>{text(k)}</dt><dd>{text(v)}</dd></div>" for k, v in facts) + "</dl>"
+        yield (
+            '<dl class="facts">'
+            + "".join(f"<div><dt>{text(k)}</dt><dd>{text(v)}</dd></div>" for k, v in facts)
+            + "</dl>"
+        )
 
 
 def _size(pool: PoolLine) -> str:
@@ -136,7 +140,9 @@ def _pool(report: Report, pool: PoolLine, shown: Sequence[Buffer], axis: Axis) -
     yield f"<section class=pool><h2>Memory: pool {text(pool.name)}</h2>"
     if pool.nbytes is not None and any(b.offset is not None for b in inside):
         kinds = dict.fromkeys(b.kind for b in inside)
-        legend = "".join(f'<li><svg viewBox="0 0 12 12"><rect class="{k}" width="12" height="12"/></svg>{k}' for k in kinds)
+        legend = "".join(
+            f'<li><svg viewBox="0 0 12 12"><rect class="{k}" width="12" height="12"/></svg>{k}' for k in kinds
+        )
         yield f'<ul class="legend">{legend}</ul>'
         yield (
             "<p class=note>Which bytes belong to which buffer while it is live. <span class=hint>Hover for a buffer's size, offset,"
@@ -148,7 +154,9 @@ def _pool(report: Report, pool: PoolLine, shown: Sequence[Buffer], axis: Axis) -
             for b in inside
             if b.offset is not None
         ]
-        about = f"memory map of pool {pool.name}: {len(boxes)} buffers in {pool.nbytes} bytes over {axis.stop} positions"
+        about = (
+            f"memory map of pool {pool.name}: {len(boxes)} buffers in {pool.nbytes} bytes over {axis.stop} positions"
+        )
         yield f'<div class="scroll">{memory_map(boxes, pool.nbytes, axis, about)}</div>'
         left = sum(b.pool == pool.name for b in report.buffers) - len(inside)
         if left:
@@ -235,7 +243,16 @@ def _steps(report: Report) -> Iterator[str]:
     steps = report.steps[:MOST]
     yield f"<section id=steps><h2>Steps</h2><details><summary>{len(report.steps):,} steps</summary><div class=scroll>"
     yield "<table class=sortable><thead><tr>"
-    columns = (("#", "n"), ("position", "n"), ("calls", ""), ("device", ""), ("reads", ""), ("writes", ""), ("scratch", ""), ("from", ""))
+    columns = (
+        ("#", "n"),
+        ("position", "n"),
+        ("calls", ""),
+        ("device", ""),
+        ("reads", ""),
+        ("writes", ""),
+        ("scratch", ""),
+        ("from", ""),
+    )
     yield "".join(f'<th class="{kind}" scope="col">{name}' for name, kind in columns) + "</tr></thead><tbody>"
     for s in steps:
         arms = f"; else from step {s.arms[1][0]} up to {s.arms[1][1]}" if s.arms else ""

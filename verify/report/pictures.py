@@ -40,7 +40,9 @@ def refutation_picture(report: Report, found: Refutation, axis: Axis) -> str:
     for b, order in zip(marked, ("first", "second"), strict=False):
         offset = b.offset or 0
         title = f"<title>{text(b.name)}, {b.nbytes:,} bytes at offset {offset:,}</title>"
-        inside.append(f'<path class="{b.kind} {order}" data-buffer="{b.number}" d="{areas(b.live, offset, offset + b.nbytes)}">{title}</path>')
+        inside.append(
+            f'<path class="{b.kind} {order}" data-buffer="{b.number}" d="{areas(b.live, offset, offset + b.nbytes)}">{title}</path>'
+        )
     start, stop = found.positions
     bad_low, bad_high = found.low, found.high
     if found.claim == "inside":
@@ -71,11 +73,17 @@ def _label(name: str, life: Interval, offset: int, nbytes: int, w: Window, found
     """The name of a marked buffer, in a part of it that is not marked too where there is one."""
     bottom, top = max(offset, w.y0), min(offset + nbytes, w.y1)
     above, below = top - found.high, found.low - bottom
-    at = (found.high + above / 2) if above >= below and above > 0 else (bottom + below / 2 if below > 0 else (bottom + top) / 2)
+    at = (
+        (found.high + above / 2)
+        if above >= below and above > 0
+        else (bottom + below / 2 if below > 0 else (bottom + top) / 2)
+    )
     start = max(life[0], w.x0)
     x = w.x(start) + 6
     most = max(8, int((w.x(min(life[1], w.x1)) - x) / LETTER))
-    return f'<text class="name" style="font-weight:600" x="{x}" y="{round(w.y(at) + 4, 2)}">{shortened(name, most)}</text>'
+    return (
+        f'<text class="name" style="font-weight:600" x="{x}" y="{round(w.y(at) + 4, 2)}">{shortened(name, most)}</text>'
+    )
 
 
 # --- devices ------------------------------------------------------------------------------------------------------
@@ -97,9 +105,13 @@ def lanes(report: Report, axis: Axis) -> str:
         low, (first, last) = 10 * (depth - 1 - level), step.arms[run]
         words = f"{'if' if run == 0 else 'unless'} {step.kernel.removeprefix('if ')}"
         kind = "input" if run == 0 else "scratch"
-        boxes.append(Box(words, kind, f"{words}: steps {first} to {last - 1}", low + 2, 6, ((starts[first], starts[last]),)))
+        boxes.append(
+            Box(words, kind, f"{words}: steps {first} to {last - 1}", low + 2, 6, ((starts[first], starts[last]),))
+        )
     labels = [(lane[d] + 5, _short(d or "any device")) for d in devices]
-    labels += [(10 * (depth - 1 - level) + 5, "choice" if depth == 1 else f"choice {level + 1}") for level in range(depth)]
+    labels += [
+        (10 * (depth - 1 - level) + 5, "choice" if depth == 1 else f"choice {level + 1}") for level in range(depth)
+    ]
     about = f"which of {len(report.steps)} steps runs on which of {len(devices)} devices"
     return boxes_plot(boxes, w, axis, about, labels, "lanes")
 

@@ -48,11 +48,17 @@ def _faults(report: Report, buffers: Sequence[Buffer]) -> Iterator[Refutation]:
     )
     for fault in chain(misplaced(problem, plan), overlapping(problem, plan)):
         if fault.buffers:
-            yield _refutation(fault.claim, fault.detail, [placed[n] for n in fault.buffers], fault.bytes, fault.positions)
+            yield _refutation(
+                fault.claim, fault.detail, [placed[n] for n in fault.buffers], fault.bytes, fault.positions
+            )
 
 
 def _refutation(
-    claim: str, sentence: str, buffers: Sequence[Buffer], bytes_: Interval | None = None, positions: Interval | None = None
+    claim: str,
+    sentence: str,
+    buffers: Sequence[Buffer],
+    bytes_: Interval | None = None,
+    positions: Interval | None = None,
 ) -> Refutation:
     """A fault with all that a picture needs: without bytes or positions of its own, those of its first buffer."""
     b = buffers[0]

@@ -189,7 +189,9 @@ class Flow:
             case Call() if isinstance(node.op, Operator):
                 needs = list(_scalars(node.attrs.values()))
                 sized = [*node.type.shape] if isinstance(node.type, TensorType) else []
-                sized = [d for d in sized if not isinstance(d, int) and all(v in self.truth.table for v in variables(d))]
+                sized = [
+                    d for d in sized if not isinstance(d, int) and all(v in self.truth.table for v in variables(d))
+                ]
             case CallTIR():
                 needs = [*node.scalars, *_told_by_type(node, self.module.kernel(node.func))]
             case ShapeExpr():
@@ -233,7 +235,11 @@ class Flow:
             case Call() if isinstance(node.op, (Operator, Constructor)):
                 return node.type
             case Call():
-                return graph.call(node.op, *node.args, type_args=node.type_args).type if isinstance(node.op, GlobalVar) else None
+                return (
+                    graph.call(node.op, *node.args, type_args=node.type_args).type
+                    if isinstance(node.op, GlobalVar)
+                    else None
+                )
             case If():
                 return graph.if_(node.condition, node.then, node.otherwise).type
             case Match():
@@ -457,7 +463,9 @@ def _scalars(values: Iterable[object]) -> Iterator[Scalar]:
 def _told_by_type(node: CallTIR, kernel: PrimFunc) -> list[Dim]:
     """The sizes that a tensor function gets from the type of its call: no operand and no scalar tells them."""
     told = {v for b in kernel.inputs for d in b.shape for v in variables(d)}.union(kernel.scalars)
-    pairs = [p for b, t in zip(kernel.outputs, flatten(node.type), strict=True) for p in zip(b.shape, t.shape, strict=True)]
+    pairs = [
+        p for b, t in zip(kernel.outputs, flatten(node.type), strict=True) for p in zip(b.shape, t.shape, strict=True)
+    ]
     return [n for d, n in pairs if isinstance(d, Symbol) and d not in told]
 
 

@@ -104,7 +104,9 @@ def shapes(least: int = 0, most: int = 4, *, empty: bool = False) -> SearchStrat
     return chosen_by(lambda pick: kinds.a_shape(pick, kinds.a_rank(pick, least, most), empty=empty))
 
 
-def tensor_types(names: Sequence[str] = kinds.COMMON, *, symbols: Sequence[Symbol] = (), empty: bool = False) -> SearchStrategy[TensorType]:
+def tensor_types(
+    names: Sequence[str] = kinds.COMMON, *, symbols: Sequence[Symbol] = (), empty: bool = False
+) -> SearchStrategy[TensorType]:
     """Types of tensors; some dims are among `symbols`."""
     return chosen_by(lambda pick: kinds.a_tensor_type(pick, names, symbols=symbols, empty=empty))
 
@@ -167,7 +169,9 @@ def inputs_for(module: Module) -> SearchStrategy[dict[str, Any]]:
     return chosen_by(lambda pick: values.inputs_for(pick, module))
 
 
-def modules_with_inputs(operators: Sequence[str] | None = None, *, size: int = 12, **switches: Any) -> SearchStrategy[tuple[Module, dict[str, Any]]]:
+def modules_with_inputs(
+    operators: Sequence[str] | None = None, *, size: int = 12, **switches: Any
+) -> SearchStrategy[tuple[Module, dict[str, Any]]]:
     """Modules as of `modules`, each with inputs."""
     features = features_of(operators, switches)
 

@@ -68,7 +68,9 @@ def simpler(picks: Sequence[int]) -> Iterator[list[int]]:
                 yield from ([*picks[:at], lower, *picks[at + 1 + width :]] for width in (1, 2, 3, 4, 6, 8))
 
 
-def reduce_picks(picks: Sequence[int], still: Callable[[Sequence[int]], Sequence[int] | None], tries: int = 500) -> list[int]:
+def reduce_picks(
+    picks: Sequence[int], still: Callable[[Sequence[int]], Sequence[int] | None], tries: int = 500
+) -> list[int]:
     """A simpler list of choices of which `still` says what was wanted: it gives the choices that were really taken, or
     None where what they make is not wanted. At most `tries` questions are asked.
 

@@ -78,7 +78,9 @@ class _Sprinkler:
 
     def node(self, node: Expr) -> Expr:
         """A node that says itself where it is, now and then. Variables stay: they are told apart by identity."""
-        if isinstance(node, (Var, GlobalVar, Function, Constructor, ExternFunc, ShapeExpr)) or self.pick(6 * self.often):
+        if isinstance(node, (Var, GlobalVar, Function, Constructor, ExternFunc, ShapeExpr)) or self.pick(
+            6 * self.often
+        ):
             return node
         return replace(node, device=self.device())
 

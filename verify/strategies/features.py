@@ -67,7 +67,15 @@ class Features:
 DATAFLOW = Features()
 """Operator calls alone: what an ONNX model without control flow can say."""
 LANGUAGE = Features(
-    operators=(), names=True, branches=True, functions=True, recursion=True, effects=True, data=True, casts=True, traps=True
+    operators=(),
+    names=True,
+    branches=True,
+    functions=True,
+    recursion=True,
+    effects=True,
+    data=True,
+    casts=True,
+    traps=True,
 )
 """The whole language on a few kinds of values, with runs that fail: for passes that treat all operators alike."""
 EVERYTHING = replace(LANGUAGE, operators=tuple(OPERATORS), symbolic=True, named_constants=True, kernels=True)

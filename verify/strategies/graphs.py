@@ -109,7 +109,11 @@ class Maker(Language):
 
     def loose(self) -> list[Expr]:
         """What nobody has used: the newest first in the order of making, and the newest value at least."""
-        made = [e for e in (*self.pool_of_tensors(), *self.sinks) if not isinstance(e, Var) or any(e is v for v, _ in self.lets)]
+        made = [
+            e
+            for e in (*self.pool_of_tensors(), *self.sinks)
+            if not isinstance(e, Var) or any(e is v for v, _ in self.lets)
+        ]
         unused = [e for e in made if id(e) not in self.used and self.usable(e)]
         return (unused or made[-1:] or [self.fresh(a_tensor_type(self.pick, self.features.dtypes))])[-RESULTS:]
 
@@ -155,7 +159,9 @@ class Maker(Language):
 
     def at_hand(self) -> Expr | None:
         """A tensor to start from: the newest first; None for a new one."""
-        found = [e for e in self.keep[-12:] if isinstance(e.type, TensorType) and id(e) not in self.doing and self.usable(e)]
+        found = [
+            e for e in self.keep[-12:] if isinstance(e.type, TensorType) and id(e) not in self.doing and self.usable(e)
+        ]
         found = [e for e in found if not isinstance(e, Var) or id(e) not in self.used or self.features.sharing][::-1]
         at = self.pick(len(found) + 1)
         return found[at] if at < len(found) else None
@@ -169,7 +175,14 @@ class Maker(Language):
             x = self.fresh(a_tensor_type(self.pick, self.features.dtypes, symbols=self.sizes))
         first = x.type if x is not None else None
         assert first is None or isinstance(first, TensorType)
-        if name == "astype" and x is not None and first is not None and first.dtype.is_float and self.features.sharing and self.pick(2):
+        if (
+            name == "astype"
+            and x is not None
+            and first is not None
+            and first.dtype.is_float
+            and self.features.sharing
+            and self.pick(2)
+        ):
             return self.to_integer(x, first)
         use = None if first is None else a_use(name, self.pick, first, self.features.dtypes)
         if use is None:

@@ -66,7 +66,9 @@ def _count(pick: Pick, use: Use) -> tuple[str, Use] | None:
     given = use.operands
     if given and pick(2) == 0:
         return "an operand less", replace(use, operands=given[:-1])
-    return "an operand more", replace(use, operands=(*given, given[0] if given else TensorType((2,), DTYPES["float32"])))
+    return "an operand more", replace(
+        use, operands=(*given, given[0] if given else TensorType((2,), DTYPES["float32"]))
+    )
 
 
 def _dtype(pick: Pick, use: Use) -> tuple[str, Use] | None:
@@ -94,7 +96,9 @@ def _size(pick: Pick, use: Use) -> tuple[str, Use] | None:
     return _reshaped(pick, use, changed, "another size")
 
 
-def _reshaped(pick: Pick, use: Use, change: Callable[[tuple[Any, ...]], tuple[Any, ...]], what: str) -> tuple[str, Use] | None:
+def _reshaped(
+    pick: Pick, use: Use, change: Callable[[tuple[Any, ...]], tuple[Any, ...]], what: str
+) -> tuple[str, Use] | None:
     if not use.operands:
         return None
     at = pick(len(use.operands))
@@ -170,4 +174,15 @@ def _unknown(pick: Pick, use: Use) -> tuple[str, Use] | None:
     return "an attribute that no operator has", replace(use, attrs={**use.attrs, "nonsense": 1})
 
 
-WAYS: tuple[Damage, ...] = (_size, _attribute, _attribute, _attribute, _numbers, _rank, _dtype, _count, _missing, _unknown)
+WAYS: tuple[Damage, ...] = (
+    _size,
+    _attribute,
+    _attribute,
+    _attribute,
+    _numbers,
+    _rank,
+    _dtype,
+    _count,
+    _missing,
+    _unknown,
+)

@@ -30,7 +30,20 @@ from assay.verify.strategies.choosing import Pick
 
 T = TypeVar("T")
 
-DATA = ("int64", "float32", "int32", "bool", "int8", "uint8", "float64", "uint32", "float16", "uint64", "bfloat16", "int16")
+DATA = (
+    "int64",
+    "float32",
+    "int32",
+    "bool",
+    "int8",
+    "uint8",
+    "float64",
+    "uint32",
+    "float16",
+    "uint64",
+    "bfloat16",
+    "int16",
+)
 BINARY = [o.name for o in OPERATIONS.values() if o.arity == 2]
 UNARY = [o.name for o in OPERATIONS.values() if o.arity == 1 and o.result != "bits"]
 
@@ -150,7 +163,17 @@ class Kernels:
     def statement(self, depth: int) -> Stmt:
         if depth == 0:
             return self.store()
-        kinds = (self.store, self.loop, self.block, self.branch, self.let, self.allocate, self.while_loop, self.table, self.test)
+        kinds = (
+            self.store,
+            self.loop,
+            self.block,
+            self.branch,
+            self.let,
+            self.allocate,
+            self.while_loop,
+            self.table,
+            self.test,
+        )
         return self.pick(kinds)(depth)
 
     def block(self, depth: int) -> Stmt:

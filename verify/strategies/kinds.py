@@ -45,7 +45,9 @@ def a_rank(pick: Pick, least: int = 0, most: int = 4) -> int:
     return one_of(pick, ranks)
 
 
-def a_tensor_type(pick: Pick, names: Sequence[str] = COMMON, *, symbols: Sequence[Symbol] = (), empty: bool = False) -> TensorType:
+def a_tensor_type(
+    pick: Pick, names: Sequence[str] = COMMON, *, symbols: Sequence[Symbol] = (), empty: bool = False
+) -> TensorType:
     """A tensor type; with `symbols` some dims are such symbols."""
     shape: list[Dim] = list(a_shape(pick, a_rank(pick), empty=empty))
     for axis in range(len(shape)):
@@ -80,7 +82,21 @@ def special(of: DType) -> tuple[Any, ...]:
         found = (0, 1, 2, 3, -1, high, low, high // 2 + 1, low + 1, high - 1)
         return tuple(dict.fromkeys(n for n in found if low <= n <= high))
     least, normal, most = of.smallest_subnormal, of.smallest_normal, float(of.max)
-    reals = [1.0, 0.0, 2.0, -1.0, 0.5, -0.0, least, -least, normal, normal - least, most, -most, 1 + 2 * of.unit_roundoff]
+    reals = [
+        1.0,
+        0.0,
+        2.0,
+        -1.0,
+        0.5,
+        -0.0,
+        least,
+        -least,
+        normal,
+        normal - least,
+        most,
+        -most,
+        1 + 2 * of.unit_roundoff,
+    ]
     kept = [r for r in reals if float(of.numpy.type(r)) == r]
     return (*kept, *(s for s in (float("inf"), float("-inf"), float("nan")) if _has(of, s)))
 

@@ -204,7 +204,11 @@ class Language:
             ways += [self.does_read, self.called] if self.refs or self.calls else []
         elif kind in self.types:
             # a size that only a cast gives, perhaps later, is none of an inner function's parameter's (graph.C12)
-            ways += [lambda: self.wrapped(kind)] if on.functions and self.cast_sizes.isdisjoint(symbols(self.types[kind])) else []
+            ways += (
+                [lambda: self.wrapped(kind)]
+                if on.functions and self.cast_sizes.isdisjoint(symbols(self.types[kind]))
+                else []
+            )
         if on.effects and (kind in ("I", "V") or kind in self.types):
             ways.append(lambda: self.does(kind))
         return ways
@@ -233,7 +237,11 @@ class Language:
                 return [
                     lambda: add(call("add", some("V"), some("I"))),
                     lambda: add(call("floor_divide", some("V"), self.within(old("V"), 1, 7), span=place)),
-                    *([lambda: add(match_cast(self.pool["Z"][0], V, span=place))] if fails and "Z" in self.pool else []),
+                    *(
+                        [lambda: add(match_cast(self.pool["Z"][0], V, span=place))]
+                        if fails and "Z" in self.pool
+                        else []
+                    ),
                 ]
             case "D":
                 return [

@@ -20,7 +20,9 @@ def a_life(pick: Pick, positions: int, intervals: int) -> tuple[Interval, ...]:
     return tuple(zip(points[::2], points[1::2], strict=True))
 
 
-def a_problem(pick: Pick, most_buffers: int = 8, most: int = 12, positions: int = 9, *, limits: bool = False) -> Problem:
+def a_problem(
+    pick: Pick, most_buffers: int = 8, most: int = 12, positions: int = 9, *, limits: bool = False
+) -> Problem:
     """A problem with from 1 to `most_buffers` buffers of `most` bytes at most; `limits`: with a first pool that is small."""
     return problem_of(pick, 1 + pick(most_buffers), most, positions, limits=limits)
 

@@ -51,7 +51,9 @@ class Use:
         return f"{self.operator.name}({', '.join([*map(str, self.operands), *attrs])})"
 
 
-def from_example(op: Operator, example: Example, of: DType | None = None, sizes: Mapping[int, int] | None = None) -> Use:
+def from_example(
+    op: Operator, example: Example, of: DType | None = None, sizes: Mapping[int, int] | None = None
+) -> Use:
     """An example as a use; `of` in place of the first operand's element type, and other sizes for some."""
     main = example.operands[0][1] if example.operands else ""
     new = sizes or {}
@@ -82,7 +84,11 @@ def varied(op: Operator, pick: Pick, dtypes: Sequence[str]) -> Use:
         made = other
     kept = of if made.operands and of is made.operands[0].dtype else None
     used = sorted({d for shape, _ in example.operands for d in shape if d > 1})
-    new = dict(zip(used, a_shape(pick, len(used), ones=False), strict=True)) if used and len(used) <= len(SIZES) and pick(2) else {}
+    new = (
+        dict(zip(used, a_shape(pick, len(used), ones=False), strict=True))
+        if used and len(used) <= len(SIZES) and pick(2)
+        else {}
+    )
     if new and not example.ranges and (other := from_example(op, example, kept, new)).accepted:
         made = other
     return made

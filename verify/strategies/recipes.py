@@ -21,7 +21,9 @@ from assay.verify.strategies.kinds import COMMON, SIZES, a_rank, a_shape
 from assay.verify.strategies.operators import Range, Use, dtypes_of, varied
 from assay.verify.strategies.windows import WINDOWS
 
-Made = tuple[Sequence[TensorType], Mapping[str, Any]] | tuple[Sequence[TensorType], Mapping[str, Any], Mapping[int, Range]]
+Made = (
+    tuple[Sequence[TensorType], Mapping[str, Any]] | tuple[Sequence[TensorType], Mapping[str, Any], Mapping[int, Range]]
+)
 Recipe = Callable[[Pick, TensorType], Made | None]
 
 
@@ -182,7 +184,12 @@ def _layer_norm(pick: Pick, x: TensorType) -> Made:
 
 
 def _lrn(pick: Pick, x: TensorType) -> Made:
-    return (x,), {"size": 1 + pick(5), "alpha": one_of(pick, (1e-4, 0.5)), "beta": one_of(pick, (0.75, 0.25)), "bias": one_of(pick, (1.0, 2.0))}
+    return (x,), {
+        "size": 1 + pick(5),
+        "alpha": one_of(pick, (1e-4, 0.5)),
+        "beta": one_of(pick, (0.75, 0.25)),
+        "bias": one_of(pick, (1.0, 2.0)),
+    }
 
 
 # --- movement ----------------------------------------------------------------------------------------------------
@@ -318,7 +325,9 @@ def _scatter(pick: Pick, x: TensorType) -> Made | None:
     depth = indices.static_shape[-1]
     updates = TensorType((*indices.shape[:-1], *x.shape[depth:]), x.dtype)
     # two updates of one place: which one wins is not said, unless they are combined
-    reductions: tuple[str, ...] = ("add", "max", "min", "mul") if prod(indices.static_shape[:-1]) > 1 else ("none", "add")
+    reductions: tuple[str, ...] = (
+        ("add", "max", "min", "mul") if prod(indices.static_shape[:-1]) > 1 else ("none", "add")
+    )
     if x.dtype is BOOL:
         reductions = ("none",) if reductions[0] == "none" else ("max", "min")
     return (x, indices, updates), {"reduction": one_of(pick, reductions)}, found[2]  # type: ignore[misc]
@@ -336,7 +345,11 @@ def _full(pick: Pick, x: TensorType) -> Made | None:
 
 def _arange(pick: Pick, x: TensorType) -> Made | None:
     shape = _static(x)
-    return ((), {"size": shape[0] if shape else 3, "dtype": one_of(pick, ("int64", "int32", "float32"))}) if shape is not None else None
+    return (
+        ((), {"size": shape[0] if shape else 3, "dtype": one_of(pick, ("int64", "int32", "float32"))})
+        if shape is not None
+        else None
+    )
 
 
 Known = tuple[int, int, Recipe]

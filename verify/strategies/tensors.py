@@ -52,7 +52,12 @@ class ValidMaker(Kernels):
     def __init__(self, choose: Pick, name: str = "f", *, static: bool = False) -> None:
         super().__init__(choose, name)
         self.n: Dim = Var("n") if not static and choose(4) == 3 else 1 + choose(5)
-        shapes: list[tuple[Dim, ...]] = [(self.n, 1 + choose(4)), (1 + choose(5),), (), (1 + choose(3), 2, 1 + choose(3))]
+        shapes: list[tuple[Dim, ...]] = [
+            (self.n, 1 + choose(4)),
+            (1 + choose(5),),
+            (),
+            (1 + choose(3), 2, 1 + choose(3)),
+        ]
         self.inputs = [Buffer(f"x{k}", s, DTYPES[self.pick(DATA)]) for k, s in enumerate(shapes)]
         self.inputs.append(Buffer("index", (1 + choose(6),), self.pick((INT64, INT32))))
         self.readable = list(self.inputs)
@@ -256,7 +261,9 @@ class ValidMaker(Kernels):
         for var in own:
             self.forget(var)
         said = self.choose(3)
-        reads = tuple(self.region(n.buffer, n.indices) for e in body.expressions for n in post_order(e) if isinstance(n, Load))
+        reads = tuple(
+            self.region(n.buffer, n.indices) for e in body.expressions for n in post_order(e) if isinstance(n, Load)
+        )
         writes = (self.region(target, own),)
         predicate = const(True, BOOL) if self.choose(4) == 0 else None
         return Block(
@@ -301,7 +308,9 @@ class ValidMaker(Kernels):
             if self.choose(2):
                 loads = [n for n in post_order(value) if isinstance(n, Load) and n.buffer is not target]
                 reads = tuple(self.region(n.buffer, n.indices) for n in loads)
-            block = Block("sum", tuple(axes), update, store(target, own, zero), None, reads, (self.region(target, own),))
+            block = Block(
+                "sum", tuple(axes), update, store(target, own, zero), None, reads, (self.region(target, own),)
+            )
             return For(k, const(extent), block)
 
         as_block = bool(self.choose(2)) and bool(target.shape)
@@ -371,7 +380,9 @@ class ValidMaker(Kernels):
         if not isinstance(n, int):
             return self.nest(target, depth)
         step = self.pick([k for k in range(1, n + 1) if gcd(k, n) == 1])
-        return self.loops((n,), lambda index: self.plain(target, (apply("floormod", index[0] * step + self.choose(9), n),)))
+        return self.loops(
+            (n,), lambda index: self.plain(target, (apply("floormod", index[0] * step + self.choose(9), n),))
+        )
 
     def by_while(self, target: Buffer, depth: int) -> Stmt:
         (n,) = target.shape

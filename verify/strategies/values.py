@@ -58,7 +58,9 @@ def contents(rng: np.random.Generator, shape: tuple[int, ...], of: DType, kind: 
                 return np.asarray(rng.standard_normal(shape)).astype(of.numpy)
             case 2:
                 data = rng.standard_normal(shape) * 10.0 ** rng.integers(-3, 4, shape)
-                return np.where(rng.random(shape) < 0.3, rng.choice(np.array(special(of)), shape), data).astype(of.numpy)
+                return np.where(rng.random(shape) < 0.3, rng.choice(np.array(special(of)), shape), data).astype(
+                    of.numpy
+                )
             case 3:
                 data = rng.standard_normal(shape) * float(of.max) ** rng.uniform(0.3, 0.9, shape)
                 return np.asarray(data).astype(of.numpy)

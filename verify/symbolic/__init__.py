@@ -1,7 +1,7 @@
 """Proofs about the accesses of a tensor function for all sizes, by z3 (specs/verify.md, "Proofs for all sizes").
 
-    report = prove_accesses(func)            # or bounds={"n": (1, 1024)}
-    report.verdict                           # "proved", "refuted" or "unknown"
+report = prove_accesses(func)            # or bounds={"n": (1, 1024)}
+report.verdict                           # "proved", "refuted" or "unknown"
 """
 
 from __future__ import annotations

@@ -50,7 +50,10 @@ def memory(f: Function) -> list[str]:
         if align is not None:
             root, _ = root_of(buffer, frame)
             needed[root] = lcm(align, needed.get(root, 1))
-    return [f"the memory of {b.name} begins at a multiple of {n} bytes: a planned program is checked for it" for b, n in needed.items()]
+    return [
+        f"the memory of {b.name} begins at a multiple of {n} bytes: a planned program is checked for it"
+        for b, n in needed.items()
+    ]
 
 
 def _first_byte(instance: Instance, frame: Frame) -> Term:

@@ -62,7 +62,9 @@ def parse_bounds(given: Iterable[str]) -> Bounds:
     for text in given:
         found = re.fullmatch(r"([^=]+)=(-?[0-9]+)?\.\.(-?[0-9]+)?", text)
         if found is None or not all(is_size((n or "0").lstrip("-")) for n in found.groups()[1:]):
-            raise Invalid(f"--bound takes NAME=LEAST..MOST, such as n=1.. or n=1..64, not {text!r}", label="symbolic.C2")
+            raise Invalid(
+                f"--bound takes NAME=LEAST..MOST, such as n=1.. or n=1..64, not {text!r}", label="symbolic.C2"
+            )
         name, low, high = found.groups()
         if name in bounds:
             raise Invalid(f"--bound {name} is given twice", label="symbolic.C2")
@@ -81,7 +83,12 @@ def table(reports: Sequence[Report]) -> Table:
         for kind, count in kinds.items():
             made.add_row(cell(r.function), f"{kind}: {plural(count, 'goal')}", Text("proved", STYLES["proved"]), "")
         for g in (*r.of("unknown"), *r.of("refuted")):
-            made.add_row(cell(r.function), cell(f"{g.kind}: {g.claim}"), Text(g.verdict, STYLES[g.verdict]), cell(counterexample(g)))
+            made.add_row(
+                cell(r.function),
+                cell(f"{g.kind}: {g.claim}"),
+                Text(g.verdict, STYLES[g.verdict]),
+                cell(counterexample(g)),
+            )
     return made
 
 
@@ -98,7 +105,9 @@ def require_evidence(directory: Path) -> None:
     """Invalid unless a directory is new, empty, or one that `write` made."""
     there = directory.exists()
     if there and not (directory.is_dir() and ((directory / MANIFEST).is_file() or not any(directory.iterdir()))):
-        raise Invalid("is not empty, and not a directory that assay prove made", where=str(directory), label="output.C2")
+        raise Invalid(
+            "is not empty, and not a directory that assay prove made", where=str(directory), label="output.C2"
+        )
 
 
 def write(directory: Path, reports: Sequence[Report]) -> None:

@@ -354,7 +354,9 @@ class _Walk:
             self.found.strange.append((stmt, f"an expression of more than {LARGEST} steps"))
             site.roots, site.large = (), True
             return site
-        self.found.accesses += [Access(n, site, n.buffer, n.indices, False) for n in nodes.values() if isinstance(n, Load)]
+        self.found.accesses += [
+            Access(n, site, n.buffer, n.indices, False) for n in nodes.values() if isinstance(n, Load)
+        ]
         return site
 
 

@@ -65,7 +65,9 @@ class Function:
         self.base += [z3.And(0 <= query.dim(d), query.dim(d) <= MOST_BYTES) for d in dims]
         self.base += query.terms.known
         if self.bounds and decide(self.base, "").holds == "never":
-            raise Invalid(f"no sizes of {self.func.name} are within these bounds: nothing would be shown", label="symbolic.C1")
+            raise Invalid(
+                f"no sizes of {self.func.name} are within these bounds: nothing would be shown", label="symbolic.C1"
+            )
         self.steps = _steps(self.events)
 
     def query(self) -> Query:
@@ -128,7 +130,9 @@ class Function:
             instances = instances(answer)
         loops = {v: answer.number(t) for i in instances for v, t in _loops(i)}
         if confirm is None:
-            found = replay(self.func, kind, sizes, model_element(answer, query.labels, _functions(query)), self.functions, about)
+            found = replay(
+                self.func, kind, sizes, model_element(answer, query.labels, _functions(query)), self.functions, about
+            )
         else:
             try:
                 found = confirm(answer, sizes | {v: in_dtype(v, n) for v, n in loops.items()})
@@ -233,5 +237,3 @@ def element_text(a: Access) -> str:
 
 def box_text(buffer: Buffer) -> str:
     return f"({', '.join(map(show, buffer.shape))}{',' if len(buffer.shape) == 1 else ''})"
-
-

@@ -206,7 +206,9 @@ class Place:
     def names(self, terms: Terms) -> list[tuple[Buffer, tuple[Term, ...]]]:
         """The element under each of its names, by indices."""
         own = (self.buffer, self.indices, self.flat, self.shape)
-        return [(b, at if at is not None else unravelled(terms, flat, shape)) for b, at, flat, shape in (*self.above, own)]
+        return [
+            (b, at if at is not None else unravelled(terms, flat, shape)) for b, at, flat, shape in (*self.above, own)
+        ]
 
     def number(self) -> Term:
         if self.indices is None:

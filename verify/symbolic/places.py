@@ -58,7 +58,9 @@ def overflow(f: Function) -> Iterator[Goal]:
         leaving = [n for n in nodes.values() if id(n) not in data and leaves(n)]
         if leaving:
             yield from _overflow(f, site, leaving)
-        if isinstance(site.stmt, For) and (site.stmt.start is not None or site.stmt.extent.dtype is not site.stmt.var.dtype):
+        if isinstance(site.stmt, For) and (
+            site.stmt.start is not None or site.stmt.extent.dtype is not site.stmt.var.dtype
+        ):
             yield _counter(f, site, site.stmt)
 
 
@@ -68,7 +70,9 @@ def _counter(f: Function, site: Site, loop: For) -> Goal:
     instance, here = f.here(query, site)
     start = z3.IntVal(0) if loop.start is None else instance.value(loop.start, site)
     extent = instance.value(loop.extent, site)
-    wrong = z3.And(extent > 0, z3.Or(z3.Not(inside(start, loop.var.dtype)), start + extent - 1 > int(loop.var.dtype.max)))
+    wrong = z3.And(
+        extent > 0, z3.Or(z3.Not(inside(start, loop.var.dtype)), start + extent - 1 > int(loop.var.dtype.max))
+    )
     claim = f"{loop.var.name} stays in {loop.var.dtype}: {shown(site)}"
     facts = [*here, *f.sizes(query, instance), wrong]
     goal = f.goal("no overflow", claim, site, query, facts, [instance], (), lambda *_: Replayed(False, "it is not run"))
@@ -152,7 +156,9 @@ def _arithmetic(f: Function, site: Site, n: Expr) -> Goal | None:
             wrong, kind = z3.Or(by < 0, by >= b.dtype.bits), "shift"
         case Cast(arg=arg) if arg.dtype.is_float and n.dtype.is_integer and n.dtype is not BOOL:
             claim = f"{show(arg)} fits {n.dtype}"
-            return Goal("cast", claim, "unknown", site.stmt.span, "it depends on the values of floats; checked on the run")
+            return Goal(
+                "cast", claim, "unknown", site.stmt.span, "it depends on the values of floats; checked on the run"
+            )
         case _:
             return None
     when = instance.evaluated(site)[id(n)]
@@ -202,7 +208,9 @@ def scopes(f: Function) -> Iterator[Goal]:
         if view.buffer.scope != view.source.scope:
             query = f.query()
             instance, here = f.here(query, window.site)
-            claim = f"{view.buffer.name} is no view of {view.source.name}: {view.buffer.scope} is not {view.source.scope}"
+            claim = (
+                f"{view.buffer.name} is no view of {view.source.name}: {view.buffer.scope} is not {view.source.scope}"
+            )
             yield f.goal("own memory", claim, window.site, query, here, [instance])
 
 
@@ -216,7 +224,9 @@ def matches(f: Function) -> Iterator[Goal]:
             query = f.query()
             instance, here = f.here(query, window.site)
             wrong = [
-                instance.value(c.low, window.site) > instance.value(c.high, window.site) for c in claims if c.kind == trap
+                instance.value(c.low, window.site) > instance.value(c.high, window.site)
+                for c in claims
+                if c.kind == trap
             ]
             if wrong:
                 claim = f"the region that {window.view.buffer.name} matches {what} {window.view.source.name}"
@@ -241,7 +251,9 @@ def negative(f: Function) -> Iterator[Goal]:
         instance = f.run(query, frame)
         wrong = z3.Or(*(d < 0 for d in instance.shapes[frame]))
         claim = f"no dim of {buffer.name} is negative: ({', '.join(map(show, buffer.shape))})"
-        yield f.goal("dims not negative", claim, what.site, query, [*instance.guards, *instance.facts, wrong], [instance])
+        yield f.goal(
+            "dims not negative", claim, what.site, query, [*instance.guards, *instance.facts, wrong], [instance]
+        )
 
 
 def domains(f: Function) -> Iterator[Goal]:
@@ -281,8 +293,21 @@ def bounds(f: Function) -> Iterator[Goal]:
         if a.write and (root in f.func.inputs or contents(begin) is not None or _is_constant(a)):
             query = f.query()
             instance, here = f.here(query, a.site)
-            yield f.goal("writable", f"{element_text(a)} is not stored to: it is read-only", a.site, query, here, [instance], names_of(a))
-        if a.write and is_private(root) and not _is_movable(begin) and any(map(_is_parallel, inner(a.site.frame, begin))):
+            yield f.goal(
+                "writable",
+                f"{element_text(a)} is not stored to: it is read-only",
+                a.site,
+                query,
+                here,
+                [instance],
+                names_of(a),
+            )
+        if (
+            a.write
+            and is_private(root)
+            and not _is_movable(begin)
+            and any(map(_is_parallel, inner(a.site.frame, begin)))
+        ):
             query = f.query()
             instance, here = f.here(query, a.site)
             claim = f"{element_text(a)} is not stored to: {root.name} belongs to one thread"

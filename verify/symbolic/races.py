@@ -119,7 +119,9 @@ def _meeting(f: Function, frame: Frame, claim: str, pairs: Sequence[Pair]) -> Go
         met.append((z3.And(*facts, meet, _wrong(frame, a, one, b, two)), one, two))
 
     def instances(answer: Answer) -> Sequence[Instance]:
-        return next((one, two) for holds, one, two in met if z3.is_true(answer.model.eval(holds, model_completion=True)))
+        return next(
+            (one, two) for holds, one, two in met if z3.is_true(answer.model.eval(holds, model_completion=True))
+        )
 
     about = [name for pair in pairs for a in pair for name in names_of(a)]
     goal = f.goal(_kind(frame), claim, None, query, [z3.Or(*(m[0] for m in met))], instances, about)

@@ -42,7 +42,10 @@ def _region(f: Function, frame: Frame, said: Sequence[Region], a: Access) -> Goa
     instance, here = f.here(query, a.site)
     place = instance.element(a)
     inside = [
-        _contains(instance, frame.what, r, at) for buffer, at in place.names(query.terms) for r in mine if r.buffer is buffer
+        _contains(instance, frame.what, r, at)
+        for buffer, at in place.names(query.terms)
+        for r in mine
+        if r.buffer is buffer
     ]
     claim = f"block {block.name} declares that it {'writes' if a.write else 'reads'} {element_text(a)}: {shown(a.site)}"
     facts = [*here, instance.when(a), *place.own, *place.claims, z3.Not(z3.Or(*inside))]

@@ -80,7 +80,9 @@ class Solver:
             form, value = left.pop(0)
             self.digits(form, value)
 
-    def _pass(self, left: Sequence[tuple[Linear, Term]]) -> tuple[list[tuple[Linear, Term]], list[tuple[Expr, Term]], bool]:
+    def _pass(
+        self, left: Sequence[tuple[Linear, Term]]
+    ) -> tuple[list[tuple[Linear, Term]], list[tuple[Expr, Term]], bool]:
         """Equations with one unknown; quotients and remainders of one sum give the sum."""
         rest: list[tuple[Linear, Term]] = []
         parts: dict[int, tuple[Expr, Term]] = {}
@@ -243,7 +245,9 @@ def _digit(atom: Expr) -> tuple[Expr, Expr | None]:
     below = inner if isinstance(inner, Apply) else None
     if atom.op in ("floordiv", "truncdiv"):
         return (below.args[0] if below is not None and below.op in ("floormod", "truncmod") else inner), by
-    return (below.args[0], below.args[1]) if below is not None and below.op in ("floordiv", "truncdiv") else (inner, None)
+    return (
+        (below.args[0], below.args[1]) if below is not None and below.op in ("floordiv", "truncdiv") else (inner, None)
+    )
 
 
 def _is(factor: Factor, value: int) -> bool:

@@ -233,7 +233,9 @@ def _guards(w: Access, solver: Solver) -> list[tuple[Expr, Term]]:
     for frame in chain(w.site.frame):
         if not isinstance(frame.what, Guard) or not frame.what.positive:
             continue
-        for node in post_order(frame.what.condition, lambda n: n.children if isinstance(n, Apply) and n.op == "and" else ()):
+        for node in post_order(
+            frame.what.condition, lambda n: n.children if isinstance(n, Apply) and n.op == "and" else ()
+        ):
             match node:
                 case Apply(op="eq", args=(a, b)) if a.dtype.is_integer:
                     for left, right in ((a, b), (b, a)):
@@ -264,7 +266,13 @@ def told(f: Function, query: Query, at: Read | Access, instance: Instance | None
 
 
 def _told(
-    f: Function, query: Query, check: Site, load: Load, indices: Sequence[Term], at: Read | Access, instance: Instance | None
+    f: Function,
+    query: Query,
+    check: Site,
+    load: Load,
+    indices: Sequence[Term],
+    at: Read | Access,
+    instance: Instance | None,
 ) -> list[Term]:
     here = at.instance if isinstance(at, Read) else instance
     frame = at.frame if isinstance(at, Read) else at.site.frame
@@ -279,4 +287,3 @@ def _told(
     given |= solver.values("first", None, None)
     made = instantiate(query, check.frame, given, f.numbers)
     return [z3.Implies(z3.And(*made.guards), made.value(check.stmt.condition, check))]
-

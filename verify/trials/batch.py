@@ -109,7 +109,9 @@ def through(types: Sequence[tuple[tuple[int, ...], DType]], result: int, meet: b
     yield from _through((*pairs, *single), types, sizes, result, {of: every(of) for _, of in types if of.bits <= 16})
 
 
-def through_some(types: Sequence[tuple[tuple[int, ...], DType]], result: int, numbers: Mapping[DType, Array]) -> Iterator[Through]:
+def through_some(
+    types: Sequence[tuple[tuple[int, ...], DType]], result: int, numbers: Mapping[DType, Array]
+) -> Iterator[Through]:
     """The same with those numbers of each dtype, for every pair of operands, or the only one."""
     sizes = [int(np.prod(shape)) for shape, _ in types]
     full = [i for i, n in enumerate(sizes) if n]
@@ -157,7 +159,11 @@ def _aligned(
 
 
 def _crossed(
-    places: tuple[int, ...], shapes: Sequence[tuple[int, ...]], values: Sequence[Array], count: int, parts: tuple[int, int, int]
+    places: tuple[int, ...],
+    shapes: Sequence[tuple[int, ...]],
+    values: Sequence[Array],
+    count: int,
+    parts: tuple[int, int, int],
 ) -> Callable[[int, np.random.Generator], dict[int, Array]]:
     """Every part of the numbers of one with every part of those of the other, turned so that each place meets each."""
     a, b, turns = parts

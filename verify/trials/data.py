@@ -54,7 +54,19 @@ def special_values(of: DType) -> Array:
         some = {low, low + 1, high - 1, high, 0, 1, 2, 3, 7, -1, -2, -3, -7, high // 2 + 1, of.bits - 1, of.bits}
         return np.array(sorted(n for n in some if low <= n <= high), np.int64 if low else np.uint64).astype(of.numpy)
     least, tiny, top, eps = of.smallest_normal, of.smallest_subnormal, float(of.max), 2 * of.unit_roundoff
-    sized = [0.0, tiny, 3 * tiny, least - tiny, least, least + tiny, top, top * (1 - eps / 2), 1.0, 1 + eps, 1 - eps / 2]
+    sized = [
+        0.0,
+        tiny,
+        3 * tiny,
+        least - tiny,
+        least,
+        least + tiny,
+        top,
+        top * (1 - eps / 2),
+        1.0,
+        1 + eps,
+        1 - eps / 2,
+    ]
     sized += [0.5, 1.5, 2.0, 2.5, 3.0, 1 / eps, 2 / eps + 1, np.inf]
     return np.concatenate([_as((s * v for v in sized for s in (1, -1)), of), _as([np.nan], of)])
 
@@ -102,7 +114,12 @@ def around(numbers: Sequence[Any], of: DType) -> Array:
     plain = plain[~np.isnan(plain)]
     # the numbers of one sign have their bits in their order
     bits = plain.view(f"u{of.itemsize}")
-    return distinct(np.concatenate([(bits + np.asarray(d, bits.dtype)).view(of.numpy) for d in (0, 1)] + [(bits - np.asarray(1, bits.dtype)).view(of.numpy)]))
+    return distinct(
+        np.concatenate(
+            [(bits + np.asarray(d, bits.dtype)).view(of.numpy) for d in (0, 1)]
+            + [(bits - np.asarray(1, bits.dtype)).view(of.numpy)]
+        )
+    )
 
 
 def telling(of: DType, constants: Sequence[Any] = ()) -> Array:
@@ -171,7 +188,9 @@ def ordinary(of: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Arr
     """Reals of both signs and several sizes, or whole numbers of the whole range, small ones as often."""
     if of.is_float:
         with np.errstate(all="ignore"):
-            found: Array = np.ldexp(rng.standard_normal(shape, np.float32), rng.integers(-3, 4, shape, np.int8)).astype(of.numpy)
+            found: Array = np.ldexp(rng.standard_normal(shape, np.float32), rng.integers(-3, 4, shape, np.int8)).astype(
+                of.numpy
+            )
             return found
     low, high = int(of.min), int(of.max)
     wide = rng.integers(low, high, shape, np.int64 if low else np.uint64, endpoint=True)

@@ -43,7 +43,13 @@ def calls_of(group: Function, module: Module, sizes: Mapping[Symbol, int]) -> It
 
 
 def try_group(
-    kernel: PrimFunc, calls: Sequence[GroupCall], group: Function, sizes: Mapping[Symbol, int], seed: int, size: int, tried: Tried
+    kernel: PrimFunc,
+    calls: Sequence[GroupCall],
+    group: Function,
+    sizes: Mapping[Symbol, int],
+    seed: int,
+    size: int,
+    tried: Tried,
 ) -> str | None:
     """Where a fused tensor function of `size` stores differs from the calls of its group, if it does."""
     if size > LARGE:
@@ -72,7 +78,10 @@ def try_group(
             continue
         complete &= way.all
         made = way.make(way.count, rng)
-        operands = [made[i] if i in made else draw(of, (way.count, *shape), rng, "mixed", constants) for i, (shape, of) in enumerate(shapes)]
+        operands = [
+            made[i] if i in made else draw(of, (way.count, *shape), rng, "mixed", constants)
+            for i, (shape, of) in enumerate(shapes)
+        ]
         many = [GroupCall(c.name, f, c.args, c.scalars) for c, f in zip(calls, inner, strict=True) if f is not None]
         wrong = apart(wide, scalars, many, group, operands)
         if wrong:
@@ -88,7 +97,9 @@ def symbolic(kernel: PrimFunc) -> bool:
     return bool(kernel.scalars) or not all(isinstance(d, int) for b in kernel.params for d in b.shape)
 
 
-def apart(kernel: PrimFunc, scalars: Sequence[int], calls: Iterable[GroupCall], group: Function, operands: Sequence[Array]) -> str | None:
+def apart(
+    kernel: PrimFunc, scalars: Sequence[int], calls: Iterable[GroupCall], group: Function, operands: Sequence[Array]
+) -> str | None:
     """Where a fused kernel differs from the calls of its group, one after another, on one set of operands; None if nowhere."""
     values: dict[object, Sequence[Array]] = {p: [x] for p, x in zip(group.params, operands, strict=True)}
     wanted: Sequence[Array] = []

@@ -31,7 +31,10 @@ from assay.verify.trials.data import distinct, special_values
 from assay.verify.trials.kernels import different
 
 Array = np.ndarray[Any, Any]
-CTYPES = {f"{k}{b}_t": f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)} | {"float": "float32", "double": "float64"}
+CTYPES = {f"{k}{b}_t": f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)} | {
+    "float": "float32",
+    "double": "float64",
+}
 SHORT = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 NUMPY = {"pow": "power", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"}
 OTHERS = ("overlap", "rotate", "sha256_block", "sha256")
@@ -59,7 +62,12 @@ def helpers_of(source: CSource) -> list[Helper]:
     found = [f for f in found if not re.match(r"[a-z]_", f[0]) and f[0] not in ENTRY]
     texts = {name: text.replace(f"{source.name}_", "@").replace(f"{source.macro}_", "@") for name, _, _, text in found}
     return [
-        Helper(name, result, tuple(p.rsplit(" ", 1)[0].strip() if "*" not in p else p for p in params.split(", ")), _whole(name, texts))
+        Helper(
+            name,
+            result,
+            tuple(p.rsplit(" ", 1)[0].strip() if "*" not in p else p for p in params.split(", ")),
+            _whole(name, texts),
+        )
         for name, result, params, _ in found
     ]
 
@@ -97,7 +105,11 @@ class HelperTrials:
         if natives:
             made.append(f"\n#undef {macro}_REPRODUCIBLE\n")
         for h in natives:
-            own = re.search(rf"^static \w+ {re.escape(name)}_{h.name}\([^)]*\)\n\{{\n.*?^\}}\n", self.source.source, re.MULTILINE | re.DOTALL)
+            own = re.search(
+                rf"^static \w+ {re.escape(name)}_{h.name}\([^)]*\)\n\{{\n.*?^\}}\n",
+                self.source.source,
+                re.MULTILINE | re.DOTALL,
+            )
             if own is None or f"#ifdef {macro}_REPRODUCIBLE" not in own[0]:
                 continue
             made.append("\n" + own[0].replace(f"{name}_{h.name}(", f"assay_native_{h.name}(", 1))
@@ -164,7 +176,9 @@ def _reference(h: Helper) -> tuple[Reference, Callable[..., Any] | None] | None:
     short = _transcendental(h)
     if short is not None:
         # the helper computes in C's float: operands are numbers of the dtype, and so is the result
-        return lambda *a: np.asarray(TRANSCENDENTAL[op].meaning(*(x.astype(short.numpy) for x in a))).astype(result.numpy), None
+        return lambda *a: np.asarray(TRANSCENDENTAL[op].meaning(*(x.astype(short.numpy) for x in a))).astype(
+            result.numpy
+        ), None
     match re.fullmatch(r"(.*?)_([iuf])(32|64)", h.name), h.name:
         case re.Match() as m, _ if m[1] in _NAMED:
             meaning = OPERATIONS[_NAMED[m[1]]].meaning
@@ -188,7 +202,9 @@ def _reference(h: Helper) -> tuple[Reference, Callable[..., Any] | None] | None:
     if re.fullmatch(r"[iu](8|16|32|64)_of_f(32|64)", h.name):
         # a helper may return more bits than it keeps: what is beyond the dtype of its name is never asked
         to = DTYPES[("int" if h.name[0] == "i" else "uint") + h.name[1 : h.name.index("_")]]
-        return lambda a: np.asarray(convert(a, to)).astype(result.numpy), lambda a: (np.trunc(a) >= float(to.min)) & (np.trunc(a) < float(to.max) + 1.0)
+        return lambda a: np.asarray(convert(a, to)).astype(
+            result.numpy
+        ), lambda a: (np.trunc(a) >= float(to.min)) & (np.trunc(a) < float(to.max) + 1.0)
     return None
 
 
@@ -210,7 +226,13 @@ def _to_odd(values: Array) -> Array:
             found[i] = v
             continue
         with np.errstate(all="ignore"):
-            near = np.float32(v) if isinstance(v, float) else np.float32(float(np.ldexp(float(abs(v) >> s), s)) if (s := max(0, abs(v).bit_length() - 53)) else float(abs(v)))
+            near = (
+                np.float32(v)
+                if isinstance(v, float)
+                else np.float32(
+                    float(np.ldexp(float(abs(v) >> s), s)) if (s := max(0, abs(v).bit_length() - 53)) else float(abs(v))
+                )
+            )
         if not isinstance(v, float):
             near = -near if v < 0 else near
         exact: Any = float(near) if isinstance(v, float) or np.isinf(near) else int(near)
@@ -232,15 +254,30 @@ def table(of: str) -> Array:
     if t.bits <= 16:
         return np.arange(1 << t.bits, dtype=np.uint32).astype(f"u{t.itemsize}").view(t.numpy)
     bits = f"u{t.itemsize}"
-    whole = rng.integers(0, 1 << t.bits, 256, np.uint64, endpoint=False) if t.bits < 64 else rng.integers(0, 2**64 - 1, 256, np.uint64, endpoint=True)
+    whole = (
+        rng.integers(0, 1 << t.bits, 256, np.uint64, endpoint=False)
+        if t.bits < 64
+        else rng.integers(0, 2**64 - 1, 256, np.uint64, endpoint=True)
+    )
     found = [special_values(t), whole.astype(bits).view(t.numpy)]
     if t.is_float:
         found.append(_beside_halves(t))
-        found.append(np.array([s * (2.0**e + d) for e in (7, 8, 15, 16, 31, 32, 63, 64) for d in (-1, -0.5, 0, 0.5) for s in (1, -1)]).astype(t.numpy))
+        found.append(
+            np.array(
+                [s * (2.0**e + d) for e in (7, 8, 15, 16, 31, 32, 63, 64) for d in (-1, -0.5, 0, 0.5) for s in (1, -1)]
+            ).astype(t.numpy)
+        )
         found.append((rng.standard_normal(512) * 2.0 ** rng.integers(-30, 31, 512)).astype(t.numpy))
     else:
         with np.errstate(all="ignore"):
-            found.append(np.array([(1 << e) + d for e in range(t.bits) for d in (-1, 0, 1)], object).astype(np.uint64, casting="unsafe").astype(bits).view(t.numpy) if t.bits < 64 else np.array([((1 << e) + d) % 2**64 for e in range(64) for d in (-1, 0, 1)], np.uint64).view(t.numpy))
+            found.append(
+                np.array([(1 << e) + d for e in range(t.bits) for d in (-1, 0, 1)], object)
+                .astype(np.uint64, casting="unsafe")
+                .astype(bits)
+                .view(t.numpy)
+                if t.bits < 64
+                else np.array([((1 << e) + d) % 2**64 for e in range(64) for d in (-1, 0, 1)], np.uint64).view(t.numpy)
+            )
     return distinct(np.concatenate(found))
 
 
@@ -249,7 +286,13 @@ def _beside_halves(t: DType) -> Array:
     found: list[Array] = []
     for of in (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)):
         some = np.arange(0, 0x8000, 3 if t.bits == 32 else 61, dtype=np.uint16)
-        some = np.concatenate([some, some | np.uint16(0x8000), np.array([0, 1, 2, 0x3FF, 0x400, 0x7BFE, 0x7BFF, 0x7F7E, 0x7F7F], np.uint16)])
+        some = np.concatenate(
+            [
+                some,
+                some | np.uint16(0x8000),
+                np.array([0, 1, 2, 0x3FF, 0x400, 0x7BFE, 0x7BFF, 0x7F7E, 0x7F7F], np.uint16),
+            ]
+        )
         with np.errstate(all="ignore"):
             low, high = (x.view(of).astype(np.float64) for x in (some, some + np.uint16(1)))
             middle = ((low + high) / 2).astype(t.numpy)
@@ -278,7 +321,10 @@ def operands(h: Helper) -> Iterator[tuple[Array, ...]]:
     if short is not None and short.bits == 16:
         with np.errstate(all="ignore"):
             few = [table(short.name) if len(types) == 1 else distinct(x.astype(short.numpy))[:256] for x in made]
-        made = tuple(np.ascontiguousarray(x.reshape(-1)) for x in np.meshgrid(*(x.astype(np.float32) for x in few), indexing="ij"))
+        made = tuple(
+            np.ascontiguousarray(x.reshape(-1))
+            for x in np.meshgrid(*(x.astype(np.float32) for x in few), indexing="ij")
+        )
     yield made
 
 
@@ -364,7 +410,9 @@ def _sha256(library: ctypes.CDLL) -> str | None:
     data = np.random.default_rng(5).integers(0, 256, 260, np.uint8)
     for n in range(len(data)):
         state = np.zeros(8, np.uint32)
-        library.assay_try_sha256(ctypes.c_size_t(n), ctypes.c_void_p(data.ctypes.data), ctypes.c_void_p(state.ctypes.data))
+        library.assay_try_sha256(
+            ctypes.c_size_t(n), ctypes.c_void_p(data.ctypes.data), ctypes.c_void_p(state.ctypes.data)
+        )
         if state.astype(">u4").tobytes() != hashlib.sha256(data[:n].tobytes()).digest():
             return f"it gives another digest of {n} bytes than SHA-256"
     return None
@@ -377,7 +425,9 @@ def _overlap(library: ctypes.CDLL) -> str | None:
             for m in range(4):
                 for n in range(4):
                     wanted = bool(set(range(a, a + m)) & set(range(b, b + n)))
-                    got = library.assay_try_overlap(ctypes.c_void_p(a), ctypes.c_size_t(m), ctypes.c_void_p(b), ctypes.c_size_t(n))
+                    got = library.assay_try_overlap(
+                        ctypes.c_void_p(a), ctypes.c_size_t(m), ctypes.c_void_p(b), ctypes.c_size_t(n)
+                    )
                     if bool(got) != wanted:
                         return f"of [{a}, {a + m}) and [{b}, {b + n}) it gives {got}"
     return None

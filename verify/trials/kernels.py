@@ -67,7 +67,9 @@ class Tried:
         return said
 
 
-def try_kernel(kernel: PrimFunc, op: Operator, attrs: Mapping[str, Any], seed: int, plain: Callable[[], Operands], tried: Tried) -> str | None:
+def try_kernel(
+    kernel: PrimFunc, op: Operator, attrs: Mapping[str, Any], seed: int, plain: Callable[[], Operands], tried: Tried
+) -> str | None:
     """Where a tensor function gives what its operator does not allow, if it does. `plain` gives operands on which the
     operator does not trap, as far as they can be made."""
     run = _Run(kernel, op, attrs, plain)
@@ -221,7 +223,11 @@ class _Run:
             left = [x[kept].reshape((-1, *shape)) for x in rows]
         else:
             spread = self.spread(operands) if every_row else operands
-            good = self.good(spread, count) if every_row else np.array([not isinstance(self.value([x[r] for x in operands]), Trap) for r in range(count)])
+            good = (
+                self.good(spread, count)
+                if every_row
+                else np.array([not isinstance(self.value([x[r] for x in operands]), Trap) for r in range(count)])
+            )
             bad = [[x[i] for x in operands] for i in np.flatnonzero(~good)[:SAMPLES]]
             left = [x[good] for x in operands]
             self.complete &= bool(good.all())
@@ -260,10 +266,12 @@ class _Run:
 def domain(name: str, attrs: Mapping[str, Any], rows: Operands) -> Array | None:
     """The elements on which an elementwise operator does not trap, where that is known of it."""
     match name, rows:
-        case ("left_shift" | "right_shift"), (_, b):
+        case (("left_shift" | "right_shift"), (_, b)):
             of = dtype(b.dtype)
             return np.asarray(np.logical_and(b >= 0, b.astype(np.float64) < of.bits))
-        case ("floor_divide" | "truncate_divide" | "floor_mod" | "mod" | "fmod"), (_, b) if not dtype(b.dtype).is_float:
+        case (("floor_divide" | "truncate_divide" | "floor_mod" | "mod" | "fmod"), (_, b)) if not dtype(
+            b.dtype
+        ).is_float:
             return np.asarray(np.not_equal(b, 0))
         case _:
             return None
@@ -298,7 +306,9 @@ def different(wanted: Array, got: Array) -> str | None:
     bits = np.dtype(f"u{wanted.dtype.itemsize}")
     with np.errstate(all="ignore"):
         missing = np.isnan(wanted) & np.isnan(got) if dtype(wanted.dtype).is_float else np.zeros(got.shape, np.bool_)
-    same = np.asarray(np.ascontiguousarray(wanted).view(bits) == np.ascontiguousarray(got).view(bits)).reshape(wanted.shape)
+    same = np.asarray(np.ascontiguousarray(wanted).view(bits) == np.ascontiguousarray(got).view(bits)).reshape(
+        wanted.shape
+    )
     same = same | missing
     if same.all():
         return None

@@ -95,8 +95,17 @@ class Trials:
 
     def numbers_beside(self, step: Step) -> list[Any]:
         """Some of the numbers in the constants that a step reads."""
-        held = [np.asarray(self.module.constants[n]).reshape(-1) for n in step.reads if self.program.slots[n].place == "constant"]
-        return [x.item() if x.dtype.kind in "iu" else float(x) for c in held if c.dtype != np.bool_ for x in distinct(c[:256])[:8]]
+        held = [
+            np.asarray(self.module.constants[n]).reshape(-1)
+            for n in step.reads
+            if self.program.slots[n].place == "constant"
+        ]
+        return [
+            x.item() if x.dtype.kind in "iu" else float(x)
+            for c in held
+            if c.dtype != np.bool_
+            for x in distinct(c[:256])[:8]
+        ]
 
     def left_out(self) -> set[int]:
         """The steps that are too large to be tried: the smallest ones are, as far as the budget goes."""
@@ -113,7 +122,9 @@ class Trials:
     def run(self) -> str | None:
         """Where a step of the C differs from its tensor function, if one does."""
         total = sum(self.sizes[s.kernel] for s in self.program.calls)
-        kinds: Sequence[Kind] = KINDS if total <= SMALL else ("specials", "ties") if total <= BUDGET // 8 else ("specials",)
+        kinds: Sequence[Kind] = (
+            KINDS if total <= SMALL else ("specials", "ties") if total <= BUDGET // 8 else ("specials",)
+        )
         ends: dict[int, list[Array]] = {}
         turns = len(kinds) if total > SMALL else max(len(kinds), EVENTS // max(1, len(self.program.calls)))
         for turn in range(max(turns, RUNS)):
@@ -138,7 +149,9 @@ class Trials:
             if isinstance(step_, Branch):
                 for arm in (True, False):
                     if not self.taken[i, arm]:
-                        self.tried.untaken.append(f"the {'first' if arm else 'second'} arm of {describe_branch(step_, i)}")
+                        self.tried.untaken.append(
+                            f"the {'first' if arm else 'second'} arm of {describe_branch(step_, i)}"
+                        )
         return None
 
     def telling(self, kernel: str, of: DType) -> Array:
@@ -277,9 +290,13 @@ class _Run:
                 elif self.turn >= len(KINDS):
                     found[name] = self.next_of(slot.type.dtype, slot.type.static_shape, k)
                 else:
-                    drawn = draw(slot.type.dtype, slot.type.static_shape, rng, self.kind, self.trials.compared.get(name, ()))
+                    drawn = draw(
+                        slot.type.dtype, slot.type.static_shape, rng, self.kind, self.trials.compared.get(name, ())
+                    )
                     others = [found[n] for n in self.trials.beside.get(name, ()) if n in found]
-                    found[name] = self.met(np.asarray(drawn), [*others, *self.trials.held(self.trials.beside.get(name, ()))], rng)
+                    found[name] = self.met(
+                        np.asarray(drawn), [*others, *self.trials.held(self.trials.beside.get(name, ()))], rng
+                    )
             self.inputs = found
             risky = [i for i in self.path if self.trials.reads_inputs(i) and self.trials.traps[self.step(i).kernel]]
             if not any(isinstance(self.try_step(i)[1], Trap) for i in risky):
@@ -319,13 +336,19 @@ class _Run:
             elif name in drawn:
                 x = drawn[name]
             elif attempt == 2:
-                x = ordinary(b.dtype, b.static_shape, rng) if b.dtype.is_float else np.ones(b.static_shape, b.dtype.numpy)
+                x = (
+                    ordinary(b.dtype, b.static_shape, rng)
+                    if b.dtype.is_float
+                    else np.ones(b.static_shape, b.dtype.numpy)
+                )
             elif attempt == 1 and not b.dtype.is_float:
                 x = rng.integers(0, 2, b.static_shape).astype(b.dtype.numpy)
             elif self.turn >= len(KINDS):
                 x = self.next_of(b.dtype, b.static_shape, len(drawn), step.kernel)
             else:
-                x = self.met(np.asarray(draw(b.dtype, b.static_shape, rng, self.kind, numbers)), [*drawn.values(), *there], rng)
+                x = self.met(
+                    np.asarray(draw(b.dtype, b.static_shape, rng, self.kind, numbers)), [*drawn.values(), *there], rng
+                )
             drawn[name] = x
             found.append(np.ascontiguousarray(x).reshape(b.static_shape))
         return found
@@ -401,7 +424,9 @@ class _Run:
                         return
                     odd = different(np.ascontiguousarray(wanted).reshape(-1), got.copy().view(wanted.dtype).reshape(-1))
                     if odd:
-                        self.wrong = f"C differs from the machine in buffer {name}, written by {describe(step, index)}: {odd}"
+                        self.wrong = (
+                            f"C differs from the machine in buffer {name}, written by {describe(step, index)}: {odd}"
+                        )
                         return
             put(index, look)
 
@@ -440,5 +465,3 @@ def _outcome(kernel: PrimFunc, operands: Sequence[Array]) -> Any:
             return vector.run(kernel, operands)
     except Trap as trap:
         return trap
-
-

@@ -60,7 +60,10 @@ class Sides:
         work: list[tuple[Stmt, tuple[tuple[Var, int], ...] | None]] = [(flat.body, ())]
         while work:
             stmt, around = work.pop()
-            for condition, tie in (*((c, False) for c in conditions_of(stmt)), *((c, True) for c in comparisons_of(stmt))):
+            for condition, tie in (
+                *((c, False) for c in conditions_of(stmt)),
+                *((c, True) for c in comparisons_of(stmt)),
+            ):
                 at = f" at {stmt.span}" if stmt.span else ""
                 text = f"{_cut(show(condition))} in {self.kernel.name}{at}"
                 size = prod(n for _, n in around) if around is not None else left + 1
@@ -73,11 +76,17 @@ class Sides:
                 self.ties |= {len(self.conditions)} if tie else set()
                 self.conditions.append((condition, text))
                 condition = apply("eq", *condition.args) if tie and isinstance(condition, Apply) else condition
-                before.setdefault(id(stmt), []).append(store(buffer, tuple(v for v, _ in around), cast(condition, SIDE)))
+                before.setdefault(id(stmt), []).append(
+                    store(buffer, tuple(v for v, _ in around), cast(condition, SIDE))
+                )
             inner = around
             if isinstance(stmt, For):
                 known = isinstance(stmt.extent, Const) and stmt.start is None
-                inner = (*around, (stmt.var, int(stmt.extent.value))) if around is not None and isinstance(stmt.extent, Const) and known else None
+                inner = (
+                    (*around, (stmt.var, int(stmt.extent.value)))
+                    if around is not None and isinstance(stmt.extent, Const) and known
+                    else None
+                )
             work += [(c, inner) for c in reversed(stmt.children)]
         if not buffers:
             return
@@ -86,11 +95,18 @@ class Sides:
             made = s.with_children([new[id(c)] for c in s.children])
             new[id(s)] = Seq((*before[id(s)], made)) if id(s) in before else made
         blank = [
-            loops(" ".join(f"w{k}" for k in range(len(b.shape))), b.shape, lambda *i, b=b: store(b, tuple(i), const(UNSEEN, SIDE))) for b in buffers
+            loops(
+                " ".join(f"w{k}" for k in range(len(b.shape))),
+                b.shape,
+                lambda *i, b=b: store(b, tuple(i), const(UNSEEN, SIDE)),
+            )
+            for b in buffers
         ]
         body = Seq((*blank, new[id(flat.body)]))
         count = flat.num_outputs + len(buffers)
-        self.watched = replace(flat, name=f"{flat.name} watched", params=(*flat.params, *buffers), num_outputs=count, body=body)
+        self.watched = replace(
+            flat, name=f"{flat.name} watched", params=(*flat.params, *buffers), num_outputs=count, body=body
+        )
         self.unseen = {(k, side) for k in range(len(buffers)) for side in (True, False) if side or k not in self.ties}
 
     def see(self, operands: Sequence[Array]) -> None:
@@ -107,7 +123,11 @@ class Sides:
 
     def never(self) -> list[str]:
         """What no run has done, each with its place."""
-        said = [f"{self.conditions[k][1]} was never {'true' if side else 'false'}" for k, side in sorted(self.unseen) if k not in self.ties]
+        said = [
+            f"{self.conditions[k][1]} was never {'true' if side else 'false'}"
+            for k, side in sorted(self.unseen)
+            if k not in self.ties
+        ]
         return said + [f"{text} was not watched" for text in self.missed]
 
     def untied(self) -> list[str]:

@@ -124,7 +124,9 @@ def node_cases(match: str = "") -> Iterator[Case]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Judge the node models of the onnx package in apache-tvm, pass by pass.")
+    parser = argparse.ArgumentParser(
+        description="Judge the node models of the onnx package in apache-tvm, pass by pass."
+    )
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--match", default="")
     parser.add_argument("--pipeline", choices=PIPELINES, action="append")

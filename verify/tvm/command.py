@@ -59,16 +59,37 @@ def inside(request: Request, backends: Sequence[str], out: Screen, as_json: bool
             if request.per_pass:
                 passes = list(verdicts(trace, Judge(arguments, meant)))
                 wrong = next((v for v in passes if v.wrong), None)
-                data.append({"pipeline": pipeline, "passes": [asdict(v) for v in passes], "first": wrong and wrong.name})
+                data.append(
+                    {"pipeline": pipeline, "passes": [asdict(v) for v in passes], "first": wrong and wrong.name}
+                )
                 lines = [str(v) for v in passes if v.how not in ("same", "begin")]
-                say(out, as_json, f"{pipeline}, {len(passes)} stages: {counted(v.how for v in passes)}", lines, str(wrong) if wrong else None)
+                say(
+                    out,
+                    as_json,
+                    f"{pipeline}, {len(passes)} stages: {counted(v.how for v in passes)}",
+                    lines,
+                    str(wrong) if wrong else None,
+                )
                 answer["holds"] = both(answer["holds"], known(v.how for v in passes), wrong is not None)
             if request.per_kernel:
                 report = judge_calls(trace, arguments, name=pipeline)
                 first = report.first
-                data.append({"pipeline": pipeline, "calls": [asdict(v) for v in report.verdicts], "first": first and first.index, "flow": report.flow})
+                data.append(
+                    {
+                        "pipeline": pipeline,
+                        "calls": [asdict(v) for v in report.verdicts],
+                        "first": first and first.index,
+                        "flow": report.flow,
+                    }
+                )
                 lines = [str(v) for v in report.verdicts if v.how != "right"] + ([report.flow] if report.flow else [])
-                say(out, as_json, f"{pipeline}, {len(report.verdicts)} calls of kernels: {counted(v.how for v in report.verdicts)}", lines, str(first) if first else None)
+                say(
+                    out,
+                    as_json,
+                    f"{pipeline}, {len(report.verdicts)} calls of kernels: {counted(v.how for v in report.verdicts)}",
+                    lines,
+                    str(first) if first else None,
+                )
                 answer["holds"] = both(answer["holds"], known(v.how for v in report.verdicts), first is not None)
     ends = (
         f"not judged one by one: passes inside of {', '.join(NESTED)}, which compile functions of their own, and those from {FINAL} on,"
@@ -113,7 +134,9 @@ def load(request: Request) -> tuple[Object, list[Any], Module | None]:
         mod = from_script(module_text(request.model))
         try:
             main = from_tvm(mod).main
-        except Unsupported:  # an operator of Relax that our graph language does not have is a tensor function after this
+        except (
+            Unsupported
+        ):  # an operator of Relax that our graph language does not have is a tensor function after this
             with target():
                 main = from_tvm(relax().transform.LegalizeOps()(mod)).main
         types = {p.name: p.type for p in main.params}
@@ -138,7 +161,9 @@ def module_text(path: Path) -> str:
         raise Invalid(f"cannot be read as Python: {wrong}", where=str(path), label="text.C1") from None
     found = [n for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef)) and n.decorator_list]
     if not found:
-        raise Invalid("there is no module in it: a class with the decorator @I.ir_module", where=str(path), label="text.C1")
+        raise Invalid(
+            "there is no module in it: a class with the decorator @I.ir_module", where=str(path), label="text.C1"
+        )
     first = min(d.lineno for d in found[-1].decorator_list)
     body = text.splitlines()[first - 1 : found[-1].end_lineno]
     return "\n".join(["# from tvm.script import ir as I, relax as R, tirx as T", *body, ""])

@@ -173,7 +173,13 @@ def other_sizes(of: Subjects) -> Iterator[tuple[str, list[Any]]]:
     except Invalid:
         return
     random = np.random.default_rng(of.seed)
-    places = [(i, k, d) for i, p in enumerate(params) if isinstance(p.type, TensorType) for k, d in enumerate(p.type.shape) if isinstance(d, Symbol)]
+    places = [
+        (i, k, d)
+        for i, p in enumerate(params)
+        if isinstance(p.type, TensorType)
+        for k, d in enumerate(p.type.shape)
+        if isinstance(d, Symbol)
+    ]
     for i, k, d in places:
         yield f"{params[i].name}.shape[{k}] larger", _grown(of.arguments, {(i, k)}, random)
         together = {(j, m) for j, m, other in places if other is d}
@@ -199,11 +205,21 @@ def constants(of: Subjects) -> Iterator[Finding]:
         was, now = fingerprints(before.module, live=True), fingerprints(after.module, live=False)
         for key, (shape, of_type) in was.items():
             if key not in now:
-                yield Finding("f", after.name, "", f"a constant Tensor({shape}, {of_type}) with the digest {key[:8]} is no longer there")
+                yield Finding(
+                    "f",
+                    after.name,
+                    "",
+                    f"a constant Tensor({shape}, {of_type}) with the digest {key[:8]} is no longer there",
+                )
         made = now.keys() - fingerprints(before.module, live=False).keys()
         for key in made:
             shape, of_type = now[key]
-            yield Finding("f", after.name, "", f"a constant Tensor({shape}, {of_type}) with the digest {key[:8]} has come from nowhere")
+            yield Finding(
+                "f",
+                after.name,
+                "",
+                f"a constant Tensor({shape}, {of_type}) with the digest {key[:8]} has come from nowhere",
+            )
 
 
 def fingerprints(mod: Object, live: bool) -> dict[str, tuple[tuple[int, ...], str]]:

@@ -219,7 +219,11 @@ class Walk(_Run):
             parts = node.children
             if isinstance(node, Choice):
                 known = id(node.condition) in value
-                parts = [node.condition, node.then if value[id(node.condition)] else node.otherwise] if known else [node.condition]
+                parts = (
+                    [node.condition, node.then if value[id(node.condition)] else node.otherwise]
+                    if known
+                    else [node.condition]
+                )
             if missing := [c for c in parts if id(c) not in value]:
                 stack.extend(reversed(missing))
                 continue
@@ -243,7 +247,13 @@ class Walk(_Run):
             case Load():
                 return self.load(node.buffer, tuple(args))
             case _ if not any(isinstance(a, Bounded) for a in args):
-                made = convert(args[0], node.dtype) if isinstance(node, Cast) else operation(node.op).meaning(*args) if isinstance(node, Apply) else None
+                made = (
+                    convert(args[0], node.dtype)
+                    if isinstance(node, Cast)
+                    else operation(node.op).meaning(*args)
+                    if isinstance(node, Apply)
+                    else None
+                )
                 return _element(made) if node.dtype.is_float else made
             case Cast():
                 return _plain(_narrowed(args[0], node.dtype))

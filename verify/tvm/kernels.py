@@ -119,7 +119,12 @@ def fill(value: Any) -> None:
 
 def run_recorded(trace: Trace, arguments: Sequence[Any], poison: bool = True) -> tuple[Recording, Any, list[Any]]:
     """One run of the compiled code: the calls of its kernels, its result, and the arguments that it was given."""
-    names = {str(g.name_hint) for s in trace.stages() for g, f in s.module.functions.items() if type_key(f) == "tirx.PrimFunc"}
+    names = {
+        str(g.name_hint)
+        for s in trace.stages()
+        for g, f in s.module.functions.items()
+        if type_key(f) == "tirx.PrimFunc"
+    }
     recording = Recording(frozenset(names), poison)
     trace.machine.set_instrument(recording)
     given = [as_tvm(a) for a in arguments]
@@ -181,7 +186,9 @@ def sizes(kernel: Kernel, results: Sequence[Array]) -> list[int]:
     return [found[v] for v in kernel.sizes]
 
 
-def judge_kernels(mod: Object, arguments: Sequence[Any], pipeline: Any = "default", flat: bool = False, poison: bool = True) -> KernelReport:
+def judge_kernels(
+    mod: Object, arguments: Sequence[Any], pipeline: Any = "default", flat: bool = False, poison: bool = True
+) -> KernelReport:
     """Compile a `tvm.IRModule`, run it on `arguments`, and judge every call of a kernel.
 
     The definition of a kernel is its tensor function as the graph calls it, or with `flat` as it is just before it becomes
@@ -191,7 +198,9 @@ def judge_kernels(mod: Object, arguments: Sequence[Any], pipeline: Any = "defaul
     return judge_calls(trace, arguments, flat, poison, pipeline if isinstance(pipeline, str) else "given")
 
 
-def judge_calls(trace: Trace, arguments: Sequence[Any], flat: bool = False, poison: bool = True, name: str = "given") -> KernelReport:
+def judge_calls(
+    trace: Trace, arguments: Sequence[Any], flat: bool = False, poison: bool = True, name: str = "given"
+) -> KernelReport:
     """As `judge_kernels`, of what was compiled."""
     stages = list(trace.stages())
     graphs = [s for s in stages if s.graph]
@@ -211,7 +220,11 @@ def judge_calls(trace: Trace, arguments: Sequence[Any], flat: bool = False, pois
             verdicts.append(CallVerdict(k, live.name, "overwritten", odd))
             continue
         try:
-            uses = [known[k][1]] if k in known else known_uses.get(live.name) or either_way(forms.kernels.written(live.name))
+            uses = (
+                [known[k][1]]
+                if k in known
+                else known_uses.get(live.name) or either_way(forms.kernels.written(live.name))
+            )
             how, detail = judge_call(live, *forms.get(live.name, uses[0]))
             for use in uses[1:] if how == "wrong" else ():
                 how, detail = judge_call(live, *forms.get(live.name, use))

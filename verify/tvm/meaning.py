@@ -30,6 +30,7 @@ CLAIMS = ("tensor.T8", "tensor.T10")
 """Traps of ours on what compiled code does not look at: a block's iterator outside of its domain, a block that touches what
 it does not declare."""
 
+
 @dataclass(frozen=True, eq=False)
 class KernelCall:
     """One call of a tensor function, by its name here, with copies of what it was given and gave."""
@@ -64,7 +65,9 @@ class Recorder:
     claims: str = ""
     begun: dict[str, None] = field(default_factory=dict)
 
-    def __call__(self, func: PrimFunc, inputs: Sequence[Any], *, scalars: Sequence[Any] = (), **more: Any) -> Sequence[Any]:
+    def __call__(
+        self, func: PrimFunc, inputs: Sequence[Any], *, scalars: Sequence[Any] = (), **more: Any
+    ) -> Sequence[Any]:
         self.begun[func.name] = None
         results = run_kernel(func, inputs, self.note, scalars=scalars, **more)
         self.calls.append(KernelCall(func.name, tuple(inputs), tuple(scalars), tuple(results)))
@@ -74,7 +77,9 @@ class Recorder:
         self.claims = self.claims or str(claim)
 
 
-def run_kernel(func: PrimFunc, inputs: Sequence[Any], note: Callable[[Trap], None] = lambda t: None, **more: Any) -> Sequence[Array]:
+def run_kernel(
+    func: PrimFunc, inputs: Sequence[Any], note: Callable[[Trap], None] = lambda t: None, **more: Any
+) -> Sequence[Array]:
     """The results of a tensor function. What its blocks claim of themselves and is not so is noted, and else passed over."""
     try:
         return vector.run(func, inputs, **more)
@@ -92,7 +97,9 @@ def unclaimed(func: PrimFunc) -> PrimFunc:
     for stmt in post_order(func.body):
         made = stmt.with_children([new[id(c)] for c in stmt.children])
         if isinstance(made, Block):
-            own = tuple(replace(i, start=i.value, extent=const(1)) if i.kind == "spatial" else i for i in made.iterators)
+            own = tuple(
+                replace(i, start=i.value, extent=const(1)) if i.kind == "spatial" else i for i in made.iterators
+            )
             made = replace(made, iterators=own, reads=None, writes=None)
         new[id(stmt)] = made
     return replace(func, body=new[id(func.body)])
@@ -108,7 +115,9 @@ def observed(module: Module, arguments: Sequence[Any]) -> Outcome:
     return Outcome(values, None, tuple(recorder.calls), recorder.claims, tuple(recorder.begun))
 
 
-def run_main(module: Module, arguments: Sequence[Any], kernel: Any, bounds: bool = False, apply: Any = None) -> tuple[Any, ...]:
+def run_main(
+    module: Module, arguments: Sequence[Any], kernel: Any, bounds: bool = False, apply: Any = None
+) -> tuple[Any, ...]:
     main = module.main
     for f in module.definitions.values():
         if not isinstance(f, Function):

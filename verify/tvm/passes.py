@@ -296,4 +296,6 @@ def judge_passes(
     refuses the module.
     """
     trace = watch(mod, pipeline)
-    return PassReport(pipeline if isinstance(pipeline, str) else "given", tuple(verdicts(trace, Judge(arguments, meant))))
+    return PassReport(
+        pipeline if isinstance(pipeline, str) else "given", tuple(verdicts(trace, Judge(arguments, meant)))
+    )

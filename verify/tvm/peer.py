@@ -83,7 +83,11 @@ def frozen(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> tuple[onnx.Mo
     """
     changed = copy.deepcopy(model)
     names = [i.name for i in changed.graph.input]
-    stored = {n for n in names[1:] if n in inputs and (inputs[n].ndim == 0 or inputs[n].dtype == np.int64 and inputs[n].ndim == 1)}
+    stored = {
+        n
+        for n in names[1:]
+        if n in inputs and (inputs[n].ndim == 0 or inputs[n].dtype == np.int64 and inputs[n].ndim == 1)
+    }
     changed.graph.initializer.extend(numpy_helper.from_array(inputs[n], n) for n in names if n in stored)
     left = [i for i in changed.graph.input if i.name not in stored]
     del changed.graph.input[:]

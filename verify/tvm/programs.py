@@ -55,7 +55,9 @@ class Writer:
     def pick(self, test: Callable[[tuple[Any, ...], str], bool] = lambda s, t: True) -> Value | None:
         """A value that fits, the later ones rather."""
         fitting = [v for v in self.values if test(v[1], v[2])]
-        return fitting[max(self.random.randrange(len(fitting)), self.random.randrange(len(fitting)))] if fitting else None
+        return (
+            fitting[max(self.random.randrange(len(fitting)), self.random.randrange(len(fitting)))] if fitting else None
+        )
 
     def like(self, value: Value) -> Any:
         """A value of the same shape and dtype: maybe the same."""
@@ -129,7 +131,9 @@ class Writer:
 
     def binary(self, of: str) -> Any:
         op = relax().op
-        return self.random.choice([op.logical_and, op.logical_or] if of == "bool" else [op.add, op.subtract, op.multiply, op.maximum])
+        return self.random.choice(
+            [op.logical_and, op.logical_or] if of == "bool" else [op.add, op.subtract, op.multiply, op.maximum]
+        )
 
     def copy(self, x: Any, shape: tuple[int, ...], of: str) -> Any:
         """An operator that gives each element as it is: TVM may lower it to a view."""
@@ -165,7 +169,6 @@ class Writer:
         own = self.builder.emit(relax().op.add(x, self.like(value)))
         made = relax().op.call_tir_inplace(self.in_place[key], [own], [0], relax().TensorType(shape, of))
         self.emit(made, shape, of)
-
 
     def segment(self, length: int, dataflow: bool) -> None:
         """Some more values; those of a dataflow block are no more after it, but for a few that it gives out."""
@@ -207,10 +210,15 @@ def program(seed: int, length: int = 16) -> tuple[Object, list[Array]]:
     random, r, t = Random(seed), relax(), tvm()
     n = t.tirx.Var("n", "int64")
     builder = r.BlockBuilder()
-    given: list[tuple[tuple[Any, ...], str]] = [(random.choice(SHAPES), random.choice(TYPES)) for _ in range(random.choice([1, 2, 3]))]
+    given: list[tuple[tuple[Any, ...], str]] = [
+        (random.choice(SHAPES), random.choice(TYPES)) for _ in range(random.choice([1, 2, 3]))
+    ]
     if random.random() < 0.4:
         given.append(((n, 3), "float32"))
-    params = [r.Var("c", r.TensorType((), "bool")), *(r.Var(f"x{i}", r.TensorType(s, of)) for i, (s, of) in enumerate(given))]
+    params = [
+        r.Var("c", r.TensorType((), "bool")),
+        *(r.Var(f"x{i}", r.TensorType(s, of)) for i, (s, of) in enumerate(given)),
+    ]
     values = [(p, s, of) for p, (s, of) in zip(params[1:], given, strict=True)]
     writer = Writer(random, builder, values, params[0])
     with builder.function("main", params):

@@ -62,7 +62,10 @@ class Trace:
         last: dict[str, tuple[int, int]] = {}
         kernels: set[str] = set()
         names: dict[str, int] = {}
-        for name, module in [("the module", self.source), *((p.name, p.after) for p in self.passed if not set(NESTED) & {*p.around})]:
+        for name, module in [
+            ("the module", self.source),
+            *((p.name, p.after) for p in self.passed if not set(NESTED) & {*p.around}),
+        ]:
             functions = {str(g.name_hint): f for g, f in module.functions.items()}
             graph = any(type_key(f) == "relax.expr.Function" for f in functions.values())
             if not graph and not (functions and functions.keys() >= kernels):
@@ -80,7 +83,9 @@ class Trace:
             kernels = {n for n, f in functions.items() if type_key(f) == "tirx.PrimFunc"}
 
 
-def _hashes(functions: Mapping[str, Object], last: Mapping[str, tuple[int, int]]) -> Iterator[tuple[str, tuple[int, int]]]:
+def _hashes(
+    functions: Mapping[str, Object], last: Mapping[str, tuple[int, int]]
+) -> Iterator[tuple[str, tuple[int, int]]]:
     """The identity and the hash of each function; the hash of the very same object is known."""
     for name, f in functions.items():
         known = last.get(name)

@@ -29,7 +29,11 @@ def trapping(func: PrimFunc) -> PrimFunc:
             expressions = (stmt.value,)
         elif isinstance(stmt, If):
             expressions = (stmt.condition,)
-        checks = [Assert(safe, f"{show(e)} wraps", KIND, span=stmt.span) for e in expressions if (safe := in_range(e)) is not None]
+        checks = [
+            Assert(safe, f"{show(e)} wraps", KIND, span=stmt.span)
+            for e in expressions
+            if (safe := in_range(e)) is not None
+        ]
         new[id(stmt)] = seq(*checks, made) if checks else made
     return replace(func, body=new[id(func.body)])
 
@@ -87,7 +91,11 @@ def _exact(e: Apply) -> Expr | None:
 def _product(e: Apply, a: Expr, b: Expr) -> Expr:
     """That `a * b` divided by `a` is `b`. The one product that divides back and wraps is -1 times the least number."""
     zero, yes = const(0, e.dtype), const(True, BOOL)
-    back = choice(apply("eq", a, zero), yes, apply("eq", apply("floordiv", e, choice(apply("eq", a, zero), const(1, e.dtype), a)), b))
+    back = choice(
+        apply("eq", a, zero),
+        yes,
+        apply("eq", apply("floordiv", e, choice(apply("eq", a, zero), const(1, e.dtype), a)), b),
+    )
     if e.dtype.name.startswith("u"):
         return back
     same_sign = apply("eq", apply("lt", e, zero), apply("ne", apply("lt", a, zero), apply("lt", b, zero)))

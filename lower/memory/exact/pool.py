@@ -59,7 +59,9 @@ def _searched(layout: Layout, options: Options, budget: Budget, start: tuple[Pla
     """What a search finds that begins with a first fit. Late: the time is up before it has begun."""
     (limit,) = layout.limits
     deadline = budget.deadline
-    search = Minimum(layout, range(len(layout.buffers)), limit, options.seed, options.capacity, options.progress, deadline)
+    search = Minimum(
+        layout, range(len(layout.buffers)), limit, options.seed, options.capacity, options.progress, deadline
+    )
     _offer(search, start[0])
     if search.settled:
         return search.result()

@@ -264,7 +264,9 @@ class Search:
             steps = np.flatnonzero(floors[1:] != floors[:-1])
             rises = floors[steps + 1] > floors[steps]
             falls = np.append(True, ~rises)  # before each stretch of equal floors; the ends count as walls
-            valleys = np.repeat(falls & np.append(rises, True), np.diff(np.concatenate(([-1], steps, [high - low - 1]))))
+            valleys = np.repeat(
+                falls & np.append(rises, True), np.diff(np.concatenate(([-1], steps, [high - low - 1])))
+            )
             where = np.flatnonzero(valleys)
         else:
             lowest = floors.min()

@@ -90,7 +90,9 @@ class Calls(Values):
             case "device":
                 kind, index = self.arguments(node, args, given, "device_type", "index?")
                 if not isinstance(kind, int) or kind not in DLPACK:
-                    raise self.source.error(node, f"{kind!r} is no number of a type of device; there are {DLPACK}", "text.C6")
+                    raise self.source.error(
+                        node, f"{kind!r} is no number of a type of device; there are {DLPACK}", "text.C6"
+                    )
                 return VirtualDevice(DLPACK[kind], index if isinstance(index, int) else 0)
             case "Prim":
                 raise self.source.unsupported(node, "parameters that are plain scalars are not handled", "text.C17")
@@ -136,7 +138,9 @@ class Calls(Values):
             given.pop(key, None)
         func, operands, out, scalars = self.arguments(node, args, given, "gvar", "args", "|".join(_OUT), "tir_vars?")
         if not isinstance(func, Kernel):
-            raise self.source.error(node.args[0] if node.args else node, "a tensor function of the module expected", "text.C4")
+            raise self.source.error(
+                node.args[0] if node.args else node, "a tensor function of the module expected", "text.C4"
+            )
         exprs: list[Expr] = []
         numbers: list[Any] = []
         if isinstance(operands, graph.Tuple):
@@ -197,7 +201,9 @@ class Calls(Values):
                     dims = (None,) * ndim
                 if dims is not None and ndim is not None and ndim not in (-1, len(dims)):
                     raise self.source.error(node, f"ndim is {ndim}, but the shape has {len(dims)} sizes", "text.C6")
-                return Written("tensor", dims=dims, dtype=self.written_dtype(of, node), device=self.device(device, node))
+                return Written(
+                    "tensor", dims=dims, dtype=self.written_dtype(of, node), device=self.device(device, node)
+                )
             case "Shape":
                 values, ndim = self.arguments(node, args, given, "values?", "ndim?")
                 if values is not None:
@@ -219,7 +225,9 @@ class Calls(Values):
         for p in parts:
             both = found.join(p.device)
             if both is None:
-                message = f"a tuple whose fields live on {found} and {p.device} is not handled: a tuple lives on one device"
+                message = (
+                    f"a tuple whose fields live on {found} and {p.device} is not handled: a tuple lives on one device"
+                )
                 raise self.source.unsupported(node, message, "text.C7")
             found = both
         return found
@@ -244,7 +252,12 @@ class Calls(Values):
 
     def house(self, node: ast.Call, name: str, args: list[Any], given: dict[str, Any]) -> Any:
         span = self.source.span(node)
-        one: dict[str, Callable[..., Expr]] = {"ref": graph.ref, "read": graph.read, "write": graph.write, "if_": graph.if_}
+        one: dict[str, Callable[..., Expr]] = {
+            "ref": graph.ref,
+            "read": graph.read,
+            "write": graph.write,
+            "if_": graph.if_,
+        }
         match name:
             case "ref" | "read" | "write" | "if_":
                 self.arguments(node, [], given)
@@ -281,7 +294,9 @@ class Calls(Values):
             case "let":
                 var, value, body, block = self.arguments(node, args, given, "var", "value", "body", "block?")
                 mark = None if block is None else self.blocks.setdefault(block, Dataflow())
-                return graph.let(self._var(var, node), self.as_expr(value, node), self.as_expr(body, node), span=span, dataflow=mark)
+                return graph.let(
+                    self._var(var, node), self.as_expr(value, node), self.as_expr(body, node), span=span, dataflow=mark
+                )
             case "function":
                 return self._function(node, args, given)
             case "match":
@@ -313,7 +328,9 @@ class Calls(Values):
             message = f"{value.name} lives where it is bound: write A.on(type, ...) there, or A.on_device({value.name}, ...) here"
             raise self.source.error(node, message, "text.C19")
         if isinstance(named, ast.Name) and named.id in self.scope:
-            raise self.source.error(node, f"{named.id} has its device where it is named: {named.id} = A.on(..., ...)", "text.C19")
+            raise self.source.error(
+                node, f"{named.id} has its device where it is named: {named.id} = A.on(..., ...)", "text.C19"
+            )
         return self.on(self.as_expr(value, node), device)
 
     def device_of(self, parts: list[Any], node: ast.AST) -> VirtualDevice:
@@ -327,7 +344,9 @@ class Calls(Values):
             found = self.device(kind, node)
             return found if scope is None else self.joined(found, VirtualDevice(scope=scope), node)
         if ":" in (kind or ""):
-            raise self.source.error(node, f"{kind!r} is the name of a device; nothing but a scope can follow it", "text.C6")
+            raise self.source.error(
+                node, f"{kind!r} is the name of a device; nothing but a scope can follow it", "text.C6"
+            )
         with self.at(node):
             return VirtualDevice(kind or "", -1 if number is None else number, target or "", scope or "")
 
@@ -397,4 +416,6 @@ class Calls(Values):
             case Made():
                 return value
             case _:
-                raise self.source.error(node, "no pattern: A.any, a variable, a tuple or A.made(constructor, ...)", "text.C4")
+                raise self.source.error(
+                    node, "no pattern: A.any, a variable, a tuple or A.made(constructor, ...)", "text.C4"
+                )

@@ -27,7 +27,9 @@ def early_nodes(order: Sequence[Expr], uses: Mapping[int, int], deepest: int) ->
         alone = uses.get(id(node), 0) == 1 and depth[here] <= deepest
         for i, child in enumerate(node.children):
             at = here
-            if alone and ((isinstance(node, (If, Match)) and i > 0) or (isinstance(node, Function) and id(node) in values)):
+            if alone and (
+                (isinstance(node, (If, Match)) and i > 0) or (isinstance(node, Function) and id(node) in values)
+            ):
                 at = len(around)
                 around.append(here)
                 owner.append(node)

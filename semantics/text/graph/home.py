@@ -84,7 +84,6 @@ def _placed(node: Expr, children: Sequence[Expr], device: VirtualDevice, var: Ca
             return new
 
 
-
 def _sources(function: Function) -> dict[int, Expr]:
     """For what takes its device from a part, that part."""
     found: dict[int, Expr] = {}

@@ -131,7 +131,9 @@ def unknown_sizes(function: Function) -> set[Symbol]:
     bare: set[Symbol] = set()
     for t in post_order(function.result_type):
         found.update(v for d in dims(t) if isinstance(d, Scalar) for v in variables(d))
-        if isinstance(t, TensorType) and all(isinstance(d, Symbol) and d.name == f"d{i}" for i, d in enumerate(t.shape)):
+        if isinstance(t, TensorType) and all(
+            isinstance(d, Symbol) and d.name == f"d{i}" for i, d in enumerate(t.shape)
+        ):
             bare.update(d for d in t.shape if isinstance(d, Symbol))
         elif isinstance(t, FuncType):
             return set()

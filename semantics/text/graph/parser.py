@@ -97,10 +97,14 @@ class FunctionParser(Calls):
             if p.arg in texts[:i]:
                 raise self.source.error(p, f"two parameters are called {p.arg}", "graph.C4")
             if p.annotation is None:
-                raise self.source.error(p, f'parameter {p.arg} needs a type, such as R.Tensor((n, 4), dtype="float32")', "text.C17")
+                raise self.source.error(
+                    p, f'parameter {p.arg} needs a type, such as R.Tensor((n, 4), dtype="float32")', "text.C17"
+                )
             written = self.type(p.annotation)
             with self.at(p.annotation):
-                params.append(Var(exact(written), own.get(p.arg, p.arg), device=written.device, span=self.source.span(p)))
+                params.append(
+                    Var(exact(written), own.get(p.arg, p.arg), device=written.device, span=self.source.span(p))
+                )
         result: Type | None = None
         out: Written | None = None
         if node.returns is not None:
@@ -119,7 +123,9 @@ class FunctionParser(Calls):
         """The exact names of parameters that Python cannot say: `A.names({"x_1": "x.1"})` in the body."""
         for stmt in node.body:
             match stmt:
-                case ast.Expr(value=ast.Call(func=func, args=[ast.Dict() as given])) if self.path(func) == Path(("A", "names")):
+                case ast.Expr(value=ast.Call(func=func, args=[ast.Dict() as given])) if self.path(func) == Path(
+                    ("A", "names")
+                ):
                     return names_of(self.source, given)
                 case _:
                     continue
@@ -204,7 +210,9 @@ class FunctionParser(Calls):
                     return graph.tuple_of(span=self.source.span(stmt))
                 return self.expr(stmt.value)
             case ast.Return():
-                raise self.source.error(stmt, "a return stands at the end of a function, or of each of its last branches", "text.C13")
+                raise self.source.error(
+                    stmt, "a return stands at the end of a function, or of each of its last branches", "text.C13"
+                )
             case ast.Expr(value=ast.Call() as call):
                 self._call_statement(call, lets, mark)
                 return None
@@ -224,7 +232,9 @@ class FunctionParser(Calls):
             case ast.Assign():
                 raise self.source.error(stmt, "one name is assigned at a time", "text.C13")
             case _:
-                raise self.source.error(stmt, f"a graph function has no {type(stmt).__name__.lower()} statement", "text.C13")
+                raise self.source.error(
+                    stmt, f"a graph function has no {type(stmt).__name__.lower()} statement", "text.C13"
+                )
 
     def _call_statement(self, call: ast.Call, lets: list[Binding], mark: Dataflow | None) -> None:
         match self.path(call.func):
@@ -252,7 +262,12 @@ class FunctionParser(Calls):
                 lets.append(Binding(Var(value.type, "_", span=value.span), value, mark, call))
 
     def _assignment(
-        self, stmt: ast.Assign | ast.AnnAssign, name: ast.Name, lets: list[Binding], mark: Dataflow | None, target: str | None
+        self,
+        stmt: ast.Assign | ast.AnnAssign,
+        name: ast.Name,
+        lets: list[Binding],
+        mark: Dataflow | None,
+        target: str | None,
     ) -> Expr | None:
         if stmt.value is None:
             raise self.source.error(stmt, f"{name.id} needs a value", "text.C13")
@@ -296,7 +311,12 @@ class FunctionParser(Calls):
         if isinstance(stmt, ast.Assign):
             return value, value.type, ANYWHERE
         written = self.annotation(stmt.annotation)
-        if written.device != ANYWHERE and value.device == ANYWHERE and not isinstance(value, Var) and _plain_device(stmt):
+        if (
+            written.device != ANYWHERE
+            and value.device == ANYWHERE
+            and not isinstance(value, Var)
+            and _plain_device(stmt)
+        ):
             value = replace(value, device=written.device)
         return (*self.settled(value, written, stmt.annotation), written.device)
 
@@ -320,7 +340,9 @@ class FunctionParser(Calls):
             wanted = filled(written, value.type)
         if wanted is value.type or same_type(wanted, value.type):
             return value, wanted
-        unknown = isinstance(value, (graph.If, graph.Match)) or (isinstance(value, graph.Call) and isinstance(value.op, Expr))
+        unknown = isinstance(value, (graph.If, graph.Match)) or (
+            isinstance(value, graph.Call) and isinstance(value.op, Expr)
+        )
         names = _new_names(wanted, value, self.known(value)) if unknown else {}
         if names:
             renamed = instantiate(value.type, names)
@@ -362,7 +384,9 @@ class FunctionParser(Calls):
     def _node(self, stmt: ast.stmt) -> Task[None]:
         """A statement that names a node. The name holds to the end of the function."""
         match stmt:
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if stmt.value is not None:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)) if (
+                stmt.value is not None
+            ):
                 if self._declaration(name, stmt.value):
                     return
                 call = stmt.value
@@ -466,7 +490,9 @@ def _forced(node: ast.FunctionDef) -> bool:
     """Whether the function only claims to be pure, as TVM's later stages do."""
     for stmt in node.body:
         match stmt:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="func_attr"), args=[ast.Dict(keys=keys, values=values)])):
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(attr="func_attr"), args=[ast.Dict(keys=keys, values=values)])
+            ):
                 for k, v in zip(keys, values, strict=True):
                     if isinstance(k, ast.Constant) and k.value == "relax.force_pure" and isinstance(v, ast.Constant):
                         return bool(v.value)

@@ -62,7 +62,9 @@ class PatternReader:
             case ast.MatchSequence():
                 types = of.fields if isinstance(of, TupleType) else ()
                 if len(types) != len(node.patterns):
-                    raise self.source.error(node, f"a pattern of {len(node.patterns)} fields is matched with {of}", "match.C4")
+                    raise self.source.error(
+                        node, f"a pattern of {len(node.patterns)} fields is matched with {of}", "match.C4"
+                    )
                 for p, t in zip(node.patterns, types, strict=True):
                     fields.append((yield self.pattern(p, t)))
                 return Fields(tuple(fields))

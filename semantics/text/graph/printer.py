@@ -172,7 +172,9 @@ class _Printer(NodeTexts):
 
     def _close(self, flow: Dataflow | None, made: Sequence[Var], depth: int) -> None:
         if flow is not None:
-            outputs = [self.named[id(v)] for v in made if self.block_of.get(id(v), flow) is not flow and id(v) in self.named]
+            outputs = [
+                self.named[id(v)] for v in made if self.block_of.get(id(v), flow) is not flow and id(v) in self.named
+            ]
             self.line(depth + 1, f"R.output({', '.join(outputs)})")
 
     def as_block(self, node: Expr, depth: int) -> bool:
@@ -223,7 +225,12 @@ class _Printer(NodeTexts):
             text = self.prepare(value, depth)
         else:
             text = self.prepare(value, depth)
-            if not self.uses.get(id(var)) and isinstance(var.type, TupleType) and not var.type.fields and _is_call(value):
+            if (
+                not self.uses.get(id(var))
+                and isinstance(var.type, TupleType)
+                and not var.type.fields
+                and _is_call(value)
+            ):
                 if self.named.get(id(value)) is None and device == ANYWHERE:
                     self.line(depth, text)
                     return
@@ -340,4 +347,3 @@ def _blocks(order: Sequence[Expr]) -> dict[int, Dataflow | None]:
             known = home.get(id(child), at)
             home[id(child)] = at if known is at else None
     return home
-

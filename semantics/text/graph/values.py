@@ -61,7 +61,9 @@ class Values:
         if isinstance(value, Kernel):
             message = f"a tensor function is called by R.call_tir, as in R.call_tir(cls.{value.name}, (x,), out_ty=...)"
             raise self.source.error(node, message, "text.C4")
-        what = "a number" if isinstance(value, (int, float, Scalar)) else "a type" if isinstance(value, Written) else None
+        what = (
+            "a number" if isinstance(value, (int, float, Scalar)) else "a type" if isinstance(value, Written) else None
+        )
         hint = '; a scalar tensor is R.const(1.0, "float32")' if what == "a number" else ""
         raise self.source.error(node, f"an expression is wanted, this is {what or 'none'}{hint}", "text.C4")
 
@@ -92,7 +94,9 @@ class Values:
             case None:
                 return Written("tuple")
             case _:
-                raise self.source.unsupported(node, "a type is wanted, such as R.Tensor((n, 4), dtype=\"float32\")", "text.C17")
+                raise self.source.unsupported(
+                    node, 'a type is wanted, such as R.Tensor((n, 4), dtype="float32")', "text.C17"
+                )
 
     # --- the walk ------------------------------------------------------------------------------------------------
 
@@ -166,7 +170,11 @@ class Values:
                 return ()
 
     def _plain_name(self, node: ast.Call) -> bool:
-        return isinstance(node.func, ast.Name) and node.func.id in ("float", "int", "bool") and node.func.id not in self.scope
+        return (
+            isinstance(node.func, ast.Name)
+            and node.func.id in ("float", "int", "bool")
+            and node.func.id not in self.scope
+        )
 
     def _is_metadata(self, node: ast.Subscript) -> bool:
         inner = node.value
@@ -223,7 +231,9 @@ class Values:
     def _name(self, node: ast.Name) -> Any:
         found = self.scope.get(node.id)
         if isinstance(found, Inside):
-            raise self.source.error(node, f"R.output does not name {node.id}, which ends with its dataflow block", "text.C3")
+            raise self.source.error(
+                node, f"R.output does not name {node.id}, which ends with its dataflow block", "text.C3"
+            )
         if found is not None:
             return found
         path = self.path(node)
@@ -340,7 +350,9 @@ class Values:
                 raise self.source.error(node, "type_args is a tuple of types", "text.C6")
             type_args, names, args = [exact(self.as_type(t, node)) for t in args[-1]], names[:-1], args[:-1]
         if names:
-            raise self.source.error(node, f"a function takes its arguments by place, not by name: {names[0]}", "text.C5")
+            raise self.source.error(
+                node, f"a function takes its arguments by place, not by name: {names[0]}", "text.C5"
+            )
         exprs = [self.as_expr(a, n) for a, n in zip(args, node.args, strict=True)]
         return graph.call(callee, *exprs, type_args=type_args, span=self.source.span(node))
 
@@ -388,7 +400,9 @@ class Values:
         number, _, scope = rest.partition(":")
         if not kind or (rest and not is_size(number)):
             known = ", ".join(map(repr, self.module.named_devices))
-            message = f'{value!r} is no device, such as "cuda:0"' + (f", and none of the module's, {known}" if known else "")
+            message = f'{value!r} is no device, such as "cuda:0"' + (
+                f", and none of the module's, {known}" if known else ""
+            )
             raise self.source.error(node, message, "text.C6")
         same = [d for d in self.module.devices if kind_of(d.target) == kind]
         at = int(number or 0)
@@ -404,7 +418,7 @@ class Values:
         if value is None or value in ("", "void"):
             return None
         if not isinstance(value, str):
-            raise self.source.error(node, "a dtype is named, such as \"float32\"", "text.C6")
+            raise self.source.error(node, 'a dtype is named, such as "float32"', "text.C6")
         with self.at(node):
             return dtype(value) if value in DTYPES else dtype({"boolean": "bool"}.get(value, value))
 

@@ -305,6 +305,10 @@ WRITERS: dict[str, Callable[[Call], RelaxCall | None]] = {
     "concat": lambda node: RelaxCall("concat", (tuple(node.args),), {"axis": node.attrs["axis"]}),
     "split": _write_split,
     "strided_slice": _write_slice,
-    "take": lambda node: None if node.attrs["near"] or node.attrs["either"] else RelaxCall("take", node.args, {"axis": node.attrs["axis"], "mode": "fast"}),
+    "take": lambda node: (
+        None
+        if node.attrs["near"] or node.attrs["either"]
+        else RelaxCall("take", node.args, {"axis": node.attrs["axis"], "mode": "fast"})
+    ),
     "nn.pad": _write_pad,
 }

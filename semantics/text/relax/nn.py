@@ -245,9 +245,13 @@ ROWS: dict[str, Row] = {
     ),
     "nn.layer_norm": Row(operands("data gamma beta"), {"axes": MISSING, **_SCALE}, _layer_norm),
     "nn.rms_norm": Row(operands("data weight"), {"axes": -1, "epsilon": 1e-05}, _rms_norm),
-    "nn.instance_norm": Row(operands("data gamma beta"), {"channel_axis": MISSING, "axes": MISSING, **_SCALE}, _instance_norm),
+    "nn.instance_norm": Row(
+        operands("data gamma beta"), {"channel_axis": MISSING, "axes": MISSING, **_SCALE}, _instance_norm
+    ),
     "nn.group_norm": Row(
-        operands("data gamma beta"), {"num_groups": MISSING, "channel_axis": MISSING, "axes": MISSING, **_SCALE}, _group_norm
+        operands("data gamma beta"),
+        {"num_groups": MISSING, "channel_axis": MISSING, "axes": MISSING, **_SCALE},
+        _group_norm,
     ),
 }
 

@@ -68,9 +68,17 @@ def from_relax(name: str, operands: Sequence[Any], attrs: Mapping[str, Any], spa
         return found.make(build, [_operand(a) for a in args], given)
     except Invalid as wrong:
         raise wrong.at(span) from None
-    except (TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError):  # of another kind than the row expects
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        IndexError,
+        ZeroDivisionError,
+    ):  # of another kind than the row expects
         shown = ", ".join(f"{k}={v!r}" for k, v in given.items())
-        message = f"R.{name} cannot have these operands and attributes: {len(args)} operands, {shown or 'no attributes'}"
+        message = (
+            f"R.{name} cannot have these operands and attributes: {len(args)} operands, {shown or 'no attributes'}"
+        )
         raise Invalid(message, where=span, label="relax.C3") from None
 
 
@@ -78,9 +86,7 @@ def _operand(value: Any) -> Any:
     return value if isinstance(value, (Expr, Const)) else plain(value)
 
 
-def bind_arguments(
-    name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
+def bind_arguments(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Operands and attributes of a call that is written as in Python: by place or by name, as TVM's function takes them."""
     found = row(name)
     order = found.order or (*found.operands, *found.attrs)

@@ -266,7 +266,13 @@ ROWS: dict[str, Row] = {
         "data", _device_copy, src_virtual_device=None, dst_virtual_device=None, src_dev_type=None, dst_dev_type=None
     ),
     "on_device": row(
-        "data", _on_device, virtual_device=None, constrain_result=False, constrain_body=True, device_type=None, is_fixed=None
+        "data",
+        _on_device,
+        virtual_device=None,
+        constrain_result=False,
+        constrain_body=True,
+        device_type=None,
+        is_fixed=None,
     ),
     "annotation.compiler_begin": row("data", _itself, compiler=None),
     "annotation.compiler_end": row("data", _itself, compiler=None),

@@ -171,7 +171,16 @@ def _fitting(b: Relay, x: Expr, axis: int, *params: Expr) -> list[Expr]:
 
 
 def _batch_norm(
-    b: Relay, x: Expr, gamma: Expr, beta: Expr, mean: Expr, var: Expr, axis: int, epsilon: float, center: Any, scale: Any
+    b: Relay,
+    x: Expr,
+    gamma: Expr,
+    beta: Expr,
+    mean: Expr,
+    var: Expr,
+    axis: int,
+    epsilon: float,
+    center: Any,
+    scale: Any,
 ) -> Expr:
     """The form for inference: the mean and the variance are passed on."""
     axis = b.axis(axis, b.tensor(x).ndim)
@@ -251,4 +260,3 @@ ROWS: dict[str, Row] = {
     "nn.dropout": row("data", lambda b, x, *, rate: b.relax("nn.dropout", [x], rate=rate), rate=0.5),
     "nn.relu": same("data", "nn.relu"),
 }
-

@@ -45,7 +45,9 @@ class Typing:
             return binder.type
         found = None if self.inference is None else self.inference.known(self.inference.binder(binder))
         if found is None or has_holes(found):
-            message = f"the type of %{binder.name} is not told: write it, such as %{binder.name}: Tensor[(2, 3), float32]"
+            message = (
+                f"the type of %{binder.name} is not told: write it, such as %{binder.name}: Tensor[(2, 3), float32]"
+            )
             raise self.places.failure(Invalid, binder.start, binder.end, message, "relay.C13")
         return self.loosened(found, binder.name)
 

@@ -230,7 +230,9 @@ class ScalarParser(Operations):
         found: list[ast.expr] = []
         for e in elements:
             if isinstance(e, ast.Starred) or (isinstance(e, ast.Slice) and self.lanes == 1):
-                raise self.source.unsupported(e, "an index is one number here; vectors of elements are only stored as such", "text.C8")
+                raise self.source.unsupported(
+                    e, "an index is one number here; vectors of elements are only stored as such", "text.C8"
+                )
             if not isinstance(e, ast.Slice):
                 found.append(e)
                 continue
@@ -336,7 +338,9 @@ class ScalarParser(Operations):
             indices = (*indices, const(lane, self.integer))
         if len(indices) != len(buffer.shape):
             more = int(buffer in self.packed)
-            message = f"buffer {buffer.name} has {len(buffer.shape) - more} dimensions, {len(indices) - more} indices given"
+            message = (
+                f"buffer {buffer.name} has {len(buffer.shape) - more} dimensions, {len(indices) - more} indices given"
+            )
             raise self.source.error(node, message, "text.C5")
         for i in indices:
             if not i.dtype.is_integer:
@@ -372,7 +376,17 @@ class ScalarParser(Operations):
             return self._vector(node, name, args)
         sizes = _OPERATOR_SIZES.get(_FUNCTIONS.get(name, ""))
         match name:
-            case "Cast" | "cast" | "reinterpret" | "max_value" | "min_value" | "infinity" | "IntImm" | "FloatImm" | "const":
+            case (
+                "Cast"
+                | "cast"
+                | "reinterpret"
+                | "max_value"
+                | "min_value"
+                | "infinity"
+                | "IntImm"
+                | "FloatImm"
+                | "const"
+            ):
                 if len(texts) != 1 or len(args) != (0 if name in ("max_value", "min_value", "infinity") else 1):
                     raise self.source.error(node, f"T.{name} takes a dtype{_REST.get(name, '')}", "text.C5")
                 return self._typed_call(node, name, self.dtype_of(node, texts[0]), *args)
@@ -408,7 +422,9 @@ class ScalarParser(Operations):
             case [ast.List(elts=parts), ast.List(elts=which)] if len(which) == self.lanes:
                 lane = int(getattr(which[self.lane], "value", 0))
             case _:
-                raise self.source.unsupported(node, "T.Shuffle has no place here: vectors are only stored as such", "text.C8")
+                raise self.source.unsupported(
+                    node, "T.Shuffle has no place here: vectors are only stored as such", "text.C8"
+                )
         if args:
             return args[lane]
         for p in parts:
@@ -479,6 +495,7 @@ _SHORT = {"boolean": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64"
           "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16"}  # fmt: skip
 _REST = {"Cast": " and a value", "cast": " and a value", "reinterpret": " and a value", "IntImm": " and a number",
          "FloatImm": " and a number", "const": " and a number"}  # fmt: skip
+
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -112,7 +112,9 @@ class ScalarPrinter:
         match node.op, node.args:
             case "bitxor", (a, Const(value=mask)) if int(mask) == (-1 if a.dtype.kind == "int" else a.dtype.max):
                 return _within(outer, SIGN, ["~", (a, SIGN)])
-            case "neg", (Const() as a,):  # with its dtype: a plain number would be read as its negative, which there may not be
+            case "neg", (
+                Const() as a,
+            ):  # with its dtype: a plain number would be read as its negative, which there may not be
                 return _within(outer, SIGN, [f"-{literal(a, None, self.module)}"])
             case "neg", (a,):
                 return _within(outer, SIGN, ["-", (a, SIGN)])

@@ -72,7 +72,10 @@ class BlockLines(Declarations):
         step = const(step, stop.dtype) if isinstance(step, Const) else cast(step, stop.dtype)
         var, count = Var(name, stop.dtype), Var(f"{name}_step", stop.dtype)
         extent = (difference(stop, start) + (step - 1)) // step
-        return [var], [partial(for_, count, extent, kind, None, {}, span), partial(let, var, start + count * step, span)]
+        return [var], [
+            partial(for_, count, extent, kind, None, {}, span),
+            partial(let, var, start + count * step, span),
+        ]
 
     def pragma(self, call: ast.Call, span: Span) -> Opener:
         """`T.attr({"key": value})`, or `T.attr(node, "key", value)`: advice, if it is a pragma."""

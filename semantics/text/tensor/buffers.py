@@ -20,7 +20,16 @@ from assay.semantics.text.scalars import MODULES, ScalarParser
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor.scope import BlockHead, FunctionHead, Names
 
-_ADVICE = ("align", "offset_factor", "annotations", "buffer_type", "axis_separators", "layout", "data_alignment", "allocated_addr")
+_ADVICE = (
+    "align",
+    "offset_factor",
+    "annotations",
+    "buffer_type",
+    "axis_separators",
+    "layout",
+    "data_alignment",
+    "allocated_addr",
+)
 """Keywords of buffers that say nothing about what they hold; kept as text."""
 
 _PLACES = ("shape", "dtype", "data", "strides", "elem_offset", "scope")
@@ -165,7 +174,11 @@ class Declarations:
         if any(isinstance(n, ast.Name) and n.id not in self.scalars.modules for p in parts for n in ast.walk(p)):
             return None
         values = [self.scalars.typed(self.scalars.value(p)) for p in parts]
-        return [int(v.value) for v in values if isinstance(v, Const)] if all(isinstance(v, Const) for v in values) else None
+        return (
+            [int(v.value) for v in values if isinstance(v, Const)]
+            if all(isinstance(v, Const) for v in values)
+            else None
+        )
 
     def placed(self, name: str, node: ast.AST, given: Mapping[str, ast.expr], scope: str = "global") -> Buffer:
         """A buffer of its own: its offset is 0 and its strides are those of dense rows. Symbols for them are bound."""
@@ -230,7 +243,9 @@ class Declarations:
         if "strides" in given and isinstance(given["strides"], (ast.Tuple, ast.List)) and given["strides"].elts:
             parts = given["strides"].elts
             if len(parts) + (lanes > 1) != len(buffer.shape):
-                raise self.source.error(given["strides"], f"{len(buffer.shape) - (lanes > 1)} strides expected", "text.C5")
+                raise self.source.error(
+                    given["strides"], f"{len(buffer.shape) - (lanes > 1)} strides expected", "text.C5"
+                )
             strides = tuple(self.scalars.expr(self.declare_quoted(p)) for p in parts)
             if lanes > 1:
                 strides = (*(cast(s, INT64) * lanes for s in strides), const(1))
@@ -280,7 +295,9 @@ class Declarations:
         """Names in the place of a matched buffer stand for where it really lies."""
         parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
         for part, value in zip(parts, values, strict=False):
-            inside = self.scalars.quoted(part) if isinstance(part, ast.Constant) and isinstance(part.value, str) else part
+            inside = (
+                self.scalars.quoted(part) if isinstance(part, ast.Constant) and isinstance(part.value, str) else part
+            )
             if isinstance(inside, ast.Name):
                 self.names.declare(inside.id, value)
 
@@ -368,7 +385,9 @@ class Declarations:
             case ast.Dict():
                 if any(k is None for k in node.keys):
                     raise self.source.error(node, "an attribute is a literal", "text.C4")
-                return {self.data(k): self.data(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None}
+                return {
+                    self.data(k): self.data(v) for k, v in zip(node.keys, node.values, strict=True) if k is not None
+                }
             case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan" as number)]):
                 return float(number)
             case ast.Call() if self.member(node) == "target" and len(node.args) == 1:
@@ -395,13 +414,17 @@ class Declarations:
         given = self.arguments(node, ("data", "dtype", "shape"))
         for key in ("data", "dtype", "shape"):
             if key not in given:
-                raise self.source.error(node, f"T.allocate_const takes data, dtype and shape; {key} is missing", "text.C5")
+                raise self.source.error(
+                    node, f"T.allocate_const takes data, dtype and shape; {key} is missing", "text.C5"
+                )
         own = ("data", "annotations", "index")
         buffer = self.buffer(name, node, {k: v for k, v in given.items() if k not in own})
         index = self.data(given["index"]) if "index" in given else ""
         annotations = self.data(given["annotations"]) if "annotations" in given else {}
         if not isinstance(index, str) or not isinstance(annotations, dict | None):
-            raise self.source.error(node, "the index of a constant is a name, its annotations are a dictionary", "text.C4")
+            raise self.source.error(
+                node, "the index of a constant is a name, its annotations are a dictionary", "text.C4"
+            )
         if any(isinstance(d, Expr) for d in buffer.shape):
             raise self.source.error(node, f"the dims of a constant are numbers, not those of {buffer}", "text.C6")
         data = self.contents(node, given["data"], buffer)
@@ -431,5 +454,3 @@ class Declarations:
 
 def _expr(dim: Dim) -> Expr:
     return dim if isinstance(dim, Expr) else const(dim)
-
-

@@ -52,7 +52,9 @@ class Calls(BlockLines):
 
     def result_dtype(self, call: ast.Call) -> DType:
         if len(call.args) < 2 or call.keywords:
-            raise self.source.error(call, "T.call_extern takes a dtype, the name of a function and its arguments", "text.C5")
+            raise self.source.error(
+                call, "T.call_extern takes a dtype, the name of a function and its arguments", "text.C5"
+            )
         return self.scalars.dtype_of(call.args[0], self.string(call.args[0]))
 
     def stored(self, call: ast.Call, place: Load) -> Stmt:

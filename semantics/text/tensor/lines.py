@@ -186,10 +186,16 @@ class Lines(Calls):
 
         return opener
 
-    def vector_cell(self, node: ast.AnnAssign, target: ast.Name, of: DType, lanes: int, value: ast.expr | None) -> Opener:
+    def vector_cell(
+        self, node: ast.AnnAssign, target: ast.Name, of: DType, lanes: int, value: ast.expr | None
+    ) -> Opener:
         """`x: T.float32x4 = value`: a vector in memory."""
         buffer = self.packed(Buffer(target.id, (1, lanes), of, "local", {"dims": ("int32", "int32")}), lanes)
-        read = None if value is None else self.scalars.each_lane(lanes, lambda: self.converted(self.scalars.value(value), of))
+        read = (
+            None
+            if value is None
+            else self.scalars.each_lane(lanes, lambda: self.converted(self.scalars.value(value), of))
+        )
         self.names.declare(target.id, buffer)
         zero, span = const(0, INT32), self.span(node)
         stores = [Store(buffer, (zero, const(k, INT32)), v, span=span) for k, v in enumerate(read or [])]
@@ -232,7 +238,9 @@ class Lines(Calls):
         assert isinstance(place, Load)
         if isinstance(value, ast.Call) and self.member(value) in EXTERNAL and self.scalars.lanes == 1:
             return self.stored(value, place)
-        return Store(place.buffer, place.indices, self.converted(self.scalars.value(value), place.dtype), span=self.span(node))
+        return Store(
+            place.buffer, place.indices, self.converted(self.scalars.value(value), place.dtype), span=self.span(node)
+        )
 
     def converted(self, value: Expr | int | float | bool, of: DType) -> Expr:
         """A value as `of`, as TVM converts what is stored."""
@@ -282,7 +290,11 @@ class Lines(Calls):
                     self.declare_param(self.spread(bound, call, given), place)
                     return _nothing
                 if whole is None or len(self.heads) < 2:
-                    raise self.source.error(call, "T.match_buffer takes a handle of the function, or part of a buffer in a block", "text.C13")
+                    raise self.source.error(
+                        call,
+                        "T.match_buffer takes a handle of the function, or part of a buffer in a block",
+                        "text.C13",
+                    )
                 view = self.match(bound, call, {"buffer": whole, **given})
                 self.heads[-1].views.append(view)
                 self.names.declare(bound, view.buffer)
@@ -311,7 +323,10 @@ class Lines(Calls):
         """`B = A.view(4, 4)`: the same memory in another shape; `A.view("int32")`: as other numbers."""
         assert isinstance(call.func, ast.Attribute)
         source = self.memory(call.func.value)
-        sizes, names = list(call.args), [a for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        sizes, names = (
+            list(call.args),
+            [a for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)],
+        )
         if call.keywords or len(names) > 1 or (names and sizes[-1] is not names[0]):
             raise self.source.unsupported(call, "A.view takes sizes, or a dtype", "text.C11")
         lanes = self.scalars.packed.get(source, 1)
@@ -322,7 +337,6 @@ class Lines(Calls):
         shape = ast.copy_location(ast.Tuple(sizes), call)
         return self.alias(name, call, source, {"shape": shape, "dtype": of}, span)
 
-
     def reread(self, name: str, call: ast.Call, source: Buffer, of: ast.expr, span: Span) -> Opener:
         """The same memory as numbers of another dtype; of another width there are more or fewer in the last dimension."""
         dtype, lanes = self.numbers(of)
@@ -331,7 +345,9 @@ class Lines(Calls):
         shape, own, other = source.shape[: len(source.shape) - outer], source.dtype.itemsize, dtype.itemsize
         if own != other:
             if not shape:
-                raise self.source.unsupported(call, f"{source.name} has no last dimension to count {dtype} in", "text.C11")
+                raise self.source.unsupported(
+                    call, f"{source.name} has no last dimension to count {dtype} in", "text.C11"
+                )
             whole = shape[-1] * own if isinstance(shape[-1], int) else apply("mul", shape[-1], own)
             last = whole // other if isinstance(whole, int) else simplify(apply("floordiv", whole, other))
             shape = (*shape[:-1], last)

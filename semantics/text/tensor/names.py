@@ -22,7 +22,9 @@ from assay.semantics.text.outputs import noted
 from assay.semantics.text.scalars import MODULES
 from assay.semantics.text.scalars.printer import ScalarPrinter, literal
 
-TAKEN = frozenset((*keyword.kwlist, *keyword.softkwlist, *MODULES, "range", "cls", "metadata", "TypeVar", "min", "max", "abs"))
+TAKEN = frozenset(
+    (*keyword.kwlist, *keyword.softkwlist, *MODULES, "range", "cls", "metadata", "TypeVar", "min", "max", "abs")
+)
 
 MOST_LITERALS = 1024
 """Constants of more elements are written as the text of their bytes."""
@@ -218,7 +220,6 @@ def later(func: PrimFunc) -> set[Var]:
 
 def symbols_of(func: PrimFunc) -> tuple[Var, ...]:
     """The symbols of a function's parameters, in the order of their first occurrence."""
-
 
     found: dict[Var, None] = {}
     for b in func.params:

@@ -67,7 +67,11 @@ class _TensorParser(Lines):
                 targets = part.targets if isinstance(part, ast.Assign) else [part.target]
                 self.assigned.update(t.id for t in targets if isinstance(t, ast.Name))
         for line in node.body:
-            if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name) and isinstance(line.value, ast.Call):
+            if (
+                isinstance(line, ast.Assign)
+                and isinstance(line.targets[0], ast.Name)
+                and isinstance(line.value, ast.Call)
+            ):
                 of = self.member(line.value)
                 if of in DTYPES and not line.value.args:
                     self.declared[line.targets[0].id] = DTYPES[of]
@@ -85,7 +89,9 @@ class _TensorParser(Lines):
                 value = self.function.implied.pop(var, None)
                 body = body if value is None else LetStmt(var, value, body)
         for name in self.function.handles:
-            raise self.source.unsupported(node, f"parameter {name} is a pointer that no buffer is matched to", "text.C7")
+            raise self.source.unsupported(
+                node, f"parameter {name} is a pointer that no buffer is matched to", "text.C7"
+            )
         attrs = dict(self.function.attrs)
         if not (self.function.is_new and blocks) and not any(isinstance(s, Block) for s in program_order(body)):
             attrs["s_tir"] = False  # a text of an earlier version without blocks, or a newer one that may have none
@@ -105,7 +111,9 @@ class _TensorParser(Lines):
     def outputs(self, node: ast.FunctionDef, params: Sequence[Buffer], body: Stmt) -> int:
         """How many parameters are written; they must be the last."""
         if handed_over(params, body):
-            message = f'{node.name} hands parameters to calls: T.func_attr({{"num_outputs": N}}) says how many are outputs'
+            message = (
+                f'{node.name} hands parameters to calls: T.func_attr({{"num_outputs": N}}) says how many are outputs'
+            )
             raise self.source.unsupported(node, message, "text.C12")
         stored = written(params, body)
         count = len(stored)
@@ -148,10 +156,14 @@ class _TensorParser(Lines):
                 var = Var(p.arg, scalar)
                 self.function.scalars.append(var)
                 self.names.declare(p.arg, var)
-            elif kind in ("handle", "Buffer") or (isinstance(p.annotation, ast.Subscript) and self.member(p.annotation.value) == "Buffer"):
+            elif kind in ("handle", "Buffer") or (
+                isinstance(p.annotation, ast.Subscript) and self.member(p.annotation.value) == "Buffer"
+            ):
                 waiting.append(p)
             else:
-                raise self.source.error(p, f"parameter {p.arg} is T.Buffer(...), T.handle or a scalar such as T.int64", "text.C12")
+                raise self.source.error(
+                    p, f"parameter {p.arg} is T.Buffer(...), T.handle or a scalar such as T.int64", "text.C12"
+                )
         for p in waiting:
             with self.source.at(p):
                 self.parameter(p)
@@ -162,7 +174,11 @@ class _TensorParser(Lines):
                 given = self.arguments(p.annotation, BUFFER)
                 self.declare_param(self.spread(p.arg, p.annotation, given))
             case ast.Subscript(slice=inside):  # T.Buffer[(4, 4), "float32"]
-                pair = inside.elts if isinstance(inside, ast.Tuple) and inside.elts and not isinstance(inside.elts[-1], ast.Tuple) else [inside]
+                pair = (
+                    inside.elts
+                    if isinstance(inside, ast.Tuple) and inside.elts and not isinstance(inside.elts[-1], ast.Tuple)
+                    else [inside]
+                )
                 if len(pair) == 2 and isinstance(pair[1], ast.Constant) and isinstance(pair[1].value, str):
                     given = {"shape": pair[0], "dtype": pair[1]}
                 else:
@@ -249,7 +265,9 @@ class _TensorParser(Lines):
                 raise self.source.error(t, "the name of a loop variable expected", "text.C4")
             names.append(t.id)
         call = node.iter
-        name = self.member(call) or (call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None)
+        name = self.member(call) or (
+            call.func.id if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
+        )
         if not isinstance(call, ast.Call) or (name not in LOOPS and name != "grid"):
             what = "a loop runs over range, T.serial, T.parallel, T.vectorized, T.unroll or T.grid"
             if name == "thread_binding":
@@ -262,7 +280,9 @@ class _TensorParser(Lines):
                 raise self.source.error(call, f"{len(names)} extents expected, {len(call.args)} given", "text.C5")
             extents = [self.integer(a) for a in call.args]
             vars = [Var(n, e.dtype) for n, e in zip(names, extents, strict=True)]
-            nest: list[Opener] = [partial(for_, v, e, "serial", None, {}, span) for v, e in zip(vars, extents, strict=True)]
+            nest: list[Opener] = [
+                partial(for_, v, e, "serial", None, {}, span) for v, e in zip(vars, extents, strict=True)
+            ]
         else:
             if len(names) != 1:
                 raise self.source.error(node.target, "one loop variable expected", "text.C5")

@@ -75,7 +75,9 @@ class _Printer(BufferText):
 
     def line(self, depth: int, text: str) -> None:
         if self.base + depth > DEEPEST:
-            raise Unsupported(f"{self.func.name} is nested more than {DEEPEST} deep, which Python cannot read", label="text.C10")
+            raise Unsupported(
+                f"{self.func.name} is nested more than {DEEPEST} deep, which Python cannot read", label="text.C10"
+            )
         self.lines.append(f"{'    ' * (self.base + depth)}{text}\n")
 
     def run(self, name: str) -> None:
@@ -230,7 +232,13 @@ class _Printer(BufferText):
         return f"{f'{self.T}.call_packed' if stmt.extern else f'Module.{stmt.function}'}({', '.join(words)})"
 
     def declaration(
-        self, stmt: LetStmt | Allocate | AllocateConst | Alias, of: Var | Buffer, depth: int, last: bool, flat: str, scoped: str
+        self,
+        stmt: LetStmt | Allocate | AllocateConst | Alias,
+        of: Var | Buffer,
+        depth: int,
+        last: bool,
+        flat: str,
+        scoped: str,
     ) -> None:
         """A declaration holds to the end of the scope that it stands in; one that ends before is written with `with`."""
         if last:
@@ -323,7 +331,11 @@ class _Printer(BufferText):
         for v in block.views:
             text = self.match(v)
             self.line(inner, f"{self.names.declare(v.buffer)} = {text}")
-        own: tuple[Var | Buffer, ...] = (*(i.var for i in block.iterators), *block.allocated, *(v.buffer for v in block.views))
+        own: tuple[Var | Buffer, ...] = (
+            *(i.var for i in block.iterators),
+            *block.allocated,
+            *(v.buffer for v in block.views),
+        )
         self.inside(block.body, inner, *own)
         if block.init is not None:
             self.line(inner, f"with {self.T}.init():")

@@ -1,5 +1,4 @@
-"""The frontend's mask of ONNX Dropout is of floats; ONNX says bool (Dropout-22, type constraint T2).
-"""
+"""The frontend's mask of ONNX Dropout is of floats; ONNX says bool (Dropout-22, type constraint T2)."""
 
 import sys
 
@@ -20,8 +19,13 @@ def compiled(mod, *arguments):
 def case():
     of = helper.make_tensor_value_info
     nodes = [helper.make_node("Dropout", ["x"], ["y", "mask"])]
-    inputs, results = [of("x", TensorProto.FLOAT, [3])], [of("y", TensorProto.FLOAT, [3]), of("mask", TensorProto.BOOL, [3])]
-    model = helper.make_model(helper.make_graph(nodes, "g", inputs, results), opset_imports=[helper.make_opsetid("", 22)])
+    inputs, results = (
+        [of("x", TensorProto.FLOAT, [3])],
+        [of("y", TensorProto.FLOAT, [3]), of("mask", TensorProto.BOOL, [3])],
+    )
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", inputs, results), opset_imports=[helper.make_opsetid("", 22)]
+    )
     given = compiled(from_onnx(model), np.arange(3, dtype="float32"))[1].dtype
     return given, np.dtype(bool), given != np.dtype(bool)
 

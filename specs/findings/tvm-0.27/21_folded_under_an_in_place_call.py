@@ -34,7 +34,9 @@ class Folded:
 def case():
     x = np.array([0, 1, 2, 3], "float32")
     target = tvm.target.Target("llvm")
-    compiled = relax.VirtualMachine(tvm.compile(Folded, target, relax_pipeline=relax.get_default_pipeline(target)), tvm.cpu())
+    compiled = relax.VirtualMachine(
+        tvm.compile(Folded, target, relax_pipeline=relax.get_default_pipeline(target)), tvm.cpu()
+    )
     given = [compiled["main"](tvm.runtime.tensor(x)).numpy().tolist() for _ in range(3)]
     right = [(2 * np.array([1, 2, 3, 4], "float32") + x).tolist()] * 3
     return given, right, given[0] == right[0] and given[1] != right[1]
