@@ -29,8 +29,9 @@ test: $(READY) compiler lint types ## lint, types and all tests but the long ran
 quick: $(READY) compiler ## the tests without the slow ones
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not campaign and not bench"
 
-lint: $(READY) ## ruff
+lint: $(READY) ## ruff: the rules of pyproject.toml, and the layout
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy

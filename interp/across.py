@@ -1,8 +1,8 @@
 """Who may touch which memory (rule M8; specs/interp.md, "Machine").
 
-Each place and each scope on it is memory of its own. A step touches that of its own place, under parameters of the scope
-that it is in; only a `device_copy` that is one reads elsewhere. The host reads the conditions of branches. What is open
-on either side agrees with anything.
+Each place and each scope on it is memory of its own. A step touches that of its own place, under parameters of the
+scope that it is in; only a `device_copy` that is one reads elsewhere. The host reads the conditions of branches. What
+is open on either side agrees with anything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The machine that runs a planned program: byte-addressed memory with shadow state (rule M7; specs/interp.md, "Machine").
+"""The machine that runs a planned program: byte-addressed memory with shadow state (rule M7; specs/interp.md,
+"Machine").
 
 Every byte carries which logical slot wrote it last. Before a step every byte that it reads must be owned by the slot
 that it reads; what it writes is owned by the slot that it writes; and what it reads must still be owned while it
@@ -51,13 +52,13 @@ def run(
 ) -> dict[str, Array]:
     """The outputs of the module's planned program by name, on inputs by name.
 
-    `execute(func, inputs, outputs=..., scratch=...)`, with `scalars=...` where it has any, runs a kernel on views of the
-    machine's memory; "definition" runs it one element at a time, every access checked. Memory holds garbage from `seed`
-    before it is written. After each step `observe` is told its number, the step, and the arrays that it read and wrote
-    by slot name; they are views, good until it returns. A branch is no step that is observed. A program with symbols
-    runs at the sizes that the inputs have. Invalid: inputs or slots that do not fit, sizes outside of the program's
-    limits, or no offsets. Trap: "unwritten read", "clobbered", "use outside lifetime", "misaligned", "out of bounds",
-    "wrong device", and what kernels trap on.
+    `execute(func, inputs, outputs=..., scratch=...)`, with `scalars=...` where it has any, runs a kernel on views of
+    the machine's memory; "definition" runs it one element at a time, every access checked. Memory holds garbage from
+    `seed` before it is written. After each step `observe` is told its number, the step, and the arrays that it read and
+    wrote by slot name; they are views, good until it returns. A branch is no step that is observed. A program with
+    symbols runs at the sizes that the inputs have. Invalid: inputs or slots that do not fit, sizes outside of the
+    program's limits, or no offsets. Trap: "unwritten read", "clobbered", "use outside lifetime", "misaligned", "out of
+    bounds", "wrong device", and what kernels trap on.
     """
     program = module.program
     check_names(program, inputs)
@@ -213,7 +214,8 @@ class _Machine:
         if region.alignment % slot.alignment:
             raise Trap(
                 "misaligned",
-                f"slot {slot.name} asks for {slot.alignment} bytes, the {region.name} is aligned to {region.alignment} only",
+                f"slot {slot.name} asks for {slot.alignment} bytes, the {region.name} is aligned to {region.alignment}"
+                " only",
                 label="machine.T5",
             )
 
@@ -301,7 +303,8 @@ class _Machine:
         return found
 
     def claim(self, number: int, uses: Sequence[tuple[Slot, Use]], reads: int, over: Mapping[str, str]) -> None:
-        """What is written takes its bytes; no two slots that share one, of which one is written, are in use at one phase.
+        """What is written takes its bytes; no two slots that share one, of which one is written, are in use at one
+        phase.
 
         The kernel may write any byte of what it writes at any time in a phase. The first `reads` slots are read only;
         its own memory comes next, for what it writes is there when that is gone. Those in `over` lose their bytes, by
@@ -309,9 +312,11 @@ class _Machine:
         """
         begins = {slot.name: use.live[0][0] for slot, use in uses[reads:] if use.live}
         lives = [
-            [(i, min(j, begins[over[s.name]])) for i, j in use.live if i < begins[over[s.name]]]
-            if s.name in over
-            else use.live
+            (
+                [(i, min(j, begins[over[s.name]])) for i, j in use.live if i < begins[over[s.name]]]
+                if s.name in over
+                else use.live
+            )
             for s, use in uses
         ]
         written = range(reads, len(uses))
@@ -366,8 +371,8 @@ class _Machine:
             self.check_place(slot)
 
     def array(self, slot: Slot, buffer: Buffer, dims: Sequence[Dim]) -> Array:
-        """The slot as the kernel sees it: its bytes under the shape of the parameter, which is `dims` in this step. A view
-        in the graph is no code."""
+        """The slot as the kernel sees it: its bytes under the shape of the parameter, which is `dims` in this step. A
+        view in the graph is no code."""
         if slot.is_pooled or slot.place == "constant":
             check_alignment(buffer, self.region(slot).span(slot).start)
         flat = self.region(slot).view(slot).reshape(-1)

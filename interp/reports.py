@@ -58,9 +58,9 @@ def outside_source(view: View, index: Index, flat: int, source_shape: Sequence[i
     return Trap(
         "out of bounds",
         f"{element(view.buffer, index)} is element {flat} of {source}, which has {size}",
-        right=f"{own} must lie in elements 0 to {size - 1} of {source}"
-        if size
-        else f"{source} has no elements to touch",
+        right=(
+            f"{own} must lie in elements 0 to {size - 1} of {source}" if size else f"{source} has no elements to touch"
+        ),
         label="tensor.T2",
         **at(view.buffer, index),
     )
@@ -235,7 +235,8 @@ def wrong_device(what: str, right: str, buffer: Buffer | None = None, index: Ind
 
 
 def for_element(trap: Trap, buffer: Buffer, index: Index | None) -> Trap:
-    """What goes wrong with numbers is reported of the element that they are computed for; no index: in an index of it."""
+    """What goes wrong with numbers is reported of the element that they are computed for; no index: in an index of
+    it."""
     if not trap.label.startswith("scalar."):
         return trap
     of = f"an index of {buffer.name}" if index is None else element(buffer, index)

@@ -62,7 +62,8 @@ class Region:
     slots: Slots
     alignment: int
     held: dict[str, Array] | None = None
-    """Of memory for constants: their contents, which are not copied. Then `data` says how many bytes it has, no more."""
+    """Of memory for constants: their contents, which are not copied. Then `data` says how many bytes it has, no
+    more."""
 
     @staticmethod
     def of_constants(name: str, size: int, slots: Slots, alignment: int | None = None) -> Region:

@@ -2,8 +2,8 @@
 
 Slow and obviously right. Every other way to run a tensor function, `assay.interp.vector` and the C alike, is compared
 with this one bit for bit (rule M10). What an operation does to numbers stands in the one table of
-`assay.semantics.scalar`. The walk keeps its own stack, so a nest may be any number of loops deep. The comments E1, E2, ...
-name the rules of the chapter.
+`assay.semantics.scalar`. The walk keeps its own stack, so a nest may be any number of loops deep. The comments E1, E2,
+... name the rules of the chapter.
 
     (c,) = run(matmul, [a, b])
 """
@@ -228,7 +228,8 @@ class _Run:
             self.races.pop()
 
     def block(self, node: Block) -> Iterator[Stmt]:
-        """One run of a block: its predicate, its iterators, its buffers, then `init` if it is the first run, and the body."""
+        """One run of a block: its predicate, its iterators, its buffers, then `init` if it is the first run, and the
+        body."""
         if node.predicate is not None and not self.value(node.predicate):
             return
         values, domains = [], []
@@ -287,7 +288,8 @@ class _Run:
         self.depth -= 1
 
     def outside(self, node: Call) -> None:
-        """A function outside the language gets the elements of its buffers, and may change those that are not constant."""
+        """A function outside the language gets the elements of its buffers, and may change those that are not
+        constant."""
         if node.function not in self.externs:
             raise Invalid(f"the extern function {node.function!r} is not given", where=node.span, label="extern.C1")
         handed = {k: self.handed(a) for k, a in enumerate(node.args) if isinstance(a, Buffer)}

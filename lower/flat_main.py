@@ -20,8 +20,8 @@ from assay.semantics.walk import rewrite
 
 
 def with_flat_main(module: Module) -> Module:
-    """The module itself where no parameter is a tuple and no result is one inside a tuple, or where `main` calls itself.
-    Invalid (parts.C1): two parts would have one name."""
+    """The module itself where no parameter is a tuple and no result is one inside a tuple, or where `main` calls
+    itself. Invalid (parts.C1): two parts would have one name."""
     main = module.definitions.get("main")
     if not isinstance(main, Function) or not _nests(main):
         return module
@@ -52,8 +52,8 @@ def with_flat_main(module: Module) -> Module:
 
 
 def with_main(module: Module, main: Function) -> Module:
-    """The module with another `main`. If its type is another one, functions that call `main`, as saved calls do, call the
-    one that was there, by a name of its own."""
+    """The module with another `main`. If its type is another one, functions that call `main`, as saved calls do, call
+    the one that was there, by a name of its own."""
     functions = {n: d for n, d in module.definitions.items() if n != "main" and isinstance(d, Function)}
     callers: dict[str, Expr] = {
         n: d for n, d in functions.items() if main.type != module.main.type and "main" in called(d).functions

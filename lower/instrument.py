@@ -46,7 +46,8 @@ class Instrument:
 
 
 class Instruments(AbstractContextManager["Instruments"]):
-    """Several instruments as one. A context: those that were entered are left, in the opposite order, whatever happens."""
+    """Several instruments as one. A context: those that were entered are left, in the opposite order, whatever
+    happens."""
 
     def __init__(self, *each: Instrument) -> None:
         self.each = each
@@ -64,8 +65,8 @@ class Instruments(AbstractContextManager["Instruments"]):
         self._entered.close()
 
     def run(self, name: str, run: Callable[[Module | None], Module], module: Module | None) -> Module:
-        """What a pass makes of a module, or of nothing, seen by each. Invalid (instrument.C1): one that must run is left
-        out."""
+        """What a pass makes of a module, or of nothing, seen by each. Invalid (instrument.C1): one that must run is
+        left out."""
         if module is not None:
             if not all([one.should_run(module, name) for one in self.each]):
                 if name not in OPTIONAL:
@@ -140,8 +141,8 @@ class Leaving(Instrument):
 
 
 class Dump(Instrument):
-    """Writes each module to a directory: `03-anf.py`, which `assay run` and `check` take, with its large constants beside
-    it; and a planned program, which has no text that is read, as `08-liveness.main.txt`."""
+    """Writes each module to a directory: `03-anf.py`, which `assay run` and `check` take, with its large constants
+    beside it; and a planned program, which has no text that is read, as `08-liveness.main.txt`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -1,8 +1,8 @@
 """Operator calls become calls of tensor functions (specs/lower.md, "legalize").
 
-Calls of one operator with equal attributes, operand types and storage scopes share one kernel. Views (reshape and its like) stay: they
-are names for bytes, not work. Where sizes may be symbolic, a kernel takes them from its buffers, and those that no
-operand tells as scalars.
+Calls of one operator with equal attributes, operand types and storage scopes share one kernel. Views (reshape and its
+like) stay: they are names for bytes, not work. Where sizes may be symbolic, a kernel takes them from its buffers, and
+those that no operand tells as scalars.
 
 A tensor function that graph functions call has no calls afterwards: what it calls is written out where it is called, so
 that every stage from here on sees all memory that a step needs. Calls of externs stay; one that calls itself is
@@ -55,7 +55,10 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
     def advice(dims: Iterable[Dim]) -> str:
         if at == "main":
             return about_sizes(dims, inputs)
-        return f"{at} is for all sizes: write it once for each that it is called at, with numbers, or write it out where it is called"
+        return (
+            f"{at} is for all sizes: write it once for each that it is called at, with numbers, or write it out where"
+            " it is called"
+        )
 
     def change(node: Expr) -> Expr:
         if not (isinstance(node, Call) and isinstance(node.op, Operator)) or node.op.view:

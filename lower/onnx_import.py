@@ -63,15 +63,16 @@ def import_onnx(
 ) -> Module:
     """The model as a module with one function, `main`, whose attribute `outputs` has the names of the outputs.
 
-    Inputs that have an initializer, their default, are constants, the others are parameters in the model's order. `evaluate` gives
-    the value of an expression without free variables. `dims` binds symbolic dims by name; the rest stay symbolic.
-    `values` says what inputs will hold, by name: where the type of the result depends on one in a way that no symbol
-    can stand for (an axis, say), the import goes on with that value, and a run with another traps (assert_op.T1).
-    `source` is what messages call the model instead of its file name. `tensors`, where given, is filled with the
-    model's tensors by name. `strings`, where given, is filled with numbers for the model's strings: tensors of strings
-    are tensors of int64 then; without it a model with strings is Unsupported. `draws` seeds the generator of random
-    numbers, of which the module has one sample; without it a random operator is Unsupported. Invalid, with one line and a label onnx.C1 to onnx.C14 or that of an operator's constraint,
-    where the model is not well-formed or not supported.
+    Inputs that have an initializer, their default, are constants, the others are parameters in the model's order.
+    `evaluate` gives the value of an expression without free variables. `dims` binds symbolic dims by name; the rest
+    stay symbolic. `values` says what inputs will hold, by name: where the type of the result depends on one in a way
+    that no symbol can stand for (an axis, say), the import goes on with that value, and a run with another traps
+    (assert_op.T1). `source` is what messages call the model instead of its file name. `tensors`, where given, is filled
+    with the model's tensors by name. `strings`, where given, is filled with numbers for the model's strings: tensors of
+    strings are tensors of int64 then; without it a model with strings is Unsupported. `draws` seeds the generator of
+    random numbers, of which the module has one sample; without it a random operator is Unsupported. Invalid, with one
+    line and a label onnx.C1 to onnx.C14 or that of an operator's constraint, where the model is not well-formed or not
+    supported.
     """
     read_in = read(model, source)
     try:

@@ -30,12 +30,12 @@ from assay.semantics.scalar import Expr
 
 @dataclass(frozen=True)
 class Memory:
-    """What there is to plan with: pools in order of priority (none: one without a limit for each place and scope in which
-    a slot is), and a planner by name or as a function. Constants go into the pools that are for them (kind "constant"), if
-    there are any (`assay.lower.constants.pools`). With `io`, inputs
+    """What there is to plan with: pools in order of priority (none: one without a limit for each place and scope in
+    which a slot is), and a planner by name or as a function. Constants go into the pools that are for them (kind
+    "constant"), if there are any (`assay.lower.constants.pools`). With `io`, inputs
     and outputs lie in the pools too; with `in_place`, outputs may take the bytes of operands. With `by_bound`, a tensor
-    whose symbols all have a declared upper bound gets the bytes that it can need at most; without it, and where there is
-    no such bound, places are expressions. `time_limit` in seconds; without one the planner's effort is the same
+    whose symbols all have a declared upper bound gets the bytes that it can need at most; without it, and where there
+    is no such bound, places are expressions. `time_limit` in seconds; without one the planner's effort is the same
     everywhere.
     """
 
@@ -52,9 +52,9 @@ class Memory:
 def plan(module: Module, memory: Memory | None = None) -> Module:
     """The module with a pool and an offset for every slot of the workspace of `main`, and the size of each pool.
 
-    A slot lies in a pool of its own place and scope. Invalid: there is none (pool.C1), or one pool would hold slots of two
-    (pool.C2); nothing fits (memory.C7, which names the limit that would do); pools with limits only, for a size without a
-    largest value (memory.C8). Where sizes are expressions the program
+    A slot lies in a pool of its own place and scope. Invalid: there is none (pool.C1), or one pool would hold slots of
+    two (pool.C2); nothing fits (memory.C7, which names the limit that would do); pools with limits only, for a size
+    without a largest value (memory.C8). Where sizes are expressions the program
     carries the plan as a whole (`Program.plan`), and no slot has an offset of its own.
     """
     memory = memory or Memory()
@@ -98,7 +98,8 @@ def with_constants(module: Module, program: Program) -> Program:
 
 
 def wanted(program: Program, io: bool = False) -> Problem:
-    """The planning problem of a program with pools: each slot in those of its device, slots in the same bytes as one."""
+    """The planning problem of a program with pools: each slot in those of its device, slots in the same bytes as
+    one."""
     whole = problem(program, (*program.inputs, *program.outputs) if io else (), program.bounds)
     first = leaders(program)
     held: dict[str, tuple[VirtualDevice, str]] = {}
@@ -151,7 +152,8 @@ def _memory(slot: Slot) -> VirtualDevice:
 def _pools(
     usable: tuple[Pool, ...], buffer: BufferInfo, device: VirtualDevice, held: dict[str, tuple[VirtualDevice, str]]
 ) -> tuple[str, ...]:
-    """Those of the usable pools that are in a memory; empty if all are. `held` is what each pool has been found to be."""
+    """Those of the usable pools that are in a memory; empty if all are. `held` is what each pool has been found to
+    be."""
     found = [p for p in usable if p.device.agrees(device)]
     if not found:
         raise Invalid(
@@ -164,8 +166,9 @@ def _pools(
         both = before.join(device)
         if both is None:
             raise Invalid(
-                f"the pool {p.name}, of which is said that it is on {p.device}, would hold buffer {other} on {before} and"
-                f" buffer {buffer.name} on {device}; a pool is in one memory: there must be one for each of the two",
+                f"the pool {p.name}, of which is said that it is on {p.device}, would hold buffer {other} on {before}"
+                f" and buffer {buffer.name} on {device}; a pool is in one memory: there must be one for each of"
+                " the two",
                 label="pool.C2",
             )
         held[p.name] = both, buffer.name if both != before else other

@@ -1,9 +1,9 @@
 """Values computed again instead of kept, where that lowers the peak of memory (row A26; specs/lower.md, "schedule").
 
 A call is repeated right before the first reader behind the peak, so that its first result need not live through the
-peak. Only calls that cannot trap are repeated; the values stay bit for bit, for a tensor function always gives the same.
-Greedy, as in dynamic tensor rematerialisation (Kirisame and others, 2021), but before the run: the largest tensor first,
-kept only where the peak gets strictly lower.
+peak. Only calls that cannot trap are repeated; the values stay bit for bit, for a tensor function always gives the
+same. Greedy, as in dynamic tensor rematerialisation (Kirisame and others, 2021), but before the run: the largest tensor
+first, kept only where the peak gets strictly lower.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def _once(module: Module) -> Module | None:
 
 
 def _candidates(module: Module, work: Work) -> Iterator[tuple[int, int]]:
-    """Calls whose one result lives through the first peak without being read there, and its next reader; large first."""
+    """Calls whose one result lives through the first peak without being read there, and its next reader; large
+    first."""
     values = dict(bindings(module.main))
     lives = profile(work, range(len(work.vars)))
     top = max((high for _, high in lives), default=0)
@@ -73,7 +74,7 @@ def _direct(main: Function) -> set[Var]:
     end = result(main)
     for _, value in bindings(main):
         if not isinstance(value, CallTIR):
-            found.difference_update(c for c in (value.children or (value,)) if isinstance(c, Var))
+            found.difference_update(c for c in value.children or (value,) if isinstance(c, Var))
     return found - {end} if isinstance(end, Var) else found
 
 

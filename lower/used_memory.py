@@ -21,8 +21,8 @@ class UsedMemory:
 
 
 def used_memory(program: Program) -> UsedMemory:
-    """Count every tensor where it is live, but an input only up to the last step that uses it. Constants are not counted:
-    they are in nobody's workspace."""
+    """Count every tensor where it is live, but an input only up to the last step that uses it. Constants are not
+    counted: they are in nobody's workspace."""
     positions = program.positions
     last: dict[str, int] = {}
     for i, step in enumerate(program.steps):

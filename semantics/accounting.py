@@ -37,8 +37,8 @@ def laid_out(rows: Iterable[tuple[str, int, int]]) -> tuple[dict[str, int], int]
 
 @dataclass(frozen=True)
 class Account:
-    """Bytes of constants, each with its alignment. `payload` is without. The rest are sums by pool of the planned program
-    ("" for the table), by section of the object file ("" for the usual one) and by device (its text)."""
+    """Bytes of constants, each with its alignment. `payload` is without. The rest are sums by pool of the planned
+    program ("" for the table), by section of the object file ("" for the usual one) and by device (its text)."""
 
     count: int
     total: int

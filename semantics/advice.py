@@ -13,7 +13,8 @@ MOST = 8
 
 
 def about_sizes(unknown: Iterable[Dim], inputs: Iterable[Type]) -> str:
-    """How the sizes in `unknown` get numbers. Only a symbol in the type of an input of main can be given one, by its name."""
+    """How the sizes in `unknown` get numbers. Only a symbol in the type of an input of main can be given one, by its
+    name."""
     unknown = tuple(unknown)
     names = {v.name: None for d in unknown for v in variables(d)}
     there = {v.name: None for t in inputs for v in symbols(t)}

@@ -51,8 +51,8 @@ def digest(array: Array, *more: str) -> str:
 
 
 def is_fixed(array: Array) -> bool:
-    """Whether nobody can change what an array shows: neither it nor any array whose memory it is can be written, and the
-    memory is NumPy's own, bytes, or a file that is mapped."""
+    """Whether nobody can change what an array shows: neither it nor any array whose memory it is can be written, and
+    the memory is NumPy's own, bytes, or a file that is mapped."""
     owner: Any = array
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:

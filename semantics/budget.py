@@ -23,7 +23,8 @@ SMALL = 1 << 20
 
 @dataclass(frozen=True)
 class Budget:
-    """`memory` in bytes and `seconds` for the whole run, None where there is no limit. `chosen`: somebody gave the time."""
+    """`memory` in bytes and `seconds` for the whole run, None where there is no limit. `chosen`: somebody gave the
+    time."""
 
     memory: int | None = None
     seconds: float | None = None
@@ -83,7 +84,8 @@ def exhausted(what: str, why: str = "") -> BudgetSpent | None:
         return None
     said = f" ({why})" if why else ""
     return BudgetSpent(
-        f"{what} wants more memory than is left{said}: the whole run may take {amount(found.memory)}; --memory raises that",
+        f"{what} wants more memory than is left{said}: the whole run may take {amount(found.memory)}; --memory raises"
+        " that",
         label="budget.C1",
     )
 

@@ -33,7 +33,8 @@ GLOBAL = "global"
 @dataclass(frozen=True)
 class VirtualDevice:
     """A type such as "cuda", an id, a target such as "llvm -mcpu=native", a memory scope such as "global.texture". An
-    unset field is open: -1 for the id, "" for the others. A target of a kind that is for one type of device says the type.
+    unset field is open: -1 for the id, "" for the others. A target of a kind that is for one type of device says the
+    type.
 
     Invalid (device.C1): an id below -1 or above LARGEST, or a target of another type of device.
     """

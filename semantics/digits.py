@@ -1,7 +1,7 @@
 """Numbers that people and files write in digits (specs/semantics.md, "Files").
 
-Python converts no text of more than 4,300 digits, and prints no longer number. No number of ours is as long: what is read
-is looked at here first.
+Python converts no text of more than 4,300 digits, and prints no longer number. No number of ours is as long: what is
+read is looked at here first.
 """
 
 from __future__ import annotations

@@ -106,7 +106,10 @@ def dtype(of: str | DType | np.dtype[Any] | type) -> DType:
     try:
         found = np.dtype(of)
         if not found.isnative and found.newbyteorder("=") in _BY_NUMPY:
-            message = f"the bytes of {found} are in the other order; array.astype(array.dtype.newbyteorder('=')) has them in this machine's"
+            message = (
+                f"the bytes of {found} are in the other order; array.astype(array.dtype.newbyteorder('=')) has them in"
+                " this machine's"
+            )
             raise Invalid(message, label="dtype.C1")
         return _BY_NUMPY[found]
     except (KeyError, TypeError, ValueError, SyntaxError):  # NumPy reads some strings as records

@@ -63,13 +63,13 @@ class Unsupported(Invalid):
 
 
 class Unpredictable(AssayError):
-    """No useful set of results can be given, for the reason that is said (rule M1.3): neither the program nor the run is
-    wrong. A comparison is waived, and that is reported."""
+    """No useful set of results can be given, for the reason that is said (rule M1.3): neither the program nor the run
+    is wrong. A comparison is waived, and that is reported."""
 
 
 class EnvironmentFailure(AssayError):
-    """What Assay needs from its surroundings is not there or does not work: the C compiler, the disk, a standard stream.
-    It says nothing about the program."""
+    """What Assay needs from its surroundings is not there or does not work: the C compiler, the disk, a standard
+    stream. It says nothing about the program."""
 
 
 class BudgetSpent(EnvironmentFailure):

@@ -86,7 +86,8 @@ def written_at(path: str | Path) -> Path:
 
 
 def directory_at(path: str | Path) -> Path:
-    """The directory of that name, behind links, which is made where there is none. OSError where there cannot be one."""
+    """The directory of that name, behind links, which is made where there is none. OSError where there cannot be
+    one."""
     real = Path(os.path.realpath(path))
     if real.is_symlink():
         raise OSError(errno.ELOOP, "it is a link that leads to itself", str(path))
@@ -107,16 +108,16 @@ SURROUNDINGS = frozenset(
 
 
 def cannot_write(wrong: OSError, path: Path, label: str = "output.C1") -> AssayError:
-    """What to raise where a file that a person named cannot be written: the disk is full (EnvironmentFailure), or the name
-    is no good (Invalid)."""
+    """What to raise where a file that a person named cannot be written: the disk is full (EnvironmentFailure), or the
+    name is no good (Invalid)."""
     kind = EnvironmentFailure if wrong.errno in SURROUNDINGS else Invalid
     return kind(f"cannot write: {wrong.strerror or wrong}", where=str(path), label=label)
 
 
 @contextmanager
 def on_disk() -> Iterator[None]:
-    """Work with files of our own, in the directory for temporary files: that they cannot be written or run is said of the
-    surroundings (output.C5)."""
+    """Work with files of our own, in the directory for temporary files: that they cannot be written or run is said of
+    the surroundings (output.C5)."""
     try:
         yield
     except OSError as wrong:

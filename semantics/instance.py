@@ -33,7 +33,8 @@ def symbols_of(program: Program) -> tuple[Var, ...]:
 
 
 def shape_in(step: Step, kernel: PrimFunc, buffer: Buffer) -> tuple[Dim, ...]:
-    """The shape of a parameter or allocation of a step's kernel in this step. What the step does not say stays as it is."""
+    """The shape of a parameter or allocation of a step's kernel in this step. What the step does not say stays as it
+    is."""
     if all(isinstance(d, int) for d in buffer.shape):
         return buffer.shape
     values: dict[Var, Dim] = {**dict(zip(kernel.scalars, step.scalars, strict=False)), **dict(step.dims)}

@@ -34,8 +34,8 @@ class Pool:
 
     `limit` is its size in bytes if it has one; every address in it is aligned to `alignment` bytes at most. Constants
     lie in pools of the kind "constant", what is written never in a read-only one. Such a pool becomes the `section` of
-    the object file, "" for the usual one. The six figures are for whoever ranks pools (Hz, bytes a cycle, cycles, bytes),
-    0 where unknown; no planner of ours reads them.
+    the object file, "" for the usual one. The six figures are for whoever ranks pools (Hz, bytes a cycle, cycles,
+    bytes), 0 where unknown; no planner of ours reads them.
     """
 
     name: str

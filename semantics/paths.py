@@ -1,9 +1,9 @@
 """Before and after, in a text with choices and loops (specs/semantics.md, "Memory planning").
 
-Positions are the places of a text in its order; a choice is a range of them whose two arms exclude each other. Something
-is live where one use of it may have come before, or is right here, and one may be to come. A use inside a loop is a use
-all over the loop: hand over the loop's range. The work is linear in the uses and in the arms that are around some of
-them but not around all.
+Positions are the places of a text in its order; a choice is a range of them whose two arms exclude each other.
+Something is live where one use of it may have come before, or is right here, and one may be to come. A use inside a
+loop is a use all over the loop: hand over the loop's range. The work is linear in the uses and in the arms that are
+around some of them but not around all.
 """
 
 from __future__ import annotations

@@ -41,7 +41,10 @@ def check_constants(function: PrimFunc, module: Module) -> None:
                 if s.index:
                     data = entry(s, module.constants)
                     if s.data is not None and not same_bits(s.data, data):
-                        what = f"{s.buffer.name} has other contents than the constant {s.index} of the table, which it names"
+                        what = (
+                            f"{s.buffer.name} has other contents than the constant {s.index} of the table, which it"
+                            " names"
+                        )
                         raise Invalid(what, where=s.span, label="module.C9")
             case Alias() | Block():
                 for v in (s.view,) if isinstance(s, Alias) else s.views:

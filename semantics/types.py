@@ -375,8 +375,10 @@ def symbols(of: Type) -> tuple[Var, ...]:
 
 
 def open_symbols(of: Type) -> tuple[Var, ...]:
-    """The symbols that a value of this type gives a number: whole dims of tensors and shapes, in tuples or not, in order
-    of first occurrence. What is inside a reference, a data type or a function cannot be asked. A type remembers them."""
+    """The symbols that a value of this type gives a number: whole dims of tensors and shapes, in tuples or not, in
+    order of first occurrence. What is inside a reference, a data type or a function cannot be asked. A type remembers
+    them.
+    """
     if not isinstance(of, (TensorType, ShapeType, TupleType)) or not symbols(of):
         return ()
     root: Type = of

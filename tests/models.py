@@ -190,7 +190,15 @@ def transformer_block(
     b = Build(seed)
 
     def normalized(x: str) -> str:
-        return b.node("LayerNormalization", x, b.weight(width, scale=1.0, hint="gamma"), b.weight(width, scale=0.1, hint="beta"), axis=-1, epsilon=1e-5)  # fmt: skip
+        # fmt: skip
+        return b.node(
+            "LayerNormalization",
+            x,
+            b.weight(width, scale=1.0, hint="gamma"),
+            b.weight(width, scale=0.1, hint="beta"),
+            axis=-1,
+            epsilon=1e-5,
+        )
 
     def linear(x: str, inner: int, outer: int) -> str:
         return b.node("Add", b.node("MatMul", x, b.weight(inner, outer)), b.weight(outer, scale=0.1, hint="b"))

@@ -145,7 +145,7 @@ def test_a_binding_keeps_its_device() -> None:
     there = VirtualDevice(type="cuda", id=1)
     node = call("exp", x)
     placed = Call(node.type, node.op, node.args, node.attrs, device=there)
-    ((bound, value), _) = chain(to_anf(main(x, body=call("add", placed, x))).main)
+    (bound, value), _ = chain(to_anf(main(x, body=call("add", placed, x))).main)
     assert bound.device == there and value.device == there
 
 
@@ -180,7 +180,7 @@ def test_reshapes_are_no_steps() -> None:
     twice = call("reshape", call("reshape", call("exp", x), shape=(6,)), shape=(3, 2))
     planned = lowered(main(x, body=call("negative", twice)))
     assert [s.kernel for s in planned.program.steps] == ["exp", "negative"]
-    (exp, negative) = planned.program.steps
+    exp, negative = planned.program.steps
     assert exp.writes == negative.reads, "both names are the same bytes"
     assert machine.run(planned, X)["output_0"].shape == (3, 2)
 
@@ -421,7 +421,7 @@ def test_shapes_and_types_are_deduced_through_a_graph() -> None:
     y = call("nn.max_pool2d", call("nn.conv2d", x, w, padding=(1, 1, 1, 1)), pool_size=(2, 2), strides=(2, 2))
     halves = call("split", call("reshape", y, shape=(n, 64)), sections=(16, 48), axis=1)
     body = tuple_of(get(halves, 1), call("sum", get(halves, 0), axis=(1,), keepdims=False), call("greater", y, y))
-    assert str(body.type) == ("Tuple(Tensor((n, 48), float32), Tensor((n), float32), Tensor((n, 4, 4, 4), bool))")
+    assert str(body.type) == "Tuple(Tensor((n, 48), float32), Tensor((n), float32), Tensor((n, 4, 4, 4), bool))"
     given = {"x": np.ones((2, 3, 8, 8), np.float32), "w": np.ones((4, 3, 3, 3), np.float32)}
     found = graph.run(main(x, w, body=body), given)
     assert [(v.shape, str(v.dtype)) for v in found.values()] == [

@@ -157,7 +157,8 @@ def _modules(check: Check, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
 def _manifest(
     check: Check, lines: list[Line], source: CSource, bound: Bound, files: Mapping[str, str], about: Mapping[str, Any]
 ) -> str:
-    """The one way to write the manifest. All of it is claimed, but for `about`, which is about the machine that made it."""
+    """The one way to write the manifest. All of it is claimed, but for `about`, which is about the machine that made
+    it."""
     manifest = {
         "format": FORMAT,
         "name": source.name,
@@ -236,7 +237,8 @@ def _devices_of(data: Any) -> CompilationConfig:
 
 
 class Stored:
-    """The artefacts of a certificate; an `Origin` of `assay.verify.check`. Nothing outside of its directory is opened."""
+    """The artefacts of a certificate; an `Origin` of `assay.verify.check`. Nothing outside of its directory is
+    opened."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -346,9 +348,13 @@ def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
 
 
 def header_digest(module: str, bound: Bound, seed: int) -> str:
-    """What the C header says of where it comes from: all that the manifest says of it, so that the one holds the other."""
+    """What the C header says of where it comes from: all that the manifest says of it, so that the one holds the
+    other."""
     rest = json.dumps([dict(bound.beside), dict(bound.dims), dict(bound.defaults), seed]).encode()
-    said = f"SHA-256 {module}, of a model whose file has SHA-256 {bound.file}; what is beside it, its sizes, what is given for its defaults, and the seed:"
+    said = (
+        f"SHA-256 {module}, of a model whose file has SHA-256 {bound.file}; what is beside it, its sizes, what is given"
+        " for its defaults, and the seed:"
+    )
     return f"{said} SHA-256 {hashlib.sha256(rest).hexdigest()}"
 
 
@@ -362,8 +368,8 @@ def required(name: str) -> set[str]:
 def lines(
     stored: Stored, check: Check, key: Callable[[bytes, bytes], bool] | None = None, model: Path | None = None
 ) -> Iterator[Line]:
-    """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found. Before
-    them, with a `key` one about its signature, with a `model` one about what it is bound to."""
+    """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found.
+    Before them, with a `key` one about its signature, with a `model` one about what it is bound to."""
     start = time.perf_counter()
     if key is not None:
         signed = stored.signature(key)
@@ -475,7 +481,8 @@ def _differs(name: str, model: str) -> str:
 
 
 def _misstated(found: dict[str, Any], stated: dict[str, Any]) -> str:
-    """The first claim of a manifest that is not what was found. Claims are compared as they are written: 1 is not true."""
+    """The first claim of a manifest that is not what was found. Claims are compared as they are written: 1 is not
+    true."""
     for mine, theirs in zip_longest(map(json.dumps, found["lines"]), map(json.dumps, stated["lines"])):
         if mine != theirs:
             line = json.loads(mine or theirs)

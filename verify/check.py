@@ -85,8 +85,8 @@ class Origin(Protocol):
 
 @dataclass
 class Lowering:
-    """Artefacts made now, of an ONNX model or of a module. `changed` replaces passes by stage name, `emitter` the C text's:
-    that is how faults are planted."""
+    """Artefacts made now, of an ONNX model or of a module. `changed` replaces passes by stage name, `emitter` the C
+    text's: that is how faults are planted."""
 
     model: onnx.ModelProto | Module
     name: str
@@ -153,8 +153,10 @@ class Check:
     stop_after: str = ""
 
     def lines(self) -> Iterator[Line]:
-        """The table, line by line, up to the first that does not hold. Where a stage cannot take the program and somebody
-        is judged, that is a line too and they are judged all the same, as they are after `stop_after`: it needs no lowering."""
+        """The table, line by line, up to the first that does not hold. Where a stage cannot take the program and
+        somebody is judged, that is a line too and they are judged all the same, as they are after `stop_after`: it
+        needs no lowering.
+        """
         try:
             with self.instruments:
                 expected = yield from self._lines()

@@ -105,8 +105,8 @@ def whole() -> Iterator[None]:
 
 @contextmanager
 def nothing_left() -> Iterator[None]:
-    """Where this is left by an error or an interrupt, the children that were started within it and the folders that were
-    made have ended: an interrupt may come between the making of one and the `try` that would end it."""
+    """Where this is left by an error or an interrupt, the children that were started within it and the folders that
+    were made have ended: an interrupt may come between the making of one and the `try` that would end it."""
     children, folders = set(_children), set(_folders)
     try:
         yield
@@ -179,7 +179,8 @@ def end(child: subprocess.Popen[bytes]) -> None:
 def run(
     words: Sequence[str], *, seconds: float, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end, standard input empty; its exit code and all that it wrote. subprocess.TimeoutExpired."""
+    """Run a command to its end, standard input empty; its exit code and all that it wrote.
+    subprocess.TimeoutExpired."""
     child = start(words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     with child:
         try:
@@ -215,8 +216,8 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def end_all(but: Set[int] = frozenset(), keep: Set[Path] = frozenset()) -> None:
-    """End every child `but` those and remove every folder that is not to be kept: this process, or its command, is about
-    to end at once."""
+    """End every child `but` those and remove every folder that is not to be kept: this process, or its command, is
+    about to end at once."""
     for pid, child in list(_children.items()):
         if pid not in but:
             end(child)

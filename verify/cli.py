@@ -114,7 +114,10 @@ Devices = Annotated[
     typer.Option(
         "--on",
         metavar="DEVICE",
-        help="a device that there is, such as cpu, cuda:1 or cuda=cuda -arch=sm_80; the first is where all runs that need not run elsewhere",
+        help=(
+            "a device that there is, such as cpu, cuda:1 or cuda=cuda -arch=sm_80; the first is where all runs that"
+            " need not run elsewhere"
+        ),
     ),
 ]
 Host = Annotated[
@@ -131,7 +134,10 @@ Alignment = Annotated[
     typer.Option(
         "--alignment",
         metavar="N",
-        help="the bytes to which buffers in pools are aligned, a power of two; by default what their elements need, in a packed interface 64",
+        help=(
+            "the bytes to which buffers in pools are aligned, a power of two; by default what their elements need, in a"
+            " packed interface 64"
+        ),
         show_default=False,
     ),
 ]
@@ -223,7 +229,10 @@ def check(
         typer.Option(
             "--exclude",
             metavar="RIGHT",
-            help="a right that nobody who is judged has: kept-wider, to hold tensors of 16 bits in float32 between operators",
+            help=(
+                "a right that nobody who is judged has: kept-wider, to hold tensors of 16 bits in float32 between"
+                " operators"
+            ),
         ),
     ] = [],
     per_pass: Annotated[
@@ -318,7 +327,10 @@ def run(
         typer.Option(
             "--save",
             metavar="NAME",
-            help="a text: save the call on the inputs given as a function NAME of the module, and write that to OUT; do not run it",
+            help=(
+                "a text: save the call on the inputs given as a function NAME of the module, and write that to OUT; do"
+                " not run it"
+            ),
             show_default=False,
         ),
     ] = None,
@@ -326,7 +338,9 @@ def run(
         bool,
         typer.Option(
             "--text",
-            help="a text: write the module as TVMScript, to OUT if given, with large constants beside it; do not run it",
+            help=(
+                "a text: write the module as TVMScript, to OUT if given, with large constants beside it; do not run it"
+            ),
         ),
     ] = False,
 ) -> None:
@@ -336,7 +350,8 @@ def run(
         if save_as is not None:
             if output is None or output.suffix != ".py" or as_text or dim or extern:
                 raise Invalid(
-                    "--save writes a module and runs nothing: it takes --output OUT.py, --inputs, --function and --module",
+                    "--save writes a module and runs nothing: it takes --output OUT.py, --inputs, --function and"
+                    " --module",
                     label="cli.C3",
                 )
             write_module(save_call(load_text(model, module_name), function, save_as, given), output)
@@ -344,7 +359,8 @@ def run(
         if as_text:
             if inputs is not None or dim or extern or function is not None:
                 raise Invalid(
-                    "--text writes the whole module and runs nothing: of the other options, only --module and --output go with it",
+                    "--text writes the whole module and runs nothing: of the other options, only --module and --output"
+                    " go with it",
                     label="cli.C3",
                 )
             module = load_text(model, module_name)
@@ -354,7 +370,8 @@ def run(
                 text = show_module(module)
                 if isinstance(sys.stdout, Stream) and not sys.stdout.encodes(text):
                     raise EnvironmentFailure(
-                        f"the standard output takes {sys.stdout.encoding}, which has not all characters of this module: give --output OUT.py",
+                        f"the standard output takes {sys.stdout.encoding}, which has not all characters of this module:"
+                        " give --output OUT.py",
                         label="output.C4",
                     )
                 sys.stdout.write(text)
@@ -495,7 +512,8 @@ def prove(
     ] = None,
     dim: Dims = [],
 ) -> None:
-    """Prove tensor functions of FILE for all sizes: bounds, races, initialisation. Exit code 4: something is unknown."""
+    """Prove tensor functions of FILE for all sizes: bounds, races, initialisation. Exit code 4: something is
+    unknown."""
     if is_text(file):
         if dim:
             raise Invalid(
@@ -585,7 +603,10 @@ def fuzz_backend(
         typer.Option(
             "--backend",
             metavar="NAME",
-            help="who is judged: a backend, or passes (our stages, each by its check) or values (the operators' own values)",
+            help=(
+                "who is judged: a backend, or passes (our stages, each by its check) or values (the operators' own"
+                " values)"
+            ),
             show_default=False,
         ),
     ],
@@ -603,7 +624,10 @@ def fuzz_backend(
         typer.Option(
             "--features",
             metavar="NAME,...",
-            help="what else programs may have: branches, names, symbolic, functions, recursion, named_constants; by default all",
+            help=(
+                "what else programs may have: branches, names, symbolic, functions, recursion, named_constants; by"
+                " default all"
+            ),
             show_default=False,
         ),
     ] = None,
@@ -672,8 +696,8 @@ Program = TypeVar("Program", onnx.ModelProto, Module)
 def with_inputs(
     model: Program, given: dict[str, Any], dims: dict[str, int], seed: int, name: str
 ) -> tuple[Program, dict[str, Any], dict[str, Any], dict[str, int]]:
-    """A model with what is given for it: that in place of defaults stands in it, as do sequences and optional values; the
-    rest; what stands in place of defaults; and its sizes, those that the inputs have among them."""
+    """A model with what is given for it: that in place of defaults stands in it, as do sequences and optional values;
+    the rest; what stands in place of defaults; and its sizes, those that the inputs have among them."""
     defaults: dict[str, Any] = {}
     if isinstance(model, onnx.ModelProto):
         found = with_given_defaults(model, given, dims)

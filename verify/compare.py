@@ -148,7 +148,10 @@ class Comparison:
         wrong = self.first_outside(self.outputs)
         if wrong is not None:
             return "", refuted("tested", f"planned program: {wrong}")
-        said = f"C bit for bit the machine's after each of {plural(len(digests), 'step')}, each within its operator's bounds"
+        said = (
+            f"C bit for bit the machine's after each of {plural(len(digests), 'step')}, each within its operator's"
+            " bounds"
+        )
         if plain:
             said += f" but {len(plain)}, whose tensor functions are no operators"
         said += "".join(f"; {t}" for t in (trials, self.helpers) if str(t))
@@ -185,7 +188,9 @@ class Comparison:
 
     def compare_c(self, digests: Mapping[int, Mapping[str, bytes]], by_slot: Mapping[str, Array]) -> str | None:
         """Where the C program first differs from the machine, if it does: in the steps that it takes, or in the bytes
-        that one has left. `digests` are of what each step has written and left, in the order in which the machine took them."""
+        that one has left. `digests` are of what each step has written and left, in the order in which the machine took
+        them.
+        """
         program = self.planned.program
         first: list[str] = []
         path = iter(digests)

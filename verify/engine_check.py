@@ -1,8 +1,8 @@
 """Whether a partition and its engines do what the module says (row R29; specs/verify.md, "Engines").
 
 `check_partition`: with every region written out where it is called, the module computes what it did, by value
-numbering. `check_engines`: a run in which every region is judged by itself, on the operands that it was really given, by the
-bounds of its operators; the first that lies outside is named.
+numbering. `check_engines`: a run in which every region is judged by itself, on the operands that it was really given,
+by the bounds of its operators; the first that lies outside is named.
 """
 
 from __future__ import annotations

@@ -15,8 +15,10 @@ output. *tested*: on the inputs of this run."""
 
 @dataclass(frozen=True)
 class Evidence:
-    """One verdict. `holds` is None where nothing was shown either way. `detail` says what was shown or, where it does not
-    hold, what is wrong and where. `outcome` is the verdict on somebody's run, such as "undecided"; "" for a stage of ours."""
+    """One verdict. `holds` is None where nothing was shown either way. `detail` says what was shown or, where it does
+    not hold, what is wrong and where. `outcome` is the verdict on somebody's run, such as "undecided"; "" for a stage
+    of ours.
+    """
 
     how: How
     holds: bool | None
@@ -62,7 +64,8 @@ def unknown(how: How, detail: str, outcome: str = "", **data: Any) -> Evidence:
 
 
 def of_outcome(outcome: str, detail: str, **data: Any) -> Evidence:
-    """What a verdict on somebody's run is worth: it holds where the exit code says so, and is not known where nothing is wrong."""
+    """What a verdict on somebody's run is worth: it holds where the exit code says so, and is not known where nothing
+    is wrong."""
     code = OF_OUTCOME[outcome]
     holds = True if code is Exit.HOLDS else False if code is Exit.WRONG else None
     return Evidence("tested", holds, detail, data, outcome)

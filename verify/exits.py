@@ -50,7 +50,8 @@ OF_OUTCOME = {
 
 
 def gravest(codes: Iterable[Exit]) -> Exit:
-    """The code of a run of several parts: 3, 6, 2, 1, 4, 5, 0, whichever of them comes first. HOLDS where there are none."""
+    """The code of a run of several parts: 3, 6, 2, 1, 4, 5, 0, whichever of them comes first. HOLDS where there are
+    none."""
     found = set(codes)
     return next((code for code in _GRAVEST_FIRST if code in found), Exit.HOLDS)
 

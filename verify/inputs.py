@@ -92,8 +92,8 @@ def save(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def as_members(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Arrays as the members of an .npz. Invalid (output.C3): what no file of that form holds, as a string that ends with a
-    NUL, which NumPy drops."""
+    """Arrays as the members of an .npz. Invalid (output.C3): what no file of that form holds, as a string that ends
+    with a NUL, which NumPy drops."""
     members: dict[str, Array] = {}
     for name, array in arrays.items():
         if array.dtype.kind == "O":
@@ -160,8 +160,10 @@ def names_of(types: Iterable[Type]) -> dict[Symbol, str]:
 def sizes_of(
     types: Mapping[str, Type], given: Mapping[str, Value], names: Mapping[Symbol, str], dims: Mapping[str, int]
 ) -> dict[Symbol, int]:
-    """Numbers for the symbols in the types of inputs: those that `dims` has by their names, and those that the inputs given
-    have. Invalid (input.C3, input.C4): what is given does not agree with its type, with another input or with `dims`."""
+    """Numbers for the symbols in the types of inputs: those that `dims` has by their names, and those that the inputs
+    given have. Invalid (input.C3, input.C4): what is given does not agree with its type, with another input or with
+    `dims`.
+    """
     sizes = {s: dims[name] for s, name in names.items() if name in dims}
     places = {s: f"--dim {s.name}" for s in sizes}
     bind([(types[n], v, f"input {n!r}") for n, v in given.items()], sizes, places)
@@ -169,7 +171,8 @@ def sizes_of(
 
 
 def all_dims(model: onnx.ModelProto | Module, given: Mapping[str, Array], dims: Mapping[str, int]) -> dict[str, int]:
-    """`dims`, and the other symbolic dims that the inputs given for a model have, by name. Raises what `sizes_of` does."""
+    """`dims`, and the other symbolic dims that the inputs given for a model have, by name. Raises what `sizes_of`
+    does."""
     types: Mapping[str, Type]
     if isinstance(model, Module):
         types = {p.name: p.type for p in model.main.params}
@@ -191,8 +194,8 @@ def as_values(given: Mapping[str, Array], types: Mapping[str, Type]) -> dict[str
 
 
 def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str, Value]:
-    """`given`, and for each input that is missing random values: normal reals, small whole numbers, coin tosses. Arrays are
-    by name as in a file: those of parts of a value make that value."""
+    """`given`, and for each input that is missing random values: normal reals, small whole numbers, coin tosses. Arrays
+    are by name as in a file: those of parts of a value make that value."""
     rng = np.random.default_rng(seed)
     there = from_arrays(given, {p.name: p.type for p in main.params})
     inputs: dict[str, Value] = {}

@@ -29,8 +29,8 @@ Array = np.ndarray[Any, Any]
 
 @dataclass
 class Judged:
-    """Somebody else's outputs; or a backend, the one of that name by default, on the model, whose symbolic dims `dims` are
-    numbers, or on the module exported."""
+    """Somebody else's outputs; or a backend, the one of that name by default, on the model, whose symbolic dims `dims`
+    are numbers, or on the module exported."""
 
     name: str
     model: onnx.ModelProto | None = None
@@ -48,8 +48,8 @@ class Judged:
             self.read(module)
 
     def read(self, module: Module) -> dict[str, Any]:
-        """The outputs, of the form that the module's main gives. Invalid: one is missing or has no such name (values.C3,
-        input.C1), or is of no type that outputs have (values.C4)."""
+        """The outputs, of the form that the module's main gives. Invalid: one is missing or has no such name
+        (values.C3, input.C1), or is of no type that outputs have (values.C4)."""
         assert self.outputs is not None
         types: dict[str, Type] = {}
         for name, of in output_parts(module.main):
@@ -89,7 +89,8 @@ def judge(who: Judged, expected: Expected, tensors: Mapping[str, Expr]) -> tuple
         if odd:
             return "", of_outcome(
                 "undecided",
-                f"no file holds outputs of type {odd[0]}: tensors, shapes, tuples, lists and optional values have a form",
+                f"no file holds outputs of type {odd[0]}: tensors, shapes, tuples, lists and optional values have a"
+                " form",
             )
         accepts = EVERYTHING_KEPT.excluding(who.excluded)
         oracle = Oracle(expected.module, accepts=accepts) if subject is None else oracle_of(subject, accepts)

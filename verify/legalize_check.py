@@ -1,9 +1,10 @@
 """Whether tensor functions do what the operators did (specs/verify.md, "legalize").
 
 Two halves. The graph is the same but for calls, and each tensor function claims the operator it replaces: with every
-tensor function taken for what it claims to be, both are structurally equal. Each tensor function keeps its claim: run by the scalar rules on random operands of its very
-shapes, its results lie within the operator's bounds, and on integer-valued operands of a contraction or reduction,
-where every order of additions is exact, they are equal bit for bit.
+tensor function taken for what it claims to be, both are structurally equal. Each tensor function keeps its claim: run
+by the scalar rules on random operands of its very shapes, its results lie within the operator's bounds, and on
+integer-valued operands of a contraction or reduction, where every order of additions is exact, they are equal bit for
+bit.
 """
 
 from __future__ import annotations
@@ -221,7 +222,8 @@ def check_kernel(kernel: PrimFunc, use: Call, seed: int, tried: Tried | None = N
 
 
 def check_claim(kernel: PrimFunc, seed: int) -> Evidence:
-    """Whether a tensor function computes the operator that its attributes name: for all contents of linked constants."""
+    """Whether a tensor function computes the operator that its attributes name: for all contents of linked
+    constants."""
     kernel = unlinked(kernel)
     if "operator" not in kernel.attrs:
         return refuted("tested", f"tensor function {kernel.name} does not say which operator it computes")

@@ -1,9 +1,9 @@
 """Whether a program's lives are long enough (specs/verify.md, "liveness").
 
-The control flow of the program is built as a graph, in which every statement of a tensor function with phases is a node.
-A slot has to be live at a node where a use of it may have come and one may be to come: that one can walk to from a use,
-and from which one can walk to a use. Shares no code with the pass. Longer lives are no fault; how much longer they are
-is told.
+The control flow of the program is built as a graph, in which every statement of a tensor function with phases is a
+node. A slot has to be live at a node where a use of it may have come and one may be to come: that one can walk to from
+a use, and from which one can walk to a use. Shares no code with the pass. Longer lives are no fault; how much longer
+they are is told.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Graph:
 def _walk(
     starts: Iterable[int], ways: Sequence[Sequence[int]], low: int, high: int, closed: Iterable[int] = (), end: int = -1
 ) -> set[int]:
-    """Where one comes to from the starts, between `low` and `high`: not into closed nodes, and on from `end` no more."""
+    """Where one comes to from the starts, between `low` and `high`: not into closed nodes, and on from `end` no
+    more."""
     seen = set(starts)
     work = list(seen)
     closed = set(closed)
@@ -260,8 +261,8 @@ def check_lives(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidence:
         if missing:
             return refuted(
                 "checked",
-                f"buffer {name} ({slot.producer}) is live in {_shown(slot.live)}, but is between uses at position {missing[0]},"
-                f" {_where(program, missing[0])}",
+                f"buffer {name} ({slot.producer}) is live in {_shown(slot.live)}, but is between uses at position"
+                f" {missing[0]}, {_where(program, missing[0])}",
                 claim="life",
                 buffers=(name,),
                 positions=(missing[0], missing[0] + 1),

@@ -1,8 +1,8 @@
 """Whether a schedule keeps a tensor function and its constants (specs/verify.md, "loops").
 
-The function is well-formed and bit for bit the source, for every input at these sizes. Beside that each constant is there
-once, before all loops, with its contents: as they were, or in another layout where that is said, and then it is no longer
-the constant of the module's table that it was.
+The function is well-formed and bit for bit the source, for every input at these sizes. Beside that each constant is
+there once, before all loops, with its contents: as they were, or in another layout where that is said, and then it is
+no longer the constant of the module's table that it was.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The C as its users compile it, step by step (specs/verify.md, "compare").
 
-With the platform's libm it has other bits than the machine, and the graph's intervals may exclude nothing. Then each step is held to
-its operator's bounds on the very operands that it read.
+With the platform's libm it has other bits than the machine, and the graph's intervals may exclude nothing. Then each
+step is held to its operator's bounds on the very operands that it read.
 """
 
 from __future__ import annotations

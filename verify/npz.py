@@ -1,10 +1,10 @@
-"""Arrays as an .npz in one form: the same arrays are the same bytes, whichever Python and NumPy write them (specs/verify.md,
-"Inputs").
+"""Arrays as an .npz in one form: the same arrays are the same bytes, whichever Python and NumPy write them
+(specs/verify.md, "Inputs").
 
-`zipfile` and `numpy.lib.format` leave open what their versions settle in different ways: the version that a reader needs,
-whether sizes stand twice, spaces for a header to grow into. So both are written here: a zip of stored members without dates,
-each an .npy of version 1.0, little-endian and in row-major order. Numbers that 32 bits cannot hold, and no others, stand
-in zip64 fields.
+`zipfile` and `numpy.lib.format` leave open what their versions settle in different ways: the version that a reader
+needs, whether sizes stand twice, spaces for a header to grow into. So both are written here: a zip of stored members
+without dates, each an .npy of version 1.0, little-endian and in row-major order. Numbers that 32 bits cannot hold, and
+no others, stand in zip64 fields.
 """
 
 from __future__ import annotations

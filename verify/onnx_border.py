@@ -1,7 +1,8 @@
 """An ONNX model with tensors at its border (specs/verify.md, "Inputs").
 
-What is lowered, or run by a backend, takes and gives tensors. So a sequence or optional value that goes in is made inside,
-of inputs that are its parts; one that goes out is taken apart inside. How many parts there are is what this run has.
+What is lowered, or run by a backend, takes and gives tensors. So a sequence or optional value that goes in is made
+inside, of inputs that are its parts; one that goes out is taken apart inside. How many parts there are is what this run
+has.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def with_tensors_only(
     *,
     all_given: bool = False,
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    """The model itself where nothing but tensors goes in and out. Else one whose inputs and outputs are called as in a file,
-    with as many parts as in `given`, and as the definition gives on these inputs. And what is given for its inputs. Invalid
-    (input.C6): a sequence or optional value is not given; with `all_given` it is empty."""
+    """The model itself where nothing but tensors goes in and out. Else one whose inputs and outputs are called as in a
+    file, with as many parts as in `given`, and as the definition gives on these inputs. And what is given for its
+    inputs. Invalid (input.C6): a sequence or optional value is not given; with `all_given` it is empty."""
     stored = {t.name for t in model.graph.initializer}
     inside = [i for i in model.graph.input if not i.type.HasField("tensor_type") and i.name not in stored]
     outside = [o for o in model.graph.output if not o.type.HasField("tensor_type")]

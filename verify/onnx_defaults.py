@@ -1,9 +1,9 @@
 """Inputs of an ONNX model that have a default (specs/verify.md, "Inputs").
 
 An initializer that has the name of an input is what that input is where nobody gives it. What is given stands in the
-model in its place, for the definition and for everybody who is judged: the rest of the model stays as it is, and what has
-to be known before a run, a shape or an axis, is known. Old exporters list all weights as inputs, so a default that is not
-given must stay the constant that it is.
+model in its place, for the definition and for everybody who is judged: the rest of the model stays as it is, and what
+has to be known before a run, a shape or an axis, is known. Old exporters list all weights as inputs, so a default that
+is not given must stay the constant that it is.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Given:
 
 
 def with_given_defaults(model: onnx.ModelProto, given: Mapping[str, Array], dims: Mapping[str, int]) -> Given:
-    """`given` is by name as in a file. Invalid: a name is that of no input (input.C1), or what is given for an input with a
-    default is not of its type (values.C4, input.C3, input.C4)."""
+    """`given` is by name as in a file. Invalid: a name is that of no input (input.C1), or what is given for an input
+    with a default is not of its type (values.C4, input.C3, input.C4)."""
     infos = {i.name: i for i in model.graph.input if isinstance(i.name, str)}
     stored = {t.name: t for t in model.graph.initializer if t.name in infos}
     if not stored:

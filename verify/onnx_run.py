@@ -1,4 +1,5 @@
-"""`assay run MODEL.onnx`: a model on named arrays, by the definition of its operators (specs/verify.md, "Command line")."""
+"""`assay run MODEL.onnx`: a model on named arrays, by the definition of its operators (specs/verify.md, "Command
+line")."""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ Array = np.ndarray[Any, Any]
 def run_onnx(
     model: onnx.ModelProto, given: Mapping[str, Array], dims: Mapping[str, int], seed: int, source: str
 ) -> dict[str, Array]:
-    """The outputs as named arrays, on inputs as named arrays; those that are not given are random. Raises what `run_values`
-    raises, and Invalid (parts.C1) where two outputs would have one name."""
+    """The outputs as named arrays, on inputs as named arrays; those that are not given are random. Raises what
+    `run_values` raises, and Invalid (parts.C1) where two outputs would have one name."""
     return to_arrays(run_values(model, given, dims, seed, source))
 
 
 def run_values(
     model: onnx.ModelProto, given: Mapping[str, Array], dims: Mapping[str, int], seed: int, source: str
 ) -> dict[str, Any]:
-    """The outputs by name, as Python has them. Raises what the import, the run and the forms of values raise, and Invalid
-    (input.C6, values.C4) for strings that are missing, or are none."""
+    """The outputs by name, as Python has them. Raises what the import, the run and the forms of values raise, and
+    Invalid (input.C6, values.C4) for strings that are missing, or are none."""
     strings = Strings()
     texts = text_names(model.graph.input)
     numbers = dict(given)

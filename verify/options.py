@@ -28,7 +28,8 @@ def memory_of(pools: str, planner: str, io: bool, constants: str = "", alignment
 
 
 def alignment_of(given: int | None, interface: Interface = Interface.UNPACKED) -> int:
-    """Bytes to which buffers are aligned. Kernels of a packed interface may be somebody else's, who expects a cache line."""
+    """Bytes to which buffers are aligned. Kernels of a packed interface may be somebody else's, who expects a cache
+    line."""
     if given is None:
         return BY_ELEMENT if interface is Interface.UNPACKED else ALIGNMENT
     if not 1 <= given <= MOST_ALIGNMENT or given & (given - 1):

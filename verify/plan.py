@@ -1,8 +1,9 @@
 """Memory plans of programs: the sweep that defines a good one, and the proof (specs/verify.md, "pool").
 
-A plan is good if every byte that is read, on every path and at every phase, was last written by the buffer that is read.
-`sweep` runs the steps on bytes that know this, and looks at nothing else. `check_pool` has z3 prove the same in another
-way (`assay.verify.memory`): no two buffers that are live at one position share a byte, and lives are long enough.
+A plan is good if every byte that is read, on every path and at every phase, was last written by the buffer that is
+read. `sweep` runs the steps on bytes that know this, and looks at nothing else. `check_pool` has z3 prove the same in
+another way (`assay.verify.memory`): no two buffers that are live at one position share a byte, and lives are long
+enough.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ class _Owners:
 
 
 class _Sweep:
-    """The steps, run on the owners of cells. A cell is the bytes between two places at which some slot begins or ends, so
-    that all its bytes have one owner at all times. `bytewise`: each byte is a cell, which is the definition.
+    """The steps, run on the owners of cells. A cell is the bytes between two places at which some slot begins or ends,
+    so that all its bytes have one owner at all times. `bytewise`: each byte is a cell, which is the definition.
     """
 
     def __init__(self, program: Program, kernels: Mapping[str, PrimFunc], *, bytewise: bool = False) -> None:
@@ -249,8 +250,8 @@ def _sweep_sizes(program: Program, kernels: Mapping[str, PrimFunc] | None) -> Ev
 
 
 def _some_sizes(program: Program) -> Iterator[dict[Var, int]]:
-    """Values of the symbols: the least, the least that make no tensor empty, and larger ones, no two of which are alike.
-    The greatest too where all have one."""
+    """Values of the symbols: the least, the least that make no tensor empty, and larger ones, no two of which are
+    alike. The greatest too where all have one."""
     symbols = symbols_of(program)
     low = {v: range_of(program.bounds, v)[0] for v in symbols}
     high = {v: range_of(program.bounds, v)[1] for v in symbols}

@@ -4,7 +4,8 @@ Exit codes: 0, the plan holds and reaches the capacity, if one is given; 1, it d
 cannot be used; 4, the plan is neither proved nor refuted, such as in the time that there was; 6, the time was up before
 there was one. The time limit is that of the whole command, the proof among it.
 
-Sizes and offsets may have symbols (`assay.verify.plan_symbols`): what is said then is for all their values within bounds.
+Sizes and offsets may have symbols (`assay.verify.plan_symbols`): what is said then is for all their values within
+bounds.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ def plan_file(request: Request, out: Screen, as_json: bool) -> int:
         require_values(table, symbols, deadline)
         problem = replace(problem_of(table, request, deadline), bounds=symbols)
     except Late:
-        what = f"the {request.time_limit:g} seconds of --time-limit were up before the buffers were read; give it more time"
+        what = (
+            f"the {request.time_limit:g} seconds of --time-limit were up before the buffers were read; give it more"
+            " time"
+        )
         raise BudgetSpent(what, where=str(request.file), label="memory.C9") from None
     for path in (request.output, request.plot):
         if path is not None and not Path(os.path.realpath(path)).parent.is_dir():
@@ -137,8 +141,8 @@ POOL = re.compile(r"\s*([^=@\s]+)\s*(?:@\s*([^=@\s]+)\s*)?(?:=\s*([0-9]+)\s*)?")
 
 
 def parse_pools(text: str) -> tuple[Pool, ...]:
-    """`name@memory=limit,...`, the most wanted first; a memory is a device, and its scope behind a slash. Without a limit, a
-    pool has none."""
+    """`name@memory=limit,...`, the most wanted first; a memory is a device, and its scope behind a slash. Without a
+    limit, a pool has none."""
     wanted = (
         "--pools takes name@memory=limit,... in bytes, such as fast=65536,slow or near@cuda:0/shared=4096,far@cuda:0"
     )
@@ -214,7 +218,10 @@ def lines(data: dict[str, Any], evidence: Evidence, request: Request) -> Iterato
     used = [p for p in data["pools"] if p["bytes"]] or data["pools"][:1]
     for pool in used:
         limit = "" if pool["limit"] is None else f" of {pool['limit']}"
-        line = f"{pool['name']}: {short(pool.get('expression', str(pool['bytes'])), 400)} bytes{limit} for {plural(pool['buffers'], 'buffer')}; "
+        line = (
+            f"{pool['name']}: {short(pool.get('expression', str(pool['bytes'])), 400)} bytes{limit} for"
+            f" {plural(pool['buffers'], 'buffer')}; "
+        )
         line += f"{at}{pool['bytes']} bytes, " if at else ""
         line += f"{pool['lower_bound']} live at once, ratio {pool['ratio']:.3f}"
         if pool is used[0] and not at:

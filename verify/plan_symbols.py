@@ -1,4 +1,5 @@
-"""`assay plan FILE.csv --bound n=1..64`: sizes and offsets with symbols (specs/verify.md, "Memory plans"; specs/lower.md).
+"""`assay plan FILE.csv --bound n=1..64`: sizes and offsets with symbols (specs/verify.md, "Memory plans";
+specs/lower.md).
 
 The plan is made by `assay.lower.memory.symbolic`, or it is that of the file, where every buffer has an offset. It is
 proved for all values of the symbols within their bounds, or refuted at some.
@@ -38,9 +39,9 @@ def read_symbols(given: Sequence[str]) -> dict[Var, tuple[int, int | None]]:
 
 
 def require_values(table: Table, symbols: Bounds, deadline: Deadline = NEVER) -> None:
-    """Invalid: a symbol is in no size and no offset; or a size or an offset has no value at some values of the symbols, a
-    size is negative there, or either is not in int64. Those that are tried are a few, with the least and the greatest: the
-    proof is about the rest.
+    """Invalid: a symbol is in no size and no offset; or a size or an offset has no value at some values of the symbols,
+    a size is negative there, or either is not in int64. Those that are tried are a few, with the least and the
+    greatest: the proof is about the rest.
     """
     used = {v for dim in (*(b.nbytes for b in table.buffers), *table.offsets.values()) for v in variables(dim)}
     for v in symbols:
@@ -99,7 +100,10 @@ def symbolic_plan(table: Table, problem: Problem, planner: Callable[[Problem], P
     for b, line in zip(table.buffers, table.lines, strict=True):
         if isinstance(table.offsets.get(b.name), Expr):
             free = next(other.name for other in table.buffers if other.name not in table.offsets)
-            what = f"buffer {short(b.name)} has an offset with symbols, and buffer {short(free)} has none: give all buffers one, or this one a number"
+            what = (
+                f"buffer {short(b.name)} has an offset with symbols, and buffer {short(free)} has none: give all"
+                " buffers one, or this one a number"
+            )
             raise Invalid(what, where=f"{table.source}:{line}", label="memory.C6")
     try:
         return plan_symbolic(problem, planner, deadline=deadline)
@@ -114,8 +118,8 @@ def symbolic_plan(table: Table, problem: Problem, planner: Callable[[Problem], P
 
 
 def prove_for_all(problem: Problem, plan: Plan, capacity: int | None, deadline: Deadline) -> tuple[Evidence, bool]:
-    """The verdict for all values of the symbols, and whether the first pool is not shown to need more than the capacity,
-    which counts as its limit.
+    """The verdict for all values of the symbols, and whether the first pool is not shown to need more than the
+    capacity, which counts as its limit.
 
     Invalid: a size is negative within the bounds, or something leaves int64: then nothing can be planned.
     """

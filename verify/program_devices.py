@@ -1,7 +1,7 @@
 """Who touches which memory in a program (rule M8; specs/verify.md, "liveness").
 
-Each step, each slot and each pool is looked at, field by field of its device: what both sides say must be the same. This
-reads no line of the pass, of the planner or of the machine.
+Each step, each slot and each pool is looked at, field by field of its device: what both sides say must be the same.
+This reads no line of the pass, of the planner or of the machine.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _pools(program: Program) -> Iterator[str]:
                 first = said.setdefault(f, slot) if getattr(slot.device, f) not in OPEN else slot
                 if getattr(first.device, f) != getattr(slot.device, f):
                     yield (
-                        f"buffers {first.name} and {slot.name} lie in the pool {pool.name}, the one is on {first.device},"
-                        f" the other on {slot.device}"
+                        f"buffers {first.name} and {slot.name} lie in the pool {pool.name}, the one is on"
+                        f" {first.device}, the other on {slot.device}"
                     )
 
 
@@ -86,7 +86,9 @@ def _steps(program: Program, kernels: Mapping[str, PrimFunc]) -> Iterator[str]:
                 verb = "reads" if read else "writes"
                 yield f"{describe(step, i)} runs on {step.device.place} and {verb} buffer {name}, which is on {there}"
             elif buffer is not None and "" not in (buffer.scope, there.scope) and buffer.scope != there.scope:
-                yield f"{describe(step, i)} takes buffer {name} in scope {there.scope} as {buffer.name} in {buffer.scope}"
+                yield (
+                    f"{describe(step, i)} takes buffer {name} in scope {there.scope} as {buffer.name} in {buffer.scope}"
+                )
 
 
 MOST = 1 << 12

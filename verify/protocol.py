@@ -99,7 +99,8 @@ FATAL = tuple(label for label, outcome in OUTCOMES.items() if outcome != "refuse
 
 
 def called(name: str, run: Prepared, inputs: Mapping[str, Array]) -> dict[str, Any]:
-    """What a prepared backend gives, in arrays that nobody else writes; sequences are lists of them. It gets copies of the inputs.
+    """What a prepared backend gives, in arrays that nobody else writes; sequences are lists of them. It gets copies of
+    the inputs.
 
     Invalid: what it gives is no mapping of names to arrays (backend.C7), or it has changed its inputs (backend.C8).
     """
@@ -130,8 +131,8 @@ def is_sequence(value: Any) -> bool:
 
 
 def as_tensor(value: Any) -> Array:
-    """What was given where a tensor is wanted. A sequence is none: it is held in an array of no axes, which is no tensor either, and
-    not made one, for it would be told as a tensor that nobody gave."""
+    """What was given where a tensor is wanted. A sequence is none: it is held in an array of no axes, which is no
+    tensor either, and not made one, for it would be told as a tensor that nobody gave."""
     if not is_sequence(value):
         return np.asarray(value)
     made = np.empty((), object)

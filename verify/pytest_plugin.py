@@ -32,8 +32,9 @@ OPTION = "--assay-backend"
 SECONDS = 60.0
 """How long a backend may take for one answer."""
 MARKER = (
-    "assay(*kinds, seed=0, dims={}, seconds=60): on what `assay_backend` judges: integers, random, specials, cancelling, "
-    "large, by default all of them; dims are the values of symbolic ones, seconds is how long one answer may take"
+    "assay(*kinds, seed=0, dims={}, seconds=60): on what `assay_backend` judges: integers, random, specials,"
+    " cancelling, large, by default all of them; dims are the values of symbolic ones, seconds is how long one answer"
+    " may take"
 )
 MARKED = ("seed", "dims", "seconds")
 PROPERTY = "assay"
@@ -87,8 +88,8 @@ class AssayBackend:
         are made.
 
         AssertionError: a verdict is wrong, or the backend's process died or took too long. The test is skipped where
-        the backend is not installed or can run this on no inputs. What is undecided or unpredictable is not wrong: it is
-        in the verdicts and in pytest's summary.
+        the backend is not installed or can run this on no inputs. What is undecided or unpredictable is not wrong: it
+        is in the verdicts and in pytest's summary.
         """
         __tracebackhide__ = True
         from assay.semantics.errors import Invalid, Unsupported

@@ -142,7 +142,8 @@ def least(module: Module) -> int:
 
 
 def _uses(module: Module) -> tuple[dict[Origin, int], dict[Origin, int], int, list[int]]:
-    """Of each tensor of the workspace the call that makes it and the last that reads it; calls; bytes allocated inside."""
+    """Of each tensor of the workspace the call that makes it and the last that reads it; calls; bytes allocated
+    inside."""
     main = module.main
     look = origins(main)
     given = set(look(result(main)))

@@ -1,7 +1,7 @@
 """A directory that came from a stranger (specs/verify.md, "Certificate").
 
-Only regular files in it and in the one folder that it may have are read, by names that are not paths: no link is followed,
-nothing waits, and nothing outside of it is opened.
+Only regular files in it and in the one folder that it may have are read, by names that are not paths: no link is
+followed, nothing waits, and nothing outside of it is opened.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ MOST = 1_000
 
 
 class Sealed:
-    """A directory and its folder. Invalid (certificate.C1, certificate.C4): there is none, or it has anything else in it."""
+    """A directory and its folder. Invalid (certificate.C1, certificate.C4): there is none, or it has anything else in
+    it."""
 
     def __init__(self, directory: Path, folder: str) -> None:
         self.directory, self.folder = directory, folder

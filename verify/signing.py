@@ -20,7 +20,8 @@ LENGTH = 64
 
 
 def signer(path: Path) -> Callable[[bytes], bytes]:
-    """What signs with the private key in a PEM file. Invalid (certificate.C6): there is no such key, or no cryptography."""
+    """What signs with the private key in a PEM file. Invalid (certificate.C6): there is no such key, or no
+    cryptography."""
     key = _key(path, "private")
     return lambda data: bytes(key.sign(data))
 

@@ -1,10 +1,11 @@
 """Whether a simplified module is its source, on the same devices (specs/verify.md, "simplify").
 
-Both are brought to one form by rules of a few lines: calls of functions that are not recursive are opened, branches that
-constants decide are taken, sizes that types say are constants, calls on constants are evaluated. Then both are numbered
-in one table: equal numbers of results and events mean the same value, failures and actions for every input. And each
-value of the target lives where the source has that value, reads its operands where the source reads them, and has the
-annotations around it that it has there. But for how a function is copied, nothing here is shared with the passes.
+Both are brought to one form by rules of a few lines: calls of functions that are not recursive are opened, branches
+that constants decide are taken, sizes that types say are constants, calls on constants are evaluated. Then both are
+numbered in one table: equal numbers of results and events mean the same value, failures and actions for every input.
+And each value of the target lives where the source has that value, reads its operands where the source reads them, and
+has the annotations around it that it has there. But for how a function is copied, nothing here is shared with the
+passes.
 """
 
 from __future__ import annotations

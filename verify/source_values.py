@@ -1,9 +1,9 @@
 """What a graph function computes, tensor by tensor, as numbers (specs/verify.md, "liveness").
 
-The function is in A-normal form. Lets, tuples, projections and views vanish; a call of a graph function of the module is
-that function's body; an `If` is, for each tensor of its value, a choice between the two that its branches give. What may
-trap is kept in its order and in its branch. This reads the graph; `assay.verify.program_check` compares a program with
-it.
+The function is in A-normal form. Lets, tuples, projections and views vanish; a call of a graph function of the module
+is that function's body; an `If` is, for each tensor of its value, a choice between the two that its branches give. What
+may trap is kept in its order and in its branch. This reads the graph; `assay.verify.program_check` compares a program
+with it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def computed(function: Function, module: Module, table: Table) -> Computed:
 
 @dataclass(frozen=True)
 class _Names:
-    """One run of a function: what its variables hold, what its symbols are, and the functions whose bodies are around."""
+    """One run of a function: what its variables hold, what its symbols are, and the functions whose bodies are
+    around."""
 
     holds: dict[Expr, Numbers]
     sizes: Mapping[Symbol, Dim] = field(default_factory=dict)

@@ -38,11 +38,13 @@ GRACE = 5.0
 """Seconds in which interrupted work has to end."""
 EVERY = 0.05
 _SLACK = 64 << 20
-"""What the system's limit leaves for those who cannot be refused memory without falling: they are interrupted before."""
+"""What the system's limit leaves for those who cannot be refused memory without falling: they are interrupted
+before."""
 
 
 class Stop(BaseException):
-    """The budget is spent: raised where the work happens to be, and by no `except Exception` taken for something else."""
+    """The budget is spent: raised where the work happens to be, and by no `except Exception` taken for something
+    else."""
 
     def __init__(self, reason: BudgetSpent) -> None:
         super().__init__(str(reason))
@@ -109,8 +111,8 @@ def spending(
     chosen: bool = False,
     last_words: Callable[[BudgetSpent], None] | None = None,
 ) -> Iterator[Budget]:
-    """What runs within is held to so many bytes and seconds. BudgetSpent where it wants more. `last_words` are said where
-    it does not heed: nothing else of this process comes after."""
+    """What runs within is held to so many bytes and seconds. BudgetSpent where it wants more. `last_words` are said
+    where it does not heed: nothing else of this process comes after."""
     with budget.of(Budget(memory, seconds, chosen)) as mine:
         try:
             with _limited(mine), _watched(mine, last_words):

@@ -42,8 +42,8 @@ def escaped(text: str) -> str:
 
 class Screen(Console):
     """A console on which what strangers wrote is a text and nothing else: `print` takes lines, which it cuts, and no
-    control character gets out of whatever is printed, tables too. A text stays as it is: a place such as `m.py:100:5` has
-    no name of an emoji in it."""
+    control character gets out of whatever is printed, tables too. A text stays as it is: a place such as `m.py:100:5`
+    has no name of an emoji in it."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"emoji": False, **options})
@@ -132,7 +132,8 @@ def streams() -> Iterator[None]:
 
 
 def _fill_descriptors() -> None:
-    """Where 0, 1 or 2 is closed, no file that is opened later may get that number, and be taken for a standard stream."""
+    """Where 0, 1 or 2 is closed, no file that is opened later may get that number, and be taken for a standard
+    stream."""
     handle = os.open(os.devnull, os.O_RDWR)
     while handle <= 2:
         os.set_inheritable(handle, True)

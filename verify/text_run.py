@@ -1,5 +1,5 @@
-"""`assay run FILE.py`: a module written as text, TVMScript or Relay, on inputs from files or from a seed (specs/verify.md,
-"Command line").
+"""`assay run FILE.py`: a module written as text, TVMScript or Relay, on inputs from files or from a seed
+(specs/verify.md, "Command line").
 
 Sizes that nobody gives are small and different from one another, so that a wrong axis shows.
 """
@@ -95,8 +95,8 @@ def load_either(path: Path) -> onnx.ModelProto | Module:
 def load_externs(named: Iterable[str]) -> dict[str, Callable[..., Value]]:
     """The functions of `NAME=MODULE:FUNCTION` texts by name; NAME= may be left out where FUNCTION is called so.
 
-    The module is imported as Python would from the working directory, so its code runs. Invalid where it or the function
-    is not there."""
+    The module is imported as Python would from the working directory, so its code runs. Invalid where it or the
+    function is not there."""
     found: dict[str, Callable[..., Value]] = {}
     for text in named:
         name, equals, place = text.rpartition("=")
@@ -201,7 +201,8 @@ def save_call(module: Module, function: str | None, saved: str, given: Mapping[s
 def make_inputs(
     types: Mapping[str, Type], given: Mapping[str, Any], rng: np.random.Generator, dims: Mapping[str, int]
 ) -> dict[str, Value]:
-    """`given`, named as in a file, and random values for what is missing. `dims` are the sizes of symbolic dims, by name."""
+    """`given`, named as in a file, and random values for what is missing. `dims` are the sizes of symbolic dims, by
+    name."""
     values = as_values(given, types)
     names = names_of(types.values())
     for n in dims:

@@ -1,9 +1,9 @@
 """Values outside of a run: as Python has them, and as named arrays in a file (specs/verify.md, "Inputs").
 
 Python has a tensor as an array, a tuple as a tuple, a sequence as a list, an optional value that holds nothing as None,
-one that holds something as that. In a file the parts of a tuple `x` are `x.0`, `x.1` and so on, those of a sequence too,
-with its length as `x.length`, which may be left out where there are elements; an optional value that holds nothing is
-`x.none`, true.
+one that holds something as that. In a file the parts of a tuple `x` are `x.0`, `x.1` and so on, those of a sequence
+too, with its length as `x.length`, which may be left out where there are elements; an optional value that holds nothing
+is `x.none`, true.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def inside_list(of: Type) -> Type | None:
 
 
 def to_value(given: Any, of: Type, what: str) -> Value:
-    """What a caller gives for an input of type `of`, as a run takes it. Invalid (values.C1) where it is nothing of the kind."""
+    """What a caller gives for an input of type `of`, as a run takes it. Invalid (values.C1) where it is nothing of the
+    kind."""
     return run_task(_to_value(given, of, what))
 
 
@@ -89,8 +90,8 @@ def _closed(given: Any, of: DType, what: str) -> Value:
 
 
 def from_value(value: Value, module: Module, what: str = "the result") -> Any:
-    """A result of a run of `module` as callers know it. Invalid (values.C2): it is or holds a function, a reference, or a
-    value of a data type that has no form outside."""
+    """A result of a run of `module` as callers know it. Invalid (values.C2): it is or holds a function, a reference, or
+    a value of a data type that has no form outside."""
     return run_task(_from_value(value, module, what))
 
 
@@ -124,7 +125,8 @@ def _from_value(value: Value, module: Module, what: str) -> Task[Any]:
         case _:
             held = f"a value of the data type {value.type}" if isinstance(value, Data) else "a function or a reference"
             raise Invalid(
-                f"{what} holds {held}, which no file holds: tensors, shapes, tuples, lists and optional values have a form",
+                f"{what} holds {held}, which no file holds: tensors, shapes, tuples, lists and optional values have a"
+                " form",
                 label="values.C2",
             )
 
@@ -159,8 +161,9 @@ def to_arrays(values: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def from_arrays(arrays: Mapping[str, Array], types: Mapping[str, Type], what: str = "input") -> dict[str, Any]:
-    """Of the inputs in `types`, or what else they are, those that are in `arrays`, in Python's form. Invalid: an array belongs to none
-    (input.C1), an input is there in part only (values.C3), or an array cannot be of its type (values.C4)."""
+    """Of the inputs in `types`, or what else they are, those that are in `arrays`, in Python's form. Invalid: an array
+    belongs to none (input.C1), an input is there in part only (values.C3), or an array cannot be of its type
+    (values.C4)."""
     found: dict[str, Any] = {}
     used: set[str] = set()
     for name, of in types.items():
@@ -181,8 +184,8 @@ def from_arrays(arrays: Mapping[str, Array], types: Mapping[str, Type], what: st
 def unknown(
     name: str, names: Iterable[str], others: Mapping[str, Type], what: str = "input", defaults: Sequence[str] = ()
 ) -> Invalid:
-    """The error for an array that belongs to none of the inputs, or what else they are. `others` are those that are no tensors,
-    `defaults` those that need not be given."""
+    """The error for an array that belongs to none of the inputs, or what else they are. `others` are those that are no
+    tensors, `defaults` those that need not be given."""
     names = list(names)
     said = f"unknown {what} {name!r}; the {what}s are {', '.join(names) or 'none'}"
     said += "".join(
@@ -271,8 +274,10 @@ def _has_ending(name: str) -> bool:
 
 
 def as_member(name: str, array: Array) -> tuple[str, Array]:
-    """What the array `name` is called in a file, and what stands there. The element type is behind the name where NumPy's files
-    have none of that type, or where the name would read as one with an element type behind it. `named` is the way back."""
+    """What the array `name` is called in a file, and what stands there. The element type is behind the name where
+    NumPy's files have none of that type, or where the name would read as one with an element type behind it. `named` is
+    the way back.
+    """
     of = None if array.dtype.kind == "U" else dtype(array.dtype)
     if of is not None and is_exotic(of):
         return f"{name}:{of}", array.view(f"V{of.itemsize}")
@@ -280,7 +285,8 @@ def as_member(name: str, array: Array) -> tuple[str, Array]:
 
 
 def named(member: str, array: Array) -> tuple[str, Array]:
-    """The name and the array of a member of a file. Invalid (values.C4): it is not of the element type behind its name."""
+    """The name and the array of a member of a file. Invalid (values.C4): it is not of the element type behind its
+    name."""
     head, colon, tail = member.rpartition(":")
     if colon and tail in DTYPES and is_exotic(DTYPES[tail]):
         return head, typed(head, array, DTYPES[tail])
@@ -292,8 +298,8 @@ def named(member: str, array: Array) -> tuple[str, Array]:
 
 
 def fitted(name: str, array: Array, of: DType, what: str = "input") -> Array:
-    """The array, its bytes taken as `of` where the file could not say that they are. Invalid (values.C4): it is not of that
-    element type, and NumPy alone cannot make one that is."""
+    """The array, its bytes taken as `of` where the file could not say that they are. Invalid (values.C4): it is not of
+    that element type, and NumPy alone cannot make one that is."""
     if not isinstance(array, np.ndarray) or array.dtype == of.numpy or not is_exotic(of):
         return array
     if array.dtype.kind == "V" and array.dtype.itemsize == of.itemsize:
@@ -302,13 +308,16 @@ def fitted(name: str, array: Array, of: DType, what: str = "input") -> Array:
 
 
 def typed(name: str, array: Array, of: DType) -> Array:
-    """What an array under the name `NAME:DTYPE` is: bytes, the bits of floats as unsigned integers of their width, or numbers
-    that are exactly numbers of that type. Invalid (values.C4): it is none of these."""
+    """What an array under the name `NAME:DTYPE` is: bytes, the bits of floats as unsigned integers of their width, or
+    numbers that are exactly numbers of that type. Invalid (values.C4): it is none of these."""
     if array.dtype.kind == "V" and array.dtype.itemsize == of.itemsize:
         return array.view(of.numpy)
     if of.is_float and array.dtype == np.dtype(f"u{of.itemsize}"):
         return array.view(of.numpy)
-    whole = f"if '{name}:{of}' is the whole name, call it '{name}:{of}:{STRINGS if array.dtype.kind == 'U' else array.dtype}'"
+    whole = (
+        f"if '{name}:{of}' is the whole name, call it"
+        f" '{name}:{of}:{STRINGS if array.dtype.kind == 'U' else array.dtype}'"
+    )
     if array.dtype.kind in "iuf" and (of.is_float or array.dtype.kind != "f"):
         with np.errstate(all="ignore"):
             made = array.astype(of.numpy)
@@ -326,4 +335,7 @@ def typed(name: str, array: Array, of: DType) -> Array:
 def _how(name: str, of: DType) -> str:
     if not of.is_float:
         return f"NumPy's files have no {of}: call the array '{name}:{of}' and give its numbers as int8 or uint8"
-    return f"NumPy's files have no {of}: call the array '{name}:{of}' and give its bits as uint{8 * of.itemsize}, or numbers that it has as float32"
+    return (
+        f"NumPy's files have no {of}: call the array '{name}:{of}' and give its bits as uint{8 * of.itemsize}, or"
+        " numbers that it has as float32"
+    )

@@ -98,14 +98,14 @@ def run(
     apply: Apply | None = None,
     entry: Function | None = None,
 ) -> dict[str, Value]:
-    """The outputs of `main` by name, on inputs by name: arrays, tuples of them, or sequences of sizes for shapes. `entry`
-    is another function of the module that is to be run instead.
+    """The outputs of `main` by name, on inputs by name: arrays, tuples of them, or sequences of sizes for shapes.
+    `entry` is another function of the module that is to be run instead.
 
     With `bounds` each floating-point output is a `Bounded`. `kernel` runs tensor functions. `observe` is told every
     evaluated operator and tensor call (the node and its value); what it returns, unless None, is used in the value's
     place. `externs` are the functions outside the language, by name; effects are appended to `trace`, in order. `apply`
-    is asked for the value of every operator and tensor call instead of their own definitions. Inputs and externs that are
-    missing, unknown or of the wrong type are Invalid.
+    is asked for the value of every operator and tensor call instead of their own definitions. Inputs and externs that
+    are missing, unknown or of the wrong type are Invalid.
     """
     main = entry or module.main
     sizes = check_inputs(main, inputs)

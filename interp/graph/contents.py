@@ -1,8 +1,8 @@
 """What is inside a value that comes from outside: references, data and functions (rule M4; specs/interp.md, "Graph").
 
-`assay.interp.graph.boundary` asks what a run asks again and again: kinds, ranks, element types and sizes of tensors, in tuples
-or not. What is inside a reference, a data value or a function no run looks at, for the static rules vouch for it. So a
-caller's values are looked through here, once, to the end.
+`assay.interp.graph.boundary` asks what a run asks again and again: kinds, ranks, element types and sizes of tensors, in
+tuples or not. What is inside a reference, a data value or a function no run looks at, for the static rules vouch for
+it. So a caller's values are looked through here, once, to the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Calls that a run makes for certain, counted before it begins (specs/interp.md, "Graph"; specs/semantics.md, "Budgets").
+"""Calls that a run makes for certain, counted before it begins (specs/interp.md, "Graph"; specs/semantics.md,
+"Budgets").
 
 A few functions that call each other twice make more calls than anybody waits for; the text says so before one is made.
 """
@@ -23,15 +24,16 @@ def require_time(function: Function, module: Module) -> None:
     least = count * CALL
     if least > seconds:
         raise BudgetSpent(
-            f"{count} calls of functions take at least {least:.0f} seconds, and {seconds:.0f} seconds are left; --timeout raises that",
+            f"{count} calls of functions take at least {least:.0f} seconds, and {seconds:.0f} seconds are left;"
+            " --timeout raises that",
             where=function.span,
             label="budget.C2",
         )
 
 
 def calls_made(function: Function, module: Module) -> int:
-    """How many calls of a module's functions a run of one makes whatever its inputs are: not those in an arm of a choice or
-    in a function inside of one. Each function is looked at once; one that calls itself counts nothing."""
+    """How many calls of a module's functions a run of one makes whatever its inputs are: not those in an arm of a
+    choice or in a function inside of one. Each function is looked at once; one that calls itself counts nothing."""
     first = _calls(function)
     known: dict[str, int] = {}
     called: dict[str, list[str]] = {}

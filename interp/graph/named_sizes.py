@@ -1,5 +1,5 @@
-"""Sizes as a run knows them: computed from symbols, or by the names that statements gave them (rule M4.7; specs/interp.md,
-"Graph").
+"""Sizes as a run knows them: computed from symbols, or by the names that statements gave them (rule M4.7;
+specs/interp.md, "Graph").
 """
 
 from __future__ import annotations

@@ -24,7 +24,10 @@ class Observation:
         """The first thing that tells two runs apart, if anything does."""
         for i, (a, b) in enumerate(zip(self.trace, other.trace, strict=False)):
             if (a.kind, a.name) != (b.kind, b.name) or not same_value(a.values, b.values):
-                return f"effect {i} is {a.kind} {a.name!r} {described(a.values)} against {b.kind} {b.name!r} {described(b.values)}"
+                return (
+                    f"effect {i} is {a.kind} {a.name!r} {described(a.values)} against {b.kind} {b.name!r}"
+                    f" {described(b.values)}"
+                )
         if len(self.trace) != len(other.trace):
             return f"{len(self.trace)} effects against {len(other.trace)}"
         if _trap_key(self.trap) != _trap_key(other.trap):

@@ -64,8 +64,8 @@ def require_room(shape: Sequence[int], of: DType, what: str) -> None:
 
 @contextmanager
 def memory(what: str = "the run", where: Span | None = None) -> Iterator[None]:
-    """What runs within traps where memory runs out, or an array is asked for that cannot be. BudgetSpent where it is the
-    budget that does not have it."""
+    """What runs within traps where memory runs out, or an array is asked for that cannot be. BudgetSpent where it is
+    the budget that does not have it."""
     try:
         yield
     except BudgetSpent as counted:

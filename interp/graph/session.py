@@ -95,11 +95,12 @@ class Session:
         return found
 
     def save_function(self, saved: str, function: str = "main", *values: Any, **named: Any) -> None:
-        """Save a call of a function as the function `saved` of the module: it takes what is not given here, and calls the
-        function on that and on these values. They are kept as they are now, whatever becomes of the caller's arrays.
+        """Save a call of a function as the function `saved` of the module: it takes what is not given here, and calls
+        the function on that and on these values. They are kept as they are now, whatever becomes of the caller's
+        arrays.
 
-        So `module` can be written as text, and `assay run FILE.py --function SAVED` does the call again. Invalid: the name is
-        taken (session.C4); a value that no module can hold, such as a closure or a reference (session.C5).
+        So `module` can be written as text, and `assay run FILE.py --function SAVED` does the call again. Invalid: the
+        name is taken (session.C4); a value that no module can hold, such as a closure or a reference (session.C5).
         """
         if saved in self.module.definitions or saved in self.module.constants or not saved:
             raise Invalid(f"the module has a {saved!r} already; save the call under another name", label="session.C4")
@@ -131,7 +132,8 @@ class Session:
 
 
 def _literal(value: Value, name: str) -> Expr:
-    """An expression that has a value, without a reference to anybody's memory. Tuples in tuples are made from the inside."""
+    """An expression that has a value, without a reference to anybody's memory. Tuples in tuples are made from the
+    inside."""
     order: list[Value] = []
     work: list[Value] = [value]
     while work:

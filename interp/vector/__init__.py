@@ -1,10 +1,10 @@
 """The vector interpreter of the tensor IR: the definition's results bit for bit, whole loops at a time (rule M10).
 
 A loop runs as lanes of NumPy arrays only where its iterations were shown independent, whatever its kind says: by affine
-forms, by z3 where these do not tell. Other loops stay loops, so that reductions keep their order; where they are most of
-the work the function becomes straight-line Python, and what that cannot say is run by the definition. Every access is
-checked: in bounds and definitely written, once for all where that is shown from the indices, otherwise on the run. See
-specs/interp.md, "Vector", and `assay.interp.vector.plan` and `assay.interp.vector.straight` for how.
+forms, by z3 where these do not tell. Other loops stay loops, so that reductions keep their order; where they are most
+of the work the function becomes straight-line Python, and what that cannot say is run by the definition. Every access
+is checked: in bounds and definitely written, once for all where that is shown from the indices, otherwise on the run.
+See specs/interp.md, "Vector", and `assay.interp.vector.plan` and `assay.interp.vector.straight` for how.
 
     (c,) = run(matmul, [a, b])
 """
@@ -43,7 +43,8 @@ WAYS: tuple[Way, ...] = ("lanes", "straight")
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """A function at given dims: its kernel, its source and which way it runs; or, without a kernel, the definition does.
+    """A function at given dims: its kernel, its source and which way it runs; or, without a kernel, the definition
+    does.
 
     `reason` says why no way, or not the first of those allowed, was taken.
     """
@@ -69,7 +70,8 @@ def run(
     trace: list[Event] | None = None,
     ways: tuple[Way, ...] = WAYS,
 ) -> tuple[Array, ...]:
-    """The outputs of `func` on `inputs` and `scalars`, as `assay.interp.tensor.run` defines them, bit for bit (but for NaN payloads).
+    """The outputs of `func` on `inputs` and `scalars`, as `assay.interp.tensor.run` defines them, bit for bit (but for
+    NaN payloads).
 
     Given `outputs` are filled and returned; `scratch` is memory for the function's allocations, in program order. Both
     must be C-contiguous and of the right shapes and dtypes, and must not overlap the inputs. `functions`, `externs` and
@@ -113,7 +115,8 @@ def run(
 def compile_function(
     func: PrimFunc, inputs: Sequence[Array], scalars: Sequence[Any] = (), ways: tuple[Way, ...] = WAYS
 ) -> Compiled:
-    """How `func` runs on inputs of these shapes. It is compiled once for each binding of its symbolic dims and scalars."""
+    """How `func` runs on inputs of these shapes. It is compiled once for each binding of its symbolic dims and
+    scalars."""
     dims = bind_dims(func, inputs, scalars)
     values = bind_scalars(func, scalars)
     versions = _compiled.setdefault(func, {})

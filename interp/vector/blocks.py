@@ -1,4 +1,5 @@
-"""A tensor function at given dims as blocks of items: what the vector interpreter plans over (specs/interp.md, "Vector").
+"""A tensor function at given dims as blocks of items: what the vector interpreter plans over (specs/interp.md,
+"Vector").
 
 `assay.interp.vector.building` makes them. Every loop variable and every allocation has an identity of its own.
 """

@@ -29,7 +29,8 @@ class Site:
     span: Span | None
 
     def iteration(self, bad: Array, at: At) -> dict[Var, int]:
-        """The iteration of the first lane where `bad` holds; `bad` has an axis for each lane loop, after a first one."""
+        """The iteration of the first lane where `bad` holds; `bad` has an axis for each lane loop, after a first
+        one."""
         found = {v: int(i) for v, i in zip(self.serial, at[0], strict=True)}
         if bad.ndim == len(self.lanes) + 1:
             first = np.unravel_index(int(np.argmax(bad)), bad.shape)[1:]

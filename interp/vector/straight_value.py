@@ -36,7 +36,8 @@ PLAIN_FLOATS = ("float16", "float32", "float64")
 
 @dataclass(eq=False)
 class Frame:
-    """A stretch of code in which a variable has a value: where lines at its beginning go, and what forms they compute."""
+    """A stretch of code in which a variable has a value: where lines at its beginning go, and what forms they
+    compute."""
 
     spot: Spot
     known: dict[Affine, str] = field(default_factory=dict)
@@ -72,7 +73,8 @@ class StraightValues:
         with self.text.inside("try:"):
             yield
         self.text.add(
-            f"except {self.shared(Trap, 'Trap')} as t: raise {self.shared(located, 'located')}(t{self.failure()}) from None"
+            f"except {self.shared(Trap, 'Trap')} as t: raise {self.shared(located, 'located')}(t{self.failure()}) from"
+            " None"
         )
 
     # --- names ---------------------------------------------------------------------------------------------------

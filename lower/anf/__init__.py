@@ -46,8 +46,8 @@ def to_anf(module: Module) -> Module:
 
 @dataclass(frozen=True, eq=False)
 class Converted:
-    """A function in A-normal form; `made` are the variables that stand for no let of the source, `atoms` what stands for
-    a node of the source, by its identity, where that is bound in the function's own block."""
+    """A function in A-normal form; `made` are the variables that stand for no let of the source, `atoms` what stands
+    for a node of the source, by its identity, where that is bound in the function's own block."""
 
     function: Function
     made: frozenset[Var] = frozenset()
@@ -211,7 +211,8 @@ class _Walk:
     # --- nodes: each task gives the atom that stands for the node --------------------------------------------------
 
     def atom(self, node: Expr, at: Block, source: Let | None = None) -> Task[Expr]:
-        """The atom for a node that `at` demands; what has none yet is bound. `source` is the let that names the node."""
+        """The atom for a node that `at` demands; what has none yet is bound. `source` is the let that names the
+        node."""
         found = self.known(node, at)
         if found is not None:
             return found
@@ -221,8 +222,8 @@ class _Walk:
         self.count += 1
         if self.count > self.limit:
             raise Unsupported(
-                f"A-normal form would need more than {self.limit} bindings for {self.places.size} expressions: branches share"
-                " expressions that can fail again and again; name one of them by a let before the branches",
+                f"A-normal form would need more than {self.limit} bindings for {self.places.size} expressions: branches"
+                " share expressions that can fail again and again; name one of them by a let before the branches",
                 where=node.span or self.root.span,
                 label="anf.C1",
             )

@@ -198,8 +198,8 @@ class Placement:
                 self._ask(node.var)  # nobody did, if nothing uses it
 
     def _ask(self, var: Var) -> bool:
-        """Whether a variable is pinned: that of a let whose value is. The order makes the value known before, but inside
-        a function that calls itself by this variable: there the variable alone pins nothing."""
+        """Whether a variable is pinned: that of a let whose value is. The order makes the value known before, but
+        inside a function that calls itself by this variable: there the variable alone pins nothing."""
         if id(var) in self.pinned:
             return True
         found = self.lets.get(id(var))

@@ -1,9 +1,9 @@
 """Where constants stand in the C: tables of the source, a structure for each pool, or the blob (specs/lower.md, "c").
 
-A constant is aligned as its `ConstantInfo` says, and stands in the section that it or its pool names. One in a scope that
-is not the main memory gets the macro ASSAY_SCOPE_<scope in capitals>, which you may define as what your compiler wants,
-such as an attribute; it is empty unless you do. The entry checks every address, so what a compiler cannot align is
-reported, and not read.
+A constant is aligned as its `ConstantInfo` says, and stands in the section that it or its pool names. One in a scope
+that is not the main memory gets the macro ASSAY_SCOPE_<scope in capitals>, which you may define as what your compiler
+wants, such as an attribute; it is empty unless you do. The entry checks every address, so what a compiler cannot align
+is reported, and not read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Table:
 
 @dataclass(frozen=True)
 class PoolText:
-    """A pool that stands in the source: a structure called `c` with a member for each of its constants, by slot name."""
+    """A pool that stands in the source: a structure called `c` with a member for each of its constants, by slot
+    name."""
 
     pool: Pool
     c: str
@@ -76,8 +77,9 @@ class Constants:
 
 
 def place(module: Module, limit: int, top: Callable[[str, str], str], inner: Collection[str]) -> Constants:
-    """Which constants stand where. Those that ask for a section stand in the source; if the others have more than `limit`
-    bytes they are in the blob, but for those in `inner`, which only kernels name. `top` gives names at the top of the file.
+    """Which constants stand where. Those that ask for a section stand in the source; if the others have more than
+    `limit` bytes they are in the blob, but for those in `inner`, which only kernels name. `top` gives names at the top
+    of the file.
 
     Invalid: a constant has no offset (c.C8). Unsupported: more than `limit` bytes ask for sections (c.C24).
     """
@@ -178,7 +180,10 @@ def attributes(constants: Constants, macro: str) -> Iterator[str]:
 #endif
 """
     for scope in constants.scopes:
-        yield f"#ifndef {scope_macro(scope)}\n#define {scope_macro(scope)} /* before what is in {comment(scope)} */\n#endif\n"
+        yield (
+            f"#ifndef {scope_macro(scope)}\n#define {scope_macro(scope)} /* before what is in {comment(scope)}"
+            " */\n#endif\n"
+        )
 
 
 def before(macro: str, alignment: int, section: str, scope: str) -> str:
@@ -198,7 +203,9 @@ def table_text(table: Table, array: Array, macro: str) -> Iterator[str]:
 def pool_text(text: PoolText, constants: Mapping[str, Array], prefix: str, macro: str) -> Iterator[str]:
     """A pool with its contents: a structure whose members lie at the offsets of the plan, which the compiler checks."""
     fill: list[Iterator[str]] = []
-    yield f"\n/* Constants in the pool {comment(text.pool.name)}: {text.nbytes} bytes. */\nstruct {text.c}_contents {{\n"
+    yield (
+        f"\n/* Constants in the pool {comment(text.pool.name)}: {text.nbytes} bytes. */\nstruct {text.c}_contents {{\n"
+    )
     end = 0
     for i, s in enumerate(text.slots):
         array, at = constants[s.name], s.offset or 0
@@ -217,7 +224,10 @@ def pool_text(text: PoolText, constants: Mapping[str, Array], prefix: str, macro
         yield "    unsigned char none_[1];\n"
         fill.append(iter(["    {0},\n"]))
     yield "};\n"
-    yield f"{before(macro, text.pool.alignment, text.pool.section, text.scope)}static const struct {text.c}_contents {text.c} = {{\n"
+    yield (
+        f"{before(macro, text.pool.alignment, text.pool.section, text.scope)}static const struct {text.c}_contents"
+        f" {text.c} = {{\n"
+    )
     for part in fill:
         yield from part
     yield "};\n"
@@ -238,6 +248,12 @@ def listing(constants: Constants) -> Iterator[str]:
     for p in constants.pools:
         section = f", in the section {quote(p.pool.section)}" if p.pool.section else ""
         scope = f", behind {scope_macro(p.scope)}" if p.scope else ""
-        yield f" * Constants {p.c}, called {quote(p.pool.name)}: {p.nbytes} bytes, aligned to {p.pool.alignment}{section}{scope}.\n"
+        yield (
+            f" * Constants {p.c}, called {quote(p.pool.name)}: {p.nbytes} bytes, aligned to"
+            f" {p.pool.alignment}{section}{scope}.\n"
+        )
     for pool, first in constants.in_blob:
-        yield f" * Constants called {quote(pool.name)}: from byte {first} of the weights on, aligned to {pool.alignment}.\n"
+        yield (
+            f" * Constants called {quote(pool.name)}: from byte {first} of the weights on, aligned to"
+            f" {pool.alignment}.\n"
+        )

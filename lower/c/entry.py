@@ -71,7 +71,8 @@ def entry(layout: Layout, kernels: Mapping[str, CKernel], library: Library) -> I
         yield f"#define {layout.offset(name)} {size(slot.offset or 0)}\n"
         yield (
             f"typedef char {layout.name}_assert_{i}[({layout.offset(name)} % {size(slot.alignment)} == 0u &&"
-            f" {layout.offset(name)} + {size(slot.nbytes)} <= {macro}_{layout.workspace(slot).macro}_BYTES) ? 1 : -1];\n"
+            f" {layout.offset(name)} + {size(slot.nbytes)} <= {macro}_{layout.workspace(slot).macro}_BYTES) ? 1 :"
+            " -1];\n"
         )
     if layout.blob is not None:
         yield from _check_weights(layout, library)

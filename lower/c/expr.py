@@ -143,7 +143,8 @@ class ExprWriter:
         return Code(name, code.type)
 
     def enter(self, var: Var, code: Code, known: Known | None) -> Callable[[], None]:
-        """Open the scope of a variable; `known` is what is known of one that is no float. Call the result to close it."""
+        """Open the scope of a variable; `known` is what is known of one that is no float. Call the result to close
+        it."""
         outer, literal = self.variables.get(var), self.literals.pop(var, None)
         self.variables[var] = code
         leave = self.ranges.bind(var, known) if known is not None else None
@@ -283,7 +284,8 @@ class ExprWriter:
 
     @staticmethod
     def _looks_decided(node: Apply, args: list[Code]) -> bool:
-        """Whether a compiler may think it a mistake: x compared with itself, bits of x with a number that lacks them."""
+        """Whether a compiler may think it a mistake: x compared with itself, bits of x with a number that lacks
+        them."""
         return args[0].text == args[1].text or any(map(_has_bits, node.args))
 
     def _load(self, access: Load, known: dict[int, Known], codes: dict[int, Code]) -> Code:

@@ -1,8 +1,8 @@
 """Functions that the user writes and a model calls (specs/lower.md, "c").
 
 An extern of the model is one C function with one prototype, which the header declares and describes. It takes a pointer
-for each buffer, a number for each scalar, a text for each string, and where the model wants a number back, a pointer for
-that; it returns a status.
+for each buffer, a number for each scalar, a text for each string, and where the model wants a number back, a pointer
+for that; it returns a status.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Externs:
         wanted, got = ([p.type for p in ps] for ps in (known.parameters, parameters))
         if wanted != got:
             raise Unsupported(
-                f"{kernel} hands ({', '.join(got)}) to the extern {name}, another call ({', '.join(wanted)}): a function of"
-                " C has one list of types; use two names, or hand over copies",
+                f"{kernel} hands ({', '.join(got)}) to the extern {name}, another call ({', '.join(wanted)}): a"
+                " function of C has one list of types; use two names, or hand over copies",
                 where=at,
                 label="c.C21",
             )
@@ -72,7 +72,10 @@ class Externs:
             return f"{self.prefix}_{self.names.fresh(f'extern_{name}')}"
         c = self.given[name]
         if not re.fullmatch(r"[A-Za-z]\w*", c, re.ASCII) or c in RESERVED or c.startswith(f"{self.prefix}_"):
-            message = f"{c!r} cannot be the C function of the extern {name}: an identifier without the prefix {self.prefix}_ is"
+            message = (
+                f"{c!r} cannot be the C function of the extern {name}: an identifier without the prefix"
+                f" {self.prefix}_ is"
+            )
             raise Invalid(message, label="c.C22")
         return c
 

@@ -67,7 +67,9 @@ def prologue(layout: Layout, uses_math: bool) -> Iterator[str]:
     m = layout.name
     if layout.external:
         yield f"\n#if defined({layout.macro}_HAS_EXTERNAL) && defined(__GNUC__)\n"
-        yield '#pragma GCC diagnostic ignored "-Wunused-function" /* what only such a kernel would have used */\n#endif\n'
+        yield (
+            '#pragma GCC diagnostic ignored "-Wunused-function" /* what only such a kernel would have used */\n#endif\n'
+        )
     yield f"""
 #if defined(__FAST_MATH__)
 #error "this code needs IEEE arithmetic: compile without -ffast-math"
@@ -95,7 +97,10 @@ def header(layout: Layout, kernels: Mapping[str, CKernel], digest: str) -> Itera
     yield f" * Compile {layout.name}.c with: {FLAGS}\n"
     yield f" * and with -D{macro}_REPRODUCIBLE for transcendental functions that give the same bits on every target.\n"
     if layout.interface is not Interface.UNPACKED:
-        yield f" * As a shared library (-fPIC -shared) tvm-ffi loads it, with the functions main, run, {layout.name} and {layout.name}_run;\n"
+        yield (
+            f" * As a shared library (-fPIC -shared) tvm-ffi loads it, with the functions main, run, {layout.name} and"
+            f" {layout.name}_run;\n"
+        )
         yield f" * -D{macro}_TVM_FFI is for compilers and systems that do not say that it is one.\n"
     yield " * It allocates nothing, keeps no state, and may run on several threads with a workspace for each.\n"
     yield f" * Module: {comment(digest) or 'no digest given'}\n *\n"
@@ -111,7 +116,9 @@ def header(layout: Layout, kernels: Mapping[str, CKernel], digest: str) -> Itera
     for what, arguments in (("INPUT", layout.inputs), ("OUTPUT", layout.outputs)):
         for a in arguments:
             count = a.type.nbytes // a.type.dtype.itemsize
-            yield f"#define {macro}_{what}_{a.macro}_ELEMENTS {size(count)} /* {type_text(a.type)} {comment(a.slot)} */\n"
+            yield (
+                f"#define {macro}_{what}_{a.macro}_ELEMENTS {size(count)} /* {type_text(a.type)} {comment(a.slot)} */\n"
+            )
             if a.workspace:
                 at = f"{macro}_{what}_{a.macro}"
                 yield f"#define {at}_OFFSET {size(a.offset)}\n"
@@ -197,25 +204,44 @@ def _externals(layout: Layout, kernels: Mapping[str, CKernel]) -> Iterator[str]:
 
 def _entry(layout: Layout) -> Iterator[str]:
     """The function that runs the model, and what it takes."""
-    yield "\n/* Compute the outputs. A tensor is dense and row-major; bool is 0 or 1 in a byte; float16 and bfloat16 are\n"
-    yield " * given as their bits. After any status but OK the outputs are undefined. No argument may share memory with\n"
-    yield " * an output or a workspace. The status is one of those above, or what a kernel, a hook or an extern of yours returned.\n"
-    yield " * Models that do not run at the same time can share a workspace: one of the largest of their sizes, aligned to\n"
+    yield (
+        "\n/* Compute the outputs. A tensor is dense and row-major; bool is 0 or 1 in a byte; float16 and bfloat16"
+        " are\n"
+    )
+    yield (
+        " * given as their bits. After any status but OK the outputs are undefined. No argument may share memory with\n"
+    )
+    yield (
+        " * an output or a workspace. The status is one of those above, or what a kernel, a hook or an extern of yours"
+        " returned.\n"
+    )
+    yield (
+        " * Models that do not run at the same time can share a workspace: one of the largest of their sizes, aligned"
+        " to\n"
+    )
     yield " * the largest of their alignments. A run finds nothing in it, and leaves nothing"
     if any(a.workspace for a in (*layout.inputs, *layout.outputs)):
         yield ", but for the inputs and outputs that lie there:\n"
-        yield " * write those inputs before every run, for it may overwrite them, and read those outputs before another\n"
+        yield (
+            " * write those inputs before every run, for it may overwrite them, and read those outputs before another\n"
+        )
         yield " * model runs on the same workspace. The macros _AT give their places"
     yield "."
     if layout.interface is not Interface.UNPACKED:
         words = ["the inputs", "the outputs", _workspaces(layout)] + (
             ["the weights"] if layout.blob is not None else []
         )
-        yield f"\n *\n * The arguments are tensors: {', '.join(words)}, in the order in which they are listed at the top.\n"
+        yield (
+            f"\n *\n * The arguments are tensors: {', '.join(words)}, in the order in which they are listed at the"
+            " top.\n"
+        )
         yield " * A workspace is uint8 of rank 1 and of at least its bytes"
         yield "; the weights of just WEIGHTS_BYTES.\n" if layout.blob is not None else ".\n"
         if layout.interface is Interface.PACKED:
-            yield " * One more may follow: a pointer to a table of functions, which are called instead of this model's own of the\n"
+            yield (
+                " * One more may follow: a pointer to a table of functions, which are called instead of this model's"
+                " own of the\n"
+            )
             yield " * same names, each with the handle of its row.\n"
         yield " * The result is none, or a text that says more of a failure"
         yield "." if layout.interface is Interface.PACKED else ". The handle is handed to every kernel."

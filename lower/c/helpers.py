@@ -14,45 +14,57 @@ from assay.lower.c.names import Names
 from assay.semantics.errors import Crash
 
 _SIGNED = {
-    "abs": """
+    "abs": (
+        """
 static T @abs_S(T a)
 {
     return (a < 0) ? (T)((U)0 - (U)a) : a;
 }
-""",
-    "floordiv": """
+"""
+    ),
+    "floordiv": (
+        """
 static T @floordiv_S(T a, T b)
 {
     const T q = (b == -1) ? (T)((U)0 - (U)a) : a / b;
     const T r = (b == -1) ? 0 : a % b;
     return (r != 0 && (r < 0) != (b < 0)) ? q - 1 : q;
 }
-""",
-    "floormod": """
+"""
+    ),
+    "floormod": (
+        """
 static T @floormod_S(T a, T b)
 {
     const T r = (b == -1) ? 0 : a % b;
     return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
 }
-""",
-    "truncdiv": """
+"""
+    ),
+    "truncdiv": (
+        """
 static T @truncdiv_S(T a, T b)
 {
     return (b == -1) ? (T)((U)0 - (U)a) : a / b;
 }
-""",
-    "truncmod": """
+"""
+    ),
+    "truncmod": (
+        """
 static T @truncmod_S(T a, T b)
 {
     return (b == -1) ? 0 : a % b;
 }
-""",
-    "shr": """
+"""
+    ),
+    "shr": (
+        """
 static T @shr_S(T a, T b)
 {
     return (a >= 0) ? a >> b : ~(~a >> b);
 }
-""",
+"""
+    ),
 }
 # an operand that the compiler folds to 0, or to a shift that is too wide, is a warning unless it stands in a function
 _SIMPLE = """

@@ -70,8 +70,8 @@ READ_ONLY: tuple[Role, ...] = ("input", "constant")
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the C function: which buffer of the kernel it is, by role and number; a constant by its number among
-    those that the kernel holds."""
+    """A parameter of the C function: which buffer of the kernel it is, by role and number; a constant by its number
+    among those that the kernel holds."""
 
     role: Role
     index: int

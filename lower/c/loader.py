@@ -1,7 +1,8 @@
 """The weights from their file: C that maps it, beside the model's own (specs/lower.md, "c").
 
-NAME.c needs no operating system; this file does, and stands alone: NAME_weights.c. Where there is mmap the file is mapped
-read-only and not copied, elsewhere it is read into memory. Nothing is handed out before its size and digest are right.
+NAME.c needs no operating system; this file does, and stands alone: NAME_weights.c. Where there is mmap the file is
+mapped read-only and not copied, elsewhere it is read into memory. Nothing is handed out before its size and digest are
+right.
 """
 
 from __future__ import annotations

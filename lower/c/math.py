@@ -1,7 +1,8 @@
 """Transcendental functions in C: libm, or the shared routines (rule M10; specs/lower.md, "c").
 
 Every function that a model uses stands twice, and the macro NAME_REPRODUCIBLE chooses: the compiler's libm, or the
-straight-line program of `assay.semantics.scalar.transcendental`, printed operation by operation, which the interpreters run too.
+straight-line program of `assay.semantics.scalar.transcendental`, printed operation by operation, which the interpreters
+run too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What each scalar operation is in C (specs/lower.md, "c").
 
 Operands come as `Code`, the checks of traps are written already. The C type of a scalar is int for bool; float for
-float16 and bfloat16, whose operations round their result; int32_t for an int64 whose value fits, as `assay.lower.c.range` shows;
-else the type of the same name. No text here has undefined behaviour, and none depends on the width of int.
+float16 and bfloat16, whose operations round their result; int32_t for an int64 whose value fits, as
+`assay.lower.c.range` shows; else the type of the same name. No text here has undefined behaviour, and none depends on
+the width of int.
 """
 
 from __future__ import annotations

@@ -77,7 +77,10 @@ def _wrapper(layout: Layout, name: str, kernel: CKernel) -> Iterator[str]:
     yield f"{static}int {layout.packed[name]}(\n    {PACKED_PARAMETERS})\n{{\n"
     yield f"    void *pointers[{max(count, 1)}];\n"
     yield "    const char *message = NULL;\n" if kernel.last else ""
-    yield f"    int status = {layout.name}_arguments(args, count, {layout.specs[name].table}, {count}, pointers, result);\n"
+    yield (
+        f"    int status = {layout.name}_arguments(args, count, {layout.specs[name].table}, {count}, pointers,"
+        " result);\n"
+    )
     yield "    (void)handle;\n"
     call = f"{kernel.name}({', '.join(args)})"
     yield f"    if (status == {layout.macro}_OK) {{\n        status = {call};\n"
@@ -130,7 +133,9 @@ def entry_head(layout: Layout) -> Iterator[str]:
         yield f"        if (args[{count}].code == ASSAY_CODE_POINTER) {{\n"
         yield f"            functions = (const struct assay_function_row *)args[{count}].as.pointer;\n"
         yield f"        }} else if (args[{count}].code != ASSAY_CODE_NONE) {{\n"
-        yield f'            status = {m}_fail(result, {layout.macro}_WRONG_CODE, "the table of functions: a pointer");\n'
+        yield (
+            f'            status = {m}_fail(result, {layout.macro}_WRONG_CODE, "the table of functions: a pointer");\n'
+        )
         yield "        }\n    }\n    (void)functions;\n"
     else:
         yield f"    int status = {m}_arguments(args, count, {layout.entry_specs.table}, {count}, arguments, result);\n"

@@ -54,7 +54,8 @@ class Pointers:
         return place, f"{const}{type_} *const {place.text} = {first};"
 
     def call(self, stmt: Call, ok: str, failed: str) -> Iterator[str]:
-        """A function that the user writes is called; its status, where it is not `ok`, ends the kernel after `failed`."""
+        """A function that the user writes is called; its status, where it is not `ok`, ends the kernel after
+        `failed`."""
         words: list[str] = []
         parameters: list[Parameter] = []
         for k, a in enumerate(stmt.args):

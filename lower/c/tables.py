@@ -105,7 +105,8 @@ def has_payload(array: Array, of: DType) -> bool:
 
 
 def declared(name: str, array: Array, of: DType) -> str:
-    """The declaration of a table. Where only bits can be written it is a union of these and the numbers that they are."""
+    """The declaration of a table. Where only bits can be written it is a union of these and the numbers that they
+    are."""
     size = max(array.size, 1)
     if not has_payload(array, of):
         return f"{storage(of, name)} {name}[{size}]"

@@ -2,12 +2,12 @@
 "constants").
 
     module = lift_constants(module, evaluate)          # folded, in the table, with offsets
-    module = link_params(module)                       # constants of calls move into the tensor functions; unlink_params
-    module = bind_constants(module, {"w": array})      # other contents for what a user has named
+    module = link_params(module)                       # constants of calls move into the tensor functions;
+    unlink_params module = bind_constants(module, {"w": array})      # other contents for what a user has named
     module, arrays = extract_params(module)            # the constants as parameters of main
 
-Two constants are one if their dtype, shape and bits are equal, so the sign of zero and NaN payloads stay, and if they are
-to be stored alike. No array is copied: the table, graph and tensor functions hold the same one.
+Two constants are one if their dtype, shape and bits are equal, so the sign of zero and NaN payloads stay, and if they
+are to be stored alike. No array is copied: the table, graph and tensor functions hold the same one.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = [
 
 
 def lift_constants(module: Module, evaluate: Evaluate) -> Module:
-    """The module with its graph functions folded and all constants in its table; tensor functions that no graph function
-    reaches any more are gone. Errors are those of `extract_constants`."""
+    """The module with its graph functions folded and all constants in its table; tensor functions that no graph
+    function reaches any more are gone. Errors are those of `extract_constants`."""
     module = module.resolved()
     folded: dict[str, Definition] = {}
     for name, d in module.definitions.items():
@@ -51,7 +51,8 @@ def lift_constants(module: Module, evaluate: Evaluate) -> Module:
 
 
 def _reached(module: Module) -> Module:
-    """The module without tensor functions that graph functions do not reach; all of it where there are none of these."""
+    """The module without tensor functions that graph functions do not reach; all of it where there are none of
+    these."""
     graphs = [n for n, d in module.definitions.items() if isinstance(d, Function)]
     used = set(reachable(module, graphs))
     if not graphs:

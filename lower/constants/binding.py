@@ -1,4 +1,5 @@
-"""Contents for constants from outside, and the constants handed over by the caller (row C4; specs/lower.md, "constants")."""
+"""Contents for constants from outside, and the constants handed over by the caller (row C4; specs/lower.md,
+"constants")."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ from assay.semantics.walk import post_order, rewrite
 
 def bind_constants(module: Module, arrays: Mapping[str, Array]) -> Module:
     """The module with other contents in constants of its table, by name, wherever they are used; at any stage after
-    constants. An array that nobody can write is not copied. A constant that was copied to other devices, as `NAME@DEVICE`, follows.
+    constants. An array that nobody can write is not copied. A constant that was copied to other devices, as
+    `NAME@DEVICE`, follows.
 
     Invalid where the table has no constant of a name (`bind.C1`), or it has another dtype or shape (`bind.C2`).
     """
@@ -58,8 +60,8 @@ def _type(array: Array) -> TensorType:
 
 
 def extract_params(module: Module) -> tuple[Module, dict[str, Array]]:
-    """The module with the constants of its table as the first parameters of `main`, in the order of the table, and their
-    arrays by the names of these parameters; before liveness or after.
+    """The module with the constants of its table as the first parameters of `main`, in the order of the table, and
+    their arrays by the names of these parameters; before liveness or after.
 
     Tensor functions take what they held, graph functions that main calls what they named. Invalid where the module has
     no main; Unsupported where a planned kernel runs in other phases without its constants (`bind.C3`).

@@ -1,8 +1,8 @@
 """Constant folding: what has a constant value becomes a constant (specs/lower.md, "constants").
 
 The value is computed by the evaluator that the caller hands in: folding runs the interpreter, there is no second truth.
-What may be folded, and where the constant lives, `assay.lower.constants.foldable` says. After this no name of a constant is
-left, for each use is of the table; folding of graph functions (`assay.lower.simplify.fold`) keeps names.
+What may be folded, and where the constant lives, `assay.lower.constants.foldable` says. After this no name of a
+constant is left, for each use is of the table; folding of graph functions (`assay.lower.simplify.fold`) keeps names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What may be folded, wherever folding is done (specs/lower.md, "simplify", rules D5 and D6).
 
-Folding of graph functions (`assay.lower.simplify.fold`), of the stage constants (`assay.lower.constants.fold`) and of made
-constants (`assay.lower.constants.made`) ask here. That what would trap stays is known by evaluating it.
+Folding of graph functions (`assay.lower.simplify.fold`), of the stage constants (`assay.lower.constants.fold`) and of
+made constants (`assay.lower.constants.made`) ask here. That what would trap stays is known by evaluating it.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ def is_static(node: Expr) -> bool:
 
 
 def may_grow(node: Expr, operands: Iterable[int], small: int = SMALL) -> bool:
-    """Whether the value of a node, made of operands of so many bytes, may be kept in their place. So a weight that is kept
-    as int8 is not made float32 again, and no broadcast is written out. What is made from nothing may be of any size: a
-    weight that a model says by one number is a weight."""
+    """Whether the value of a node, made of operands of so many bytes, may be kept in their place. So a weight that is
+    kept as int8 is not made float32 again, and no broadcast is written out. What is made from nothing may be of any
+    size: a weight that a model says by one number is a weight."""
     sizes = list(operands)
     return not sizes or sum(t.nbytes for t in flatten(node.type)) <= max(small, sum(sizes))
 
 
 def home(node: Expr, operands: Iterable[VirtualDevice | None], module: Module) -> VirtualDevice | None:
-    """Where the constant in place of `node` lives: where the node does, and where its operands do as far as that is open.
+    """Where the constant in place of `node` lives: where the node does, and where its operands do as far as that is
+    open.
 
     None where nowhere would do: the operands are in different places, or what is said of one is contradictory (None).
     None too for a copy out of a special memory: who has put a constant there wants it loaded from there.

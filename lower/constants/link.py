@@ -1,9 +1,9 @@
 """Constants of calls inside the tensor functions that are called (rows C4, C15; specs/lower.md, "constants").
 
-Linking gives a tensor function its constant arguments as constants of its own: the parameters vanish from its signature,
-the arguments from the calls. What calls with other constants get is another function. The attribute `linked` of a linked
-function names the one that it was, and which of its parameters are the constants around its body, outermost first:
-unlinking reads that and takes them out again.
+Linking gives a tensor function its constant arguments as constants of its own: the parameters vanish from its
+signature, the arguments from the calls. What calls with other constants get is another function. The attribute `linked`
+of a linked function names the one that it was, and which of its parameters are the constants around its body, outermost
+first: unlinking reads that and takes them out again.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from assay.semantics.walk import post_order, rewrite
 
 
 def link_params(module: Module, only: Container[str] | None = None) -> Module:
-    """The module with constant arguments of calls of tensor functions as constants inside these; `only` names the tensor
-    functions that are to be linked.
+    """The module with constant arguments of calls of tensor functions as constants inside these; `only` names the
+    tensor functions that are to be linked.
 
     A tensor function that only these calls name is replaced where all give it the same constants; else each set of
     constants gets a function of its own. Invalid where a parameter that would become a constant is written, through a

@@ -1,10 +1,10 @@
 """Constants made by compilation: packed, transposed, quantised (row C6; specs/lower.md, "constants made").
 
-What makes a constant is written in operators, so it has a meaning of its own: `pack` lets tensor functions read a constant
-in another layout and hands them the operators that lay it so; `quantise_weights` puts the operators that round a weight to
-int8 and back in place of the weight, because somebody asked for that. `make_constants` then evaluates what is constant,
-and says of each constant that it makes which one it comes from, and by which function. `assay.verify.constants.made` holds
-both to it. A constant that nobody needs any more goes.
+What makes a constant is written in operators, so it has a meaning of its own: `pack` lets tensor functions read a
+constant in another layout and hands them the operators that lay it so; `quantise_weights` puts the operators that round
+a weight to int8 and back in place of the weight, because somebody asked for that. `make_constants` then evaluates what
+is constant, and says of each constant that it makes which one it comes from, and by which function.
+`assay.verify.constants.made` holds both to it. A constant that nobody needs any more goes.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ LEAST_SCALE = 2.0**-100
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """Where a constant comes from: `definition` of `operands`, which have `names` in the table of the module before, or ""
-    where they stood in its graph."""
+    """Where a constant comes from: `definition` of `operands`, which have `names` in the table of the module before, or
+    "" where they stood in its graph."""
 
     definition: Function
     names: tuple[str, ...]
@@ -67,10 +67,11 @@ class Packed:
 
 
 def make_constants(module: Module, evaluate: Evaluate) -> tuple[Module, dict[str, Made]]:
-    """What can be computed from constants is computed, into the module's table; and where each such constant comes from.
+    """What can be computed from constants is computed, into the module's table; and where each such constant comes
+    from.
 
-    What would take more bytes than it is made of is left, so that a weight that was made smaller stays small. The rules of
-    `assay.lower.simplify.fold` hold: nothing that traps, nothing on another device.
+    What would take more bytes than it is made of is left, so that a weight that was made smaller stays small. The rules
+    of `assay.lower.simplify.fold` hold: nothing that traps, nothing on another device.
     """
     making = _Making(module, evaluate)
     result = making.run()
@@ -156,7 +157,8 @@ def _bare(body: Expr) -> Expr:
 
 
 def laid(of: TensorType, layout: Layout) -> Function:
-    """A function of one tensor that lays it out, in operators: zeros at the end of axes, cut axes in two, another order."""
+    """A function of one tensor that lays it out, in operators: zeros at the end of axes, cut axes in two, another
+    order."""
     x = graph.var("x", of)
     more, split, axes = layout.steps(of.static_shape)
     value: Expr = x
@@ -170,8 +172,8 @@ def laid(of: TensorType, layout: Layout) -> Function:
 def pack(module: Module, choose: Choose) -> tuple[Module, dict[str, Packed]]:
     """The calls of tensor functions whose constant operands `choose` wants in another layout read them so.
 
-    Each such operand becomes a call of a function that lays it out, which `make_constants` evaluates; the tensor function is
-    a new one, and by name it is said what it was. An original that is called elsewhere stays.
+    Each such operand becomes a call of a function that lays it out, which `make_constants` evaluates; the tensor
+    function is a new one, and by name it is said what it was. An original that is called elsewhere stays.
     """
     packing = _Packing(module, choose)
     changed = {
@@ -261,10 +263,10 @@ def transposed(call: CallTIR, kernel: PrimFunc, param: int) -> Layout | None:
 def quantise_weights(module: Module, weights: Mapping[str, int | None]) -> Module:
     """The module with constants of its table rounded to int8 and back, in operators, wherever graph functions use them.
 
-    For each name an axis with a scale for each index along it, or None for one scale. The scale is the greatest magnitude
-    divided by 127; no element changes by more than `largest_error(scale)`. This changes what the program computes: the
-    meaning of the result is the rounded weights. Invalid (`made.C1`, `made.C2`): a name that is no constant, an axis that it
-    does not have, a constant that is not float32 and finite.
+    For each name an axis with a scale for each index along it, or None for one scale. The scale is the greatest
+    magnitude divided by 127; no element changes by more than `largest_error(scale)`. This changes what the program
+    computes: the meaning of the result is the rounded weights. Invalid (`made.C1`, `made.C2`): a name that is no
+    constant, an axis that it does not have, a constant that is not float32 and finite.
     """
     for name, axis in weights.items():
         array = module.constants.get(name)

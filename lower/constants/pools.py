@@ -4,9 +4,9 @@
 
 Each constant goes into the first of the pools that suit it and have room. A pool suits a constant if it is in the
 device's memory that the constant asks for, is aligned as the constant asks, and becomes the section of the object file
-that the constant asks for; what either leaves open suits. But a pool in a special scope, one that is not the main memory,
-holds only what asks for that scope: kernels that know nothing of it could not read the others there. Constants are there
-all the time, so no two share a byte.
+that the constant asks for; what either leaves open suits. But a pool in a special scope, one that is not the main
+memory, holds only what asks for that scope: kernels that know nothing of it could not read the others there. Constants
+are there all the time, so no two share a byte.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _one_memory(buffer: BufferInfo, device: VirtualDevice, held: dict[str, tuple
         both = before.join(device)
         if both is None:
             raise Invalid(
-                f"the pool {name} would hold constant {other} on {before} and constant {buffer.name} on {device}; a pool is"
-                " in one memory: say in which each pool is",
+                f"the pool {name} would hold constant {other} on {before} and constant {buffer.name} on {device}; a"
+                " pool is in one memory: say in which each pool is",
                 label="constants.C8",
             )
         held[name] = both, buffer.name if both != before else other

@@ -1,7 +1,7 @@
 """Functions moved from one module to another with their constants (row C5; specs/lower.md, "constants").
 
-A name means something in one module only. What a function reaches goes with it; what the other module has already, equal,
-is shared; what has a name that there means something else gets another one, and everything that moves says that.
+A name means something in one module only. What a function reaches goes with it; what the other module has already,
+equal, is shared; what has a name that there means something else gets another one, and everything that moves says that.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from assay.semantics.walk import post_order, rewrite
 
 
 def transfer(names: Iterable[str], source: Module, target: Module) -> tuple[Module, dict[str, str]]:
-    """`target` with the definitions of `source` that are named, and what they use; and what each of those is called there.
+    """`target` with the definitions of `source` that are named, and what they use; and what each of those is called
+    there.
 
     Constants that nobody named have one name in all modules, and are shared; two different constants of one name that a
-    user gave are told apart. Invalid where `source` has no such definition (`transfer.C1`) or the two have different data
-    types of one name (`transfer.C2`); Unsupported for planned programs (`constants.C1`).
+    user gave are told apart. Invalid where `source` has no such definition (`transfer.C1`) or the two have different
+    data types of one name (`transfer.C2`); Unsupported for planned programs (`constants.C1`).
     """
     refuse_programs(source)
     source = source.resolved()

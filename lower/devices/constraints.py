@@ -99,7 +99,8 @@ class Local:
     source: dict[Place, int] = field(default_factory=dict)
     """Where that operand is, copies apart."""
     really: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """For annotations, and projections of them, the value and the domain that stand for them where no copy is needed."""
+    """For annotations, and projections of them, the value and the domain that stand for them where no copy is
+    needed."""
     fixed: set[int] = field(default_factory=set)
     """The annotations that hold for both sides."""
 
@@ -218,7 +219,8 @@ class Constraints:
             self.pulls.append((at, wanted))
 
     def _demand(self, node: Expr, index: int, wanted: int) -> None:
-        """A child is copied where it is not where it is wanted. What is copied is not an annotation, but its operand."""
+        """A child is copied where it is not where it is wanted. What is copied is not an annotation, but its
+        operand."""
         child, place = node.children[index], Place(id(node), index)
         value, really = self._here.really.get(id(child)) or (
             self._value(place) if self.is_floating(child) else self._numbered(child),
@@ -240,8 +242,8 @@ class Constraints:
         return number
 
     def _same(self, node: Expr, index: int, domain: int, why: str) -> None:
-        """A child is where `domain` is; a copy is made only behind an annotation that lets one stand there, in one part of
-        devices or in the other."""
+        """A child is where `domain` is; a copy is made only behind an annotation that lets one stand there, in one part
+        of devices or in the other."""
         child = node.children[index]
         at = self._operand(node, index)
         self._tie(domain, at, why, node)

@@ -138,8 +138,8 @@ def links_of(
 def signatures(
     module: Module, config: CompilationConfig, calls: Mapping[int, str], links: Links
 ) -> dict[int, Signature]:
-    """Where those of the calls, by identity, of general functions that stand in the module want their operands and their
-    result."""
+    """Where those of the calls, by identity, of general functions that stand in the module want their operands and
+    their result."""
     place = _Fresh(module, config, Part.PLACE, fresh=calls, links=links)
     places = solve(place)
     scope = _Fresh(module, config, Part.SCOPE, crossing(place, places), fresh=calls, links=links)

@@ -1,8 +1,8 @@
 """Memory scopes out of tensor functions (rules M6.23, M8; specs/lower.md, "devices").
 
-A buffer whose scope is "" leaves open where it lies. Memory that is viewed as, or handed to, something with a said scope
-is in that scope. Each buffer has one root, a parameter or an allocation, for a view has one source. So a scope is found
-for each root by itself.
+A buffer whose scope is "" leaves open where it lies. Memory that is viewed as, or handed to, something with a said
+scope is in that scope. Each buffer has one root, a parameter or an allocation, for a view has one source. So a scope is
+found for each root by itself.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
-"""Instances of graph functions, so that calls on different devices need no copies (rules M8, V21; specs/lower.md, "devices").
+"""Instances of graph functions, so that calls on different devices need no copies (rules M8, V21; specs/lower.md,
+"devices").
 
 The planner gives a function one domain for all its calls. A *general* function can do without: it says nothing of
-devices, nor does anything that it calls, and it takes and gives tensors. Each call of one is looked at as if the function
-were its own (`assay.lower.devices.general`), so that the solver says where it wants its operands and its result: its
-*signature*. Calls with several signatures get an instance for each, fixed on it until all are made. Functions that call one
-another are one unit, with one domain for all calls inside (recursion stays monomorphic), and are copied as a whole. So it is with
-types in ML: a definition is general for what stands outside of it. Local functions stay monomorphic.
+devices, nor does anything that it calls, and it takes and gives tensors. Each call of one is looked at as if the
+function were its own (`assay.lower.devices.general`), so that the solver says where it wants its operands and its
+result: its *signature*. Calls with several signatures get an instance for each, fixed on it until all are made.
+Functions that call one another are one unit, with one domain for all calls inside (recursion stays monomorphic), and
+are copied as a whole. So it is with types in ML: a definition is general for what stands outside of it. Local functions
+stay monomorphic.
 
-It ends. Each round settles at least one unit: the first, callers before callees, whose callers are all settled. A settled
-unit is never looked at again: only a caller of it that is not settled could get instances, and thus make new calls of it.
-So there are at most as many rounds as units. A round makes at most one instance of a unit for each signature of its
-calls, and a signature names only devices of the plan: with d of them there are at most d ** (p + 1) for p parameters.
+It ends. Each round settles at least one unit: the first, callers before callees, whose callers are all settled. A
+settled unit is never looked at again: only a caller of it that is not settled could get instances, and thus make new
+calls of it. So there are at most as many rounds as units. A round makes at most one instance of a unit for each
+signature of its calls, and a signature names only devices of the plan: with d of them there are at most d ** (p + 1)
+for p parameters.
 """
 
 from __future__ import annotations
@@ -63,8 +66,10 @@ def copies(module: Module) -> int:
 
 
 class _Instances:
-    """Makes the module with instances of functions for the devices of their calls. The originals stay, though nothing may
-    call them any more. An instance has the attribute `instance_of`, and is fixed on its signature while others are made."""
+    """Makes the module with instances of functions for the devices of their calls. The originals stay, though nothing
+    may call them any more. An instance has the attribute `instance_of`, and is fixed on its signature while others are
+    made.
+    """
 
     def __init__(self, module: Module, config: CompilationConfig) -> None:
         self.module, self.config = module, config
@@ -175,7 +180,8 @@ class _Instances:
     # --- which functions are general -----------------------------------------------------------------------------
 
     def general(self, units: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        """The units that can be wherever their operands are, callees first. A function may be used only to be called."""
+        """The units that can be wherever their operands are, callees first. A function may be used only to be
+        called."""
         found: dict[tuple[str, ...], None] = {}
         for unit in units:
             below = {n for f in unit for n in self.named[f]} - {*unit}
@@ -223,8 +229,8 @@ def _instance(func: Function, name: str, names: Mapping[str, str], signature: Si
 
 
 def _opened(func: Function) -> Function:
-    """An instance that is no longer fixed. A signature is what calls want; where the body is, and what it takes, is best
-    said for the whole module at once."""
+    """An instance that is no longer fixed. A signature is what calls want; where the body is, and what it takes, is
+    best said for the whole module at once."""
     params = tuple(replace(p, device=ANYWHERE) for p in func.params)
     body = fresh_copy(func.body, dict(zip(func.params, params, strict=True)))
     body = replace(body, device=ANYWHERE) if is_whole(func) else body

@@ -1,9 +1,10 @@
 """Memory scopes into and out of tensor functions (rules M6.23, M8; specs/lower.md, "devices").
 
-A buffer whose scope is "" leaves open where it lies. Scopes flow *out* as `assay.lower.devices.inference` says. They flow
-*in*: an instance of a function has its parameters in the scopes of what it is given, and with them all that names the same
-memory: views of views, matches of blocks, and the parameters of the tensor functions that it is handed to, which are
-instances too. An open allocation lies where a view of it or a function that it is handed to says, else in the main memory.
+A buffer whose scope is "" leaves open where it lies. Scopes flow *out* as `assay.lower.devices.inference` says. They
+flow *in*: an instance of a function has its parameters in the scopes of what it is given, and with them all that names
+the same memory: views of views, matches of blocks, and the parameters of the tensor functions that it is handed to,
+which are instances too. An open allocation lies where a view of it or a function that it is handed to says, else in the
+main memory.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ def instance(
         if not 0 <= i < len(func.params):
             raise Invalid(f"{func.name} has no parameter number {i}", label="scopes.C3")
         if is_private(Buffer("", (), func.params[i].dtype, scope)):
-            what = f"{func.params[i].name} of {func.name} cannot lie in {scope}: memory of one thread does not outlast a call"
+            what = (
+                f"{func.params[i].name} of {func.name} cannot lie in {scope}: memory of one thread does not outlast a"
+                " call"
+            )
             raise Invalid(what, label="scopes.C3")
     made = clones.request(func, [scopes.get(i, "") for i in range(len(func.params))], None, name)
     return made, clones.finished()
@@ -212,7 +216,8 @@ class _Clones:
 
 @dataclass
 class _Scoped(Mapper):
-    """Other buffers, in what a compiler is told too, and other functions called; `calls` by identity of the original."""
+    """Other buffers, in what a compiler is told too, and other functions called; `calls` by identity of the
+    original."""
 
     calls: Mapping[int, str] = field(default_factory=dict)
 

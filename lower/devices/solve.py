@@ -1,4 +1,5 @@
-"""Where each domain is: ties joined, then what is pulled together, then the fewest copies (specs/lower.md, "devices")."""
+"""Where each domain is: ties joined, then what is pulled together, then the fewest copies (specs/lower.md,
+"devices")."""
 
 from __future__ import annotations
 
@@ -167,7 +168,8 @@ class _Solver:
     def label(
         self, members: list[int], wanted: list[Wanted], outside: dict[int, VirtualDevice]
     ) -> dict[int, VirtualDevice]:
-        """A device for each class of a component: one that is named in it, or the default, which is the first choice."""
+        """A device for each class of a component: one that is named in it, or the default, which is the first
+        choice."""
         default = self.full(ANYWHERE, members)
         said = {m: self.full(self.said[m], [m]) for m in members if self.said.get(m, ANYWHERE) != ANYWHERE}
         labels = sorted({*said.values()} - {default}, key=_key)

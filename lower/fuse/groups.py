@@ -3,8 +3,8 @@
 As in Relay and Relax, a call is fused with its immediate post-dominator, the first binding through which all its uses
 go, if every call on a way to it may be in one kernel, on one device and in the same storage scopes: anchors (products,
 convolutions) first, then maps of indices. So a
-group has one result, and whoever else uses a value of it prevents it. Whatever may trap, acts, chooses, or is no call of a
-tensor function is in no group and ends one. A value that no parameter has part in is left for constant folding.
+group has one result, and whoever else uses a value of it prevents it. Whatever may trap, acts, chooses, or is no call
+of a tensor function is in no group and ends one. A value that no parameter has part in is left for constant folding.
 """
 
 from __future__ import annotations
@@ -137,7 +137,8 @@ class _Chain:
             work += [use for use, _ in self.nodes[at].uses]
         return list(found)
 
-    # --- groups --------------------------------------------------------------------------------------------------------
+    # --- groups
+    # --------------------------------------------------------------------------------------------------------
 
     def run(self) -> list[list[int]]:
         for late in (False, True):

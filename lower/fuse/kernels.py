@@ -1,7 +1,7 @@
 """The calls of a primitive function become one tensor function (row R23; specs/lower.md, "fuse").
 
-What passes from call to call lives inside. The tensor function says by its attribute `group` which function it computes;
-that function stays in the module, for the checks.
+What passes from call to call lives inside. The tensor function says by its attribute `group` which function it
+computes; that function stays in the module, for the checks.
 """
 
 from __future__ import annotations

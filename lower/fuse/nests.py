@@ -1,7 +1,7 @@
 """Loop nests one after another become one (row R23; specs/lower.md, "fuse").
 
-Every step keeps each scalar operation and the order of those that meet in an element, so results stay bit for bit. What is
-merged cannot trap: a group has only such calls.
+Every step keeps each scalar operation and the order of those that meet in an element, so results stay bit for bit. What
+is merged cannot trap: a group has only such calls.
 
     inline    a value that one nest computes element by element is computed where it is read instead
     join      two loops over one range become one, where no iteration touches what another one writes

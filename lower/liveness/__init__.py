@@ -1,10 +1,10 @@
 """From calls to a program over slots, with the life of each (specs/lower.md, "liveness").
 
-Steps are the calls of the let chain, in its order; those of a function of the module that is called come in place of the
-call, an `if` becomes a `Branch`. Every tensor that a call makes is a slot, every allocation inside a tensor function
-another, for each call anew. A slot is live where some use of it under any alias (`assay.semantics.alias`) may have come
-and some may be to come, counted in the phases of the tensor functions (`assay.semantics.tensor.phases`); inputs are live
-from entry, outputs to exit.
+Steps are the calls of the let chain, in its order; those of a function of the module that is called come in place of
+the call, an `if` becomes a `Branch`. Every tensor that a call makes is a slot, every allocation inside a tensor
+function another, for each call anew. A slot is live where some use of it under any alias (`assay.semantics.alias`) may
+have come and some may be to come, counted in the phases of the tensor functions (`assay.semantics.tensor.phases`);
+inputs are live from entry, outputs to exit.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def find_lives(
 ) -> Module:
     """The module with `main` as a program whose slots have lives but no offsets yet.
 
-    With `whole` every step takes one position: for kernels whose operands must not share bytes at any time, such as those
-    that somebody else compiles. Slots are on the devices that the expressions name; `host` is the one that reads the
-    conditions of branches. Slots are aligned to `alignment` bytes, or more if their elements need more; with BY_ELEMENT to
-    what these need, but to ALIGNMENT where others may look: on other devices than the cpu, in kernels that call functions
-    or say how a buffer is aligned. Unsupported for what has no static plan (`liveness.C1` to `C6`, `alias.C1`, `alias.C3`);
-    Invalid for limits of sizes that are none (`limits.C1` to `C3`), and for a choice or result that needs a copy from
-    one device to another (`liveness.C8`).
+    With `whole` every step takes one position: for kernels whose operands must not share bytes at any time, such as
+    those that somebody else compiles. Slots are on the devices that the expressions name; `host` is the one that reads
+    the conditions of branches. Slots are aligned to `alignment` bytes, or more if their elements need more; with
+    BY_ELEMENT to what these need, but to ALIGNMENT where others may look: on other devices than the cpu, in kernels
+    that call functions or say how a buffer is aligned. Unsupported for what has no static plan (`liveness.C1` to `C6`,
+    `alias.C1`, `alias.C3`); Invalid for limits of sizes that are none (`limits.C1` to `C3`), and for a choice or result
+    that needs a copy from one device to another (`liveness.C8`).
     """
     homes = Homes(module, read(module), whole)
     homes.run()

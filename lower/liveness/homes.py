@@ -147,8 +147,8 @@ class Homes:
         both = wanted.join(device)
         if both is None:
             raise Invalid(
-                f"{origin.name} is on {device}, and is wanted in {name} on {wanted}: only a device_copy crosses, and the"
-                " pass devices (assay.lower.devices) puts it there",
+                f"{origin.name} is on {device}, and is wanted in {name} on {wanted}: only a device_copy crosses, and"
+                " the pass devices (assay.lower.devices) puts it there",
                 label="liveness.C8",
             )
         return both
@@ -244,8 +244,8 @@ def _allocated(kernel: PrimFunc, buffer: Buffer, sizes: dict[Var, Dim], span: Sp
             unknown = [v.name for v in variables(d) if v not in sizes]
             if unknown:
                 raise Unsupported(
-                    f"{kernel.name} allocates {buffer!r}: a size that is computed during the call, such as {unknown[0]},"
-                    " cannot be planned; those of the parameters and the scalars can",
+                    f"{kernel.name} allocates {buffer!r}: a size that is computed during the call, such as"
+                    f" {unknown[0]}, cannot be planned; those of the parameters and the scalars can",
                     where=span,
                     label="liveness.C6",
                 )

@@ -27,7 +27,8 @@ def problem(program: Program, placed: Collection[str] = (), bounds: Bounds | Non
     wrong = [n for n in placed if n not in io]
     if wrong:
         raise Invalid(
-            f"{wrong[0]} is no input or output: what can be placed in the workspace are {', '.join(sorted(io)) or 'none'}",
+            f"{wrong[0]} is no input or output: what can be placed in the workspace are"
+            f" {', '.join(sorted(io)) or 'none'}",
             label="problem.C1",
         )
     wanted = [s for s in program.slots.values() if s.place == "workspace" or s.is_pooled or s.name in placed]

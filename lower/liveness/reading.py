@@ -86,7 +86,8 @@ Item: TypeAlias = Run | Choose | Otherwise | End
 
 @dataclass(eq=False)
 class Text:
-    """The items in order, the origins of the result, and for each origin that an item makes the arm that it is made in."""
+    """The items in order, the origins of the result, and for each origin that an item makes the arm that it is made
+    in."""
 
     items: list[Item] = field(default_factory=list)
     result: tuple[Origin, ...] = ()
@@ -265,9 +266,9 @@ def _refuse(value: Expr, where: str, var: Var | None = None) -> NoReturn:
     if isinstance(value, Function) and var is not None and var in free_variables(value):
         what = f"a loop, or another function that calls itself, {value.type},"
     raise Unsupported(
-        f"{what} {where}: a plan has calls of tensor functions, choices and calls of functions of the module, on tensors"
-        " and tuples of them. Loops, closures, references, data types, matches, prints and assertions are run by the"
-        " interpreter only (assay run)",
+        f"{what} {where}: a plan has calls of tensor functions, choices and calls of functions of the module, on"
+        " tensors and tuples of them. Loops, closures, references, data types, matches, prints and assertions are run"
+        " by the interpreter only (assay run)",
         where=value.span,
         label="liveness.C2",
     )

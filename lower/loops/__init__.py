@@ -1,8 +1,9 @@
-"""Schedule primitives: a tensor function's loops in another form, each step with its side condition (specs/lower.md, "loops").
+"""Schedule primitives: a tensor function's loops in another form, each step with its side condition (specs/lower.md,
+"loops").
 
-A step gives the same bits as before wherever the function does not trap, or is refused: `Invalid` and `Unsupported` name
-the accesses in the way. Only `rfactor` changes the order of additions, and says so. `assay.verify.equivalence` knows
-nothing of the side conditions, and checks the result.
+A step gives the same bits as before wherever the function does not trap, or is refused: `Invalid` and `Unsupported`
+name the accesses in the way. Only `rfactor` changes the order of additions, and says so. `assay.verify.equivalence`
+knows nothing of the side conditions, and checks the result.
 
     s = schedule(matmul).split("i", 32).split("j", 32).reorder("i_o", "j_o", "k", "i_i", "j_i").vectorize("j_i")
     s.func
@@ -20,7 +21,8 @@ from assay.semantics.tensor import PrimFunc
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """A function and what can be done to its loops; each method gives a new one. Loops are named as `loops` lists them."""
+    """A function and what can be done to its loops; each method gives a new one. Loops are named as `loops` lists
+    them."""
 
     func: PrimFunc
 

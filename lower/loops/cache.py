@@ -69,7 +69,8 @@ def cache_read(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> P
     """The part of a buffer that one iteration of the loop `at` reads, copied before into a tile that it reads instead.
 
     Legal where the buffer is not stored to in that iteration, and its indices are sums of multiples of loop variables.
-    A buffer that is written elsewhere must be read whole in the tile, so that the copy reads nothing unwritten (`loops.C10`).
+    A buffer that is written elsewhere must be read whole in the tile, so that the copy reads nothing unwritten
+    (`loops.C10`).
     """
     old = loop(func, at)
     target = _find(func, buffer, old)
@@ -115,7 +116,8 @@ def cache_write(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> 
             and any(a.write and a.stmt in program_order(s) for a in uses)
         ):
             raise Invalid(
-                f"{what}: the parallel loop over {s.var.name} inside stores to it, and scope {scope} is that of one thread",
+                f"{what}: the parallel loop over {s.var.name} inside stores to it, and scope {scope} is that of one"
+                " thread",
                 label="loops.C9",
             )
     fill = [tile.copy(lambda t, i: store(local, t, target[i]))] if own else []
@@ -127,8 +129,8 @@ def cache_write(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> 
 def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
     """A reduction as `factor` partial ones side by side, combined at the end. Promises no more than "reassociated".
 
-    The loop's body must be one store `c[i] = c[i] op e`, within loops of known length, where op is +, *, min or max, `i`
-    does not name the loop, and `e` does not read `c` (`loops.C11`).
+    The loop's body must be one store `c[i] = c[i] op e`, within loops of known length, where op is +, *, min or max,
+    `i` does not name the loop, and `e` does not read `c` (`loops.C11`).
     """
     old = loop(func, name)
     inner: list[For] = []

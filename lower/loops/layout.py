@@ -25,8 +25,8 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Layout:
-    """`order` are the axes, outermost first; `blocks` are pairs (axis, elements in a block), whose insides come last, in
-    this order. Invalid (`layout.C1`): not every axis once, or a block that is none."""
+    """`order` are the axes, outermost first; `blocks` are pairs (axis, elements in a block), whose insides come last,
+    in this order. Invalid (`layout.C1`): not every axis once, or a block that is none."""
 
     order: tuple[int, ...]
     blocks: tuple[tuple[int, int], ...] = ()
@@ -87,10 +87,11 @@ class Layout:
 def relayout(func: PrimFunc, buffer: str, layout: Layout) -> PrimFunc:
     """A constant of `func`, or a parameter that it only reads, in another layout; every load follows.
 
-    The data of a constant are laid anew, and it is no longer the constant of the module's table that it was. A parameter
-    gets another shape: who calls must hand over the other order. What looks at it through a view, such as TVM's
-    `T.decl_buffer(..., data=w)`, follows too: the function is written in plain nodes first. Invalid where there is no such
-    buffer (`loops.C2`) or it is stored to (`loops.C12`); Unsupported where a call touches it, or its sizes are not known.
+    The data of a constant are laid anew, and it is no longer the constant of the module's table that it was. A
+    parameter gets another shape: who calls must hand over the other order. What looks at it through a view, such as
+    TVM's `T.decl_buffer(..., data=w)`, follows too: the function is written in plain nodes first. Invalid where there
+    is no such buffer (`loops.C2`) or it is stored to (`loops.C12`); Unsupported where a call touches it, or its sizes
+    are not known.
     """
     func = plain(func) if has_sugar(func) else func
     constants = [s for s in program_order(func.body) if isinstance(s, AllocateConst)]

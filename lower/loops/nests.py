@@ -117,7 +117,8 @@ def peel(func: PrimFunc, name: str, count: int) -> PrimFunc:
 
 
 def reorder(func: PrimFunc, *names: str) -> PrimFunc:
-    """The named loops of one perfect nest in the order given; loops between them that are not named stay where they are.
+    """The named loops of one perfect nest in the order given; loops between them that are not named stay where they
+    are.
 
     Guards between the loops that read no memory go where their variables are known. Legal where no two accesses to
     one element, one of them a store, change their order (`loops.C6`).
@@ -241,7 +242,8 @@ def _in_turn(nest: Nest, var: Var, what: str, label: str) -> None:
             first, second = (a, b) if a.part == 0 else (b, a)
             if not nest.apart(first, second, {var: ">"}):
                 raise Invalid(
-                    f"{what}: {first} in an iteration of {var.name} and {second} in an earlier one may touch one element",
+                    f"{what}: {first} in an iteration of {var.name} and {second} in an earlier one may touch one"
+                    " element",
                     label=label,
                 )
 
@@ -268,7 +270,8 @@ def mark(func: PrimFunc, name: str, kind: LoopKind) -> PrimFunc:
 
 
 def lanes_around(func: PrimFunc, stmt: Stmt) -> list[For]:
-    """The vectorized loops around a statement: their lanes take its steps at once, so the order of steps concerns them."""
+    """The vectorized loops around a statement: their lanes take its steps at once, so the order of steps concerns
+    them."""
     return [s for s in around(func, stmt)[:-1] if isinstance(s, For) and s.kind == "vectorized"]
 
 

@@ -115,7 +115,8 @@ def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buf
 
         return rewrite(expr, node)
 
-    # What is bound is entered on the way down, before its uses, and left on the way up, where the parts are put together.
+    # What is bound is entered on the way down, before its uses, and left on the way up, where the parts are put
+    # together.
     made: list[Stmt] = []
     work: list[tuple[Stmt, tuple[Any, ...] | None]] = [(body, None)]
     while work:

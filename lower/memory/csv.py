@@ -13,8 +13,8 @@ The columns of the set of google/minimalloc, in any order, with the names that i
 
 Other columns are kept and mean nothing. A plan adds `offset`, and `pool` where there are several.
 
-A number is decimal digits with a sign before them at most, and in int64: positions, sizes and offsets are counted in it.
-Expressions are those of scalars in the text (specs/semantics.md, "Text").
+A number is decimal digits with a sign before them at most, and in int64: positions, sizes and offsets are counted in
+it. Expressions are those of scalars in the text (specs/semantics.md, "Text").
 """
 
 from __future__ import annotations
@@ -249,8 +249,8 @@ def _gaps(text: str, last: int, where: str) -> list[Interval]:
     for gap in text.split():
         if "@" in gap:
             raise Unsupported(
-                f"the gap {short(gap)!r} keeps a part of the buffer in use, which no planner here knows; give the parts as"
-                " buffers, or the gap without @",
+                f"the gap {short(gap)!r} keeps a part of the buffer in use, which no planner here knows; give the parts"
+                " as buffers, or the gap without @",
                 where=where,
                 label="csv.C2",
             )

@@ -121,8 +121,8 @@ def best_first_fit(
 ) -> tuple[Placement, list[int]]:
     """The best placement of all orders, and its order; some buffers are stuck where no order places everything.
 
-    The quickest comes first, and nothing more is tried where one needs no more than is live at once. Late: the time is up
-    before there is one.
+    The quickest comes first, and nothing more is tried where one needs no more than is live at once. Late: the time is
+    up before there is one.
     """
     bound = layout.bound(range(len(layout.buffers)))
     best: tuple[Placement, list[int]] | None = None

@@ -12,7 +12,8 @@ from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.memory import Place, Plan
 
 Rule: TypeAlias = Literal["above", "first"]
-"""Above all that it conflicts with, or in the first gap between them. What was placed by hand is an obstacle in both."""
+"""Above all that it conflicts with, or in the first gap between them. What was placed by hand is an obstacle in
+both."""
 
 
 class Placement:
@@ -35,7 +36,8 @@ class Placement:
             self.free[i] = False
 
     def put_all(self, order: Iterable[int]) -> None:
-        """Place buffers in this order, but those that lie somewhere; what fits nowhere is left out. Late: the time is up."""
+        """Place buffers in this order, but those that lie somewhere; what fits nowhere is left out. Late: the time is
+        up."""
         for i in order:
             self.deadline.turn()
             if self.pool[i] < 0:

@@ -123,8 +123,8 @@ class Layout:
 
 
 def check_rules(problem: Problem, deadline: Deadline = NEVER) -> None:
-    """Invalid: the problem breaks a rule about names, pools, or single buffers, memory.C1 to C5. Sizes may have symbols.
-    Late: the time is up."""
+    """Invalid: the problem breaks a rule about names, pools, or single buffers, memory.C1 to C5. Sizes may have
+    symbols. Late: the time is up."""
     check_names(problem)
     for pool in problem.pools:
         check_pool(pool)
@@ -157,7 +157,8 @@ def able(problem: Problem, buffer: BufferInfo) -> tuple[Pool, ...]:
         )
     if buffer.offset is not None and not buffer.pools:
         raise Invalid(
-            f"buffer {buffer.name} has been placed by hand at {buffer.offset}, but in which pool? Name it first in its pools",
+            f"buffer {buffer.name} has been placed by hand at {buffer.offset}, but in which pool? Name it first in its"
+            " pools",
             label="memory.C6",
         )
     found = tuple(p for p in candidates if p.alignment % buffer.alignment == 0)
@@ -216,7 +217,8 @@ def check_buffer(buffer: BufferInfo) -> None:
 def _number(buffer: BufferInfo) -> int:
     if not isinstance(buffer.nbytes, int):
         raise Unsupported(
-            f"the size of buffer {buffer.name} is {buffer.nbytes}; planners place numbers of bytes, such as an upper bound",
+            f"the size of buffer {buffer.name} is {buffer.nbytes}; planners place numbers of bytes, such as an upper"
+            " bound",
             label="memory.C3",
         )
     return buffer.nbytes

@@ -1,9 +1,9 @@
 """First fit without lists of conflicts, for one pool and many buffers (specs/lower.md).
 
 `sweeps` goes in the order of time, as an allocator does, near linear in the number of buffers.
-A buffer gets the lowest free bytes when it begins to live, and gives them back when it ends. Played forward, and backward
-from the last position to the first. On what programs ask for, such as the tape of a training step, this often needs no
-more than is live at once; then no other planner can do better, and none is asked.
+A buffer gets the lowest free bytes when it begins to live, and gives them back when it ends. Played forward, and
+backward from the last position to the first. On what programs ask for, such as the tape of a training step, this often
+needs no more than is live at once; then no other planner can do better, and none is asked.
 """
 
 from __future__ import annotations

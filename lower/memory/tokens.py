@@ -1,8 +1,8 @@
 """Storage tokens that grow, as in Relay's GraphPlanMemory and Relax's StaticPlanBlockMemory (specs/lower.md).
 
-A token is a piece of a pool that buffers have one after another; it is as large as the largest of them. Buffers come in the
-order of their beginnings. Sizes of tokens are known at the end only: then they are laid one after another, so that each
-buffer has the offset of its token. Near linear, as long as no limit is near.
+A token is a piece of a pool that buffers have one after another; it is as large as the largest of them. Buffers come in
+the order of their beginnings. Sizes of tokens are known at the end only: then they are laid one after another, so that
+each buffer has the offset of its token. Near linear, as long as no limit is near.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class Tokens:
         return None
 
     def _choices(self, size: int) -> Iterator[int | None]:
-        """Within the factor the least that is large enough, else the largest; then a new one (None); then any, by the same
-        rule: where a limit leaves no room for a new one, the factor does not count."""
+        """Within the factor the least that is large enough, else the largest; then a new one (None); then any, by the
+        same rule: where a limit leaves no room for a new one, the factor does not count."""
         at = bisect_left(self.free, (size, 0))
         both = [*self.free[at : at + 1], *self.free[max(at - 1, 0) : at]]
         yield from [n for have, n in both if size // FACTOR <= have <= size * FACTOR][:1]
@@ -136,8 +136,8 @@ class Tokens:
     def lay(self) -> tuple[list[int], int]:
         """The offset of each token, one after another around what was placed by hand, and where the last one ends.
 
-        No token comes before an earlier one, so a token that grows never lets the last one end lower: limits that a plan
-        without them needs are enough.
+        No token comes before an earlier one, so a token that grows never lets the last one end lower: limits that a
+        plan without them needs are enough.
         """
         offsets, end, passed = [], 0, 0
         for size, alignment in zip(self.size, self.alignment, strict=True):

@@ -43,7 +43,8 @@ def broadcast_to(use: Use) -> Value:
 
 
 def strided_slice(use: Use) -> Value:
-    """Places as they are; where the sizes are known, those that a backward slice of ONNX would move are said exactly."""
+    """Places as they are; where the sizes are known, those that a backward slice of ONNX would move are said
+    exactly."""
     axes = [a % use.rank for a in use.attrs["axes"]]
     steps = use.attrs["strides"] or (1,) * len(axes)
     begin, end = list(use.attrs["begin"]), list(use.attrs["end"])

@@ -29,7 +29,8 @@ PREFIX = "Any_"
 NUMBER = TensorType((), INT64)
 Shape = tuple[int | None, ...]
 Shapes = frozenset[Shape]
-"""What is known of the shapes of some tensors: one for each rank that they may have; None is a size that is not known."""
+"""What is known of the shapes of some tensors: one for each rank that they may have; None is a size that is not
+known."""
 
 
 def shapes_of(found: Iterable[Shape]) -> Shapes:
@@ -213,7 +214,8 @@ class Containers:
         return graph.call(self._rank(of.dtype, of.ndim), graph.function([], x, pure=True))
 
     def opened(self, item: Expr, shapes: Shapes | None, what: str) -> Expr:
-        """The tensor, whose rank must be known: sizes that are not known are new symbols, and those that are a run compares."""
+        """The tensor, whose rank must be known: sizes that are not known are new symbols, and those that are a run
+        compares."""
         of = any_dtype(item.type)
         assert of is not None
         if shapes is None or len(shapes) != 1:

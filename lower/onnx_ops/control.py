@@ -56,8 +56,8 @@ def _joined(node: Node, condition: Expr, then: Sequence[Expr], otherwise: Sequen
 
 
 def _opened(node: Node, a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """What the branches give for one result. ONNX lets them differ in sizes, of which one is not known then; in ranks and
-    element types too, for which we have no type."""
+    """What the branches give for one result. ONNX lets them differ in sizes, of which one is not known then; in ranks
+    and element types too, for which we have no type."""
     if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
         return a, b
     if a.type.ndim != b.type.ndim or a.type.dtype is not b.type.dtype:

@@ -150,8 +150,8 @@ def is_infinite(node: Node) -> Expr:
 def power(node: Node) -> Expr:
     """Since version 12 the exponent may have a dtype of its own; the result has that of the base.
 
-    What the documentation leaves open: integer powers wrap; an integer to a float goes by float64, as in ONNX Runtime; a
-    float base with another exponent is computed in the wider of the two.
+    What the documentation leaves open: integer powers wrap; an integer to a float goes by float64, as in ONNX Runtime;
+    a float base with another exponent is computed in the wider of the two.
     """
     base, exponent = node[0], second(node)
     of, to = tensor(base).dtype, tensor(exponent).dtype
@@ -239,9 +239,9 @@ def mean(node: Node) -> Expr:
 
 
 def _any_order(op: str, node: Node) -> Expr | None:
-    """Floats as one reduction over a new first axis: a chain of additions would say in which order they are added and that each is
-    rounded, and one operator may add in any order; of one float, that the sign of its zero is kept. None of two, which leave no
-    such choice, and of integers."""
+    """Floats as one reduction over a new first axis: a chain of additions would say in which order they are added and
+    that each is rounded, and one operator may add in any order; of one float, that the sign of its zero is kept. None
+    of two, which leave no such choice, and of integers."""
     operands = node.operands()
     if len(operands) == 2 or not tensor(operands[0]).dtype.is_float:
         return None

@@ -51,8 +51,8 @@ def _parsed(data: bytes, name: str) -> FunctionProto:
 
 
 def _scalar_constants(nodes: Iterable[NodeProto]) -> None:
-    """The body of Celu has alpha in a tensor of shape (1), by which a scalar gets an axis. Here it is a scalar. In all other
-    bodies constants of that shape are indices, or meet tensors that have axes."""
+    """The body of Celu has alpha in a tensor of shape (1), by which a scalar gets an axis. Here it is a scalar. In all
+    other bodies constants of that shape are indices, or meet tensors that have axes."""
     for n in nodes:
         for a in n.attribute:
             if n.op_type == "Constant" and a.t.dims == [1]:
@@ -60,8 +60,8 @@ def _scalar_constants(nodes: Iterable[NodeProto]) -> None:
 
 
 def _squeeze_rows(nodes: Iterable[NodeProto]) -> None:
-    """The body of AffineGrid takes rows of matrices [N, 1, 3] and drops axis 1 by a Squeeze without axes, which drops the
-    first axis too where N is 1. Here it names the axis."""
+    """The body of AffineGrid takes rows of matrices [N, 1, 3] and drops axis 1 by a Squeeze without axes, which drops
+    the first axis too where N is 1. Here it names the axis."""
     for n in nodes:
         if n.op_type == "Squeeze" and len(n.input) == 1:
             n.input.append("one_1d")
@@ -127,8 +127,8 @@ Functions = Mapping[tuple[str, str, str], FunctionProto]
 
 def nodes_made(nodes: Iterable[NodeProto], functions: Functions) -> int:
     """How many nodes the calls among `nodes` of a model's own functions make, those inside of one another among them.
-    Each function is counted once, however often it is called. A call of what is being counted, which the import refuses,
-    counts nothing."""
+    Each function is counted once, however often it is called. A call of what is being counted, which the import
+    refuses, counts nothing."""
     sizes: dict[tuple[str, str, str], int] = {}
     begun: set[tuple[str, str, str]] = set()
     called = {key: _calls(f.node, functions) for key, f in functions.items()}

@@ -97,8 +97,8 @@ def input_type(name: str, declared: TypeProto, symbols: Symbols) -> TensorType:
 
 
 def declared_inputs(graph: GraphProto) -> tuple[dict[str, TensorType], dict[Var, str]]:
-    """The types of the inputs that are tensors of numbers and have no initializer, and the names of their symbolic sizes.
-    Raises what `input_type` does."""
+    """The types of the inputs that are tensors of numbers and have no initializer, and the names of their symbolic
+    sizes. Raises what `input_type` does."""
     symbols, stored = Symbols(graph, {}), {t.name for t in graph.initializer}
     tensors = [i for i in graph.input if i.name not in stored and i.type.HasField("tensor_type")]
     types = {

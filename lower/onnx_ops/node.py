@@ -290,14 +290,14 @@ class Node:
         return tuple(found.reshape(-1))
 
     def known(self, index: int, most: int = MOST_SETTLED, decides: str = "the shape of the result") -> Array:
-        """The value of an operand that `decides` what has to be known; Unsupported (onnx.C13) where it is not known, and no
-        value, of at most so many elements, is given for the input that it comes from."""
+        """The value of an operand that `decides` what has to be known; Unsupported (onnx.C13) where it is not known,
+        and no value, of at most so many elements, is given for the input that it comes from."""
         value = self.builder.settled(self[index], most)
         if value is None:
             raise Unsupported(
                 f"{self}: operand {self.schema.operand(index).name} decides {decides}, and is only known when the model"
-                f" runs; a constant or something computed from shapes is wanted. assay run alone also takes up to {most}"
-                " elements from --inputs, where it comes from inputs of the model",
+                " runs; a constant or something computed from shapes is wanted. assay run alone also takes up to"
+                f" {most} elements from --inputs, where it comes from inputs of the model",
                 label="onnx.C13",
             )
         return value

@@ -1,4 +1,5 @@
-"""Which values that an import computes hang on what ONNX leaves open (specs/semantics.md, M9.9; specs/lower.md, "Import")."""
+"""Which values that an import computes hang on what ONNX leaves open (specs/semantics.md, M9.9; specs/lower.md,
+"Import")."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from assay.semantics.operator import Operator
 
 
 def is_open(call: Expr, made: Constant, known: Collection[Expr]) -> bool:
-    """Whether a value, `made` by a call of constants, hangs on one that is open (rule M9.9): on one of those `known`, or on
-    a cast or a quotient that has no value here. What a Where drops it does not hang on."""
+    """Whether a value, `made` by a call of constants, hangs on one that is open (rule M9.9): on one of those `known`,
+    or on a cast or a quotient that has no value here. What a Where drops it does not hang on."""
     if not isinstance(call, Call) or not isinstance(call.op, Operator):
         return any(c in known for c in call.children)
     operands = [c.data for c in call.children if isinstance(c, Constant)]

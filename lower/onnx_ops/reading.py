@@ -132,7 +132,8 @@ def opsets_of(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
         domain = domain_of(entry.domain)
         if found.setdefault(domain, entry.version) != entry.version:
             raise Invalid(
-                f"two operator sets of domain {domain or 'ai.onnx'!r} are imported: {found[domain]} and {entry.version}",
+                f"two operator sets of domain {domain or 'ai.onnx'!r} are imported: {found[domain]} and"
+                f" {entry.version}",
                 label="onnx.C2",
             )
     newest = onnx.defs.onnx_opset_version()

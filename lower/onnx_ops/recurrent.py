@@ -33,7 +33,8 @@ _DEFAULTS = {
     "hardsigmoid": (0.2, 0.5),
     "elu": (1.0, 0.0),
 }
-"""Functions with parameters: alpha and beta where the node does not say. The text gives none for Affine and ScaledTanh."""
+"""Functions with parameters: alpha and beta where the node does not say. The text gives none for Affine and
+ScaledTanh."""
 _HAS_BETA = ("affine", "scaledtanh", "hardsigmoid")
 
 

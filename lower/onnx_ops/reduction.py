@@ -31,8 +31,8 @@ def _reduced(op: str, node: Node, x: Expr | None = None, keep: bool | None = Non
 
 
 def mean(node: Node) -> Expr:
-    """Of integers, the quotient of sum and count, rounded to zero as in ONNX Runtime; the documentation is silent. The sum
-    has 64 bits, so only one of such numbers may wrap."""
+    """Of integers, the quotient of sum and count, rounded to zero as in ONNX Runtime; the documentation is silent. The
+    sum has 64 bits, so only one of such numbers may wrap."""
     x = tensor(node[0])
     if x.dtype.is_float:
         return _reduced("mean", node)

@@ -28,8 +28,8 @@ from assay.semantics.ops.sizes import floor_div
 from assay.semantics.scalar import Dim, provably_equal, simplify
 
 NEAR = 8 * 2.0**-24
-"""How far off a coordinate may be, as a part of the axis, that is computed in float32: a scale that is rounded, a quotient, a
-sum and a difference, each within an ulp. ONNX gives the scales in float32, whatever the images are."""
+"""How far off a coordinate may be, as a part of the axis, that is computed in float32: a scale that is rounded, a
+quotient, a sum and a difference, each within an ulp. ONNX gives the scales in float32, whatever the images are."""
 MOST_PARTS = 1 << 10
 """A scale for an axis whose size is a symbol is a fraction with a denominator of at most this."""
 TRANSFORMS = {
@@ -187,8 +187,10 @@ def _resized(node: Node, x: Term, axis: _Axis, way: _Way) -> tuple[Term, Term | 
 
 
 def _either(node: Node, at: Term, way: _Way, axis: _Axis) -> tuple[tuple[int, int], ...]:
-    """The places of the result whose coordinate lies, but for what float32 rounds, where the rounding to an element jumps;
-    and the other element for each. A coordinate that float32 has, and comes to by a scale that it has, is no such one."""
+    """The places of the result whose coordinate lies, but for what float32 rounds, where the rounding to an element
+    jumps; and the other element for each. A coordinate that float32 has, and comes to by a scale that it has, is no
+    such one.
+    """
     size, count = axis.size, axis.count
     if not isinstance(size, int) or not isinstance(count, int) or not size or not node.builder.is_closed(at.expr):
         return ()

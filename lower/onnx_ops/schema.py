@@ -176,8 +176,8 @@ def kind_of(attribute: AttributeProto) -> str:
 def attributes_of(node: NodeProto, schema: Schema, bound: Mapping[str, AttributeProto] | None) -> dict[str, Any]:
     """The node's attributes with the schema's defaults filled in; absent ones without default are None.
 
-    `bound` has the attributes of the function around the node, None where there is no function. Invalid (onnx.C6) for an unknown, a missing, a doubled
-    or a mistyped one.
+    `bound` has the attributes of the function around the node, None where there is no function. Invalid (onnx.C6) for
+    an unknown, a missing, a doubled or a mistyped one.
     """
     values: dict[str, Any] = {name: schema.defaults.get(name) for name in schema.kinds}
     seen: set[str] = set()

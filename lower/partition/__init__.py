@@ -70,9 +70,9 @@ def partition(module: Module, compiler: str, table: Sequence[Composite], *, merg
 
 
 def constants_of(module: Module, name: str) -> dict[str, Array]:
-    """The constants of the function of that name, at every depth, by names that are unique in the module and the same in
-    every run (row C12): those of its table, and for a constant that stands in the function the name by content that it
-    has there once it is extracted. Invalid where the module has no such graph function (`partition.C2`)."""
+    """The constants of the function of that name, at every depth, by names that are unique in the module and the same
+    in every run (row C12): those of its table, and for a constant that stands in the function the name by content that
+    it has there once it is extracted. Invalid where the module has no such graph function (`partition.C2`)."""
     function = module.definitions.get(name)
     if not isinstance(function, Function):
         raise Invalid(f"the module has no graph function {name}", label="partition.C2")

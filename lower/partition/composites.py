@@ -1,4 +1,5 @@
-"""What an engine can do: a table of patterns, and where they stand in a let chain (row R29; specs/lower.md, "Engines")."""
+"""What an engine can do: a table of patterns, and where they stand in a let chain (row R29; specs/lower.md,
+"Engines")."""
 
 from __future__ import annotations
 

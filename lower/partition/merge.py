@@ -1,9 +1,9 @@
 """Neighbouring composites as one region, without cycles (row R29; specs/lower.md, "Engines").
 
-Every unit of a chain, a composite or a binding outside of all, gets a level: at least that of what it reads, one more where
-one of the two is the engine's and the other is not. Composites that are connected on one level are a region. A way out
-of a region leads to a higher level, so none leads back. Levels as low as possible and as high as possible are both good;
-what gives fewer regions is taken.
+Every unit of a chain, a composite or a binding outside of all, gets a level: at least that of what it reads, one more
+where one of the two is the engine's and the other is not. Composites that are connected on one level are a region. A
+way out of a region leads to a higher level, so none leads back. Levels as low as possible and as high as possible are
+both good; what gives fewer regions is taken.
 """
 
 from __future__ import annotations

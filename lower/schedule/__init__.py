@@ -124,8 +124,8 @@ def _segments(work: Work) -> list[list[list[int]]]:
 
 
 def projected(main: Function) -> dict[Var, Expr]:
-    """The bindings of `main`. A projection of a tuple that is written out is the name of its field: a call that reads one
-    field does not wait for the others."""
+    """The bindings of `main`. A projection of a tuple that is written out is the name of its field: a call that reads
+    one field does not wait for the others."""
     found: dict[Var, Expr] = {}
     tuples: dict[Var, Tuple] = {}
     for v, value in bindings(main):
@@ -149,7 +149,7 @@ def reordered(main: Function, order: Sequence[Var]) -> Function:
     ready: deque[Var] = deque()
     for v, value in values.items():
         if not isinstance(value, CallTIR):
-            reads = dict.fromkeys(c for c in (value.children or (value,)) if isinstance(c, Var) and c in values)
+            reads = dict.fromkeys(c for c in value.children or (value,) if isinstance(c, Var) and c in values)
             waits[v] = len(reads)
             for r in reads:
                 users[r].append(v)

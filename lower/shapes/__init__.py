@@ -64,9 +64,9 @@ MOST_PARTS = 4096
 def lower_shapes(module: Module) -> Module:
     """The module with every check and computation of sizes as a statement, in A-normal form.
 
-    Functions marked as a primitive, or for another compiler, stay as they are and check their own sizes; those that have
-    explicit shapes already stay too. Unsupported where a symbol may have got its value on another way (`shapes.C1`), or a
-    value has too many parts (`shapes.C2`).
+    Functions marked as a primitive, or for another compiler, stay as they are and check their own sizes; those that
+    have explicit shapes already stay too. Unsupported where a symbol may have got its value on another way
+    (`shapes.C1`), or a value has too many parts (`shapes.C2`).
     """
     module = to_anf(module)
     definitions: dict[str, Definition] = dict(module.definitions)
@@ -129,7 +129,8 @@ class Lowering:
         return replace(of, body=body, attrs={**of.attrs, EXPLICIT: True})
 
     def block(self, body: Expr, out: list[Binding], declared: Function | None = None) -> Task[Expr]:
-        """The lets of a block in order behind those of `out`; on return from a function its `declared` result is met."""
+        """The lets of a block in order behind those of `out`; on return from a function its `declared` result is
+        met."""
         while isinstance(body, Let):
             yield self.binding(body, out)
             body = body.body

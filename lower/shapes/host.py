@@ -1,4 +1,5 @@
-"""Host functions: tensor functions that read sizes, write a segment of the shape heap, and check (specs/lower.md, "shapes")."""
+"""Host functions: tensor functions that read sizes, write a segment of the shape heap, and check (specs/lower.md,
+"shapes")."""
 
 from __future__ import annotations
 

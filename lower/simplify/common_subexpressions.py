@@ -56,7 +56,8 @@ def common_subexpressions(module: Module) -> Module:
 
 
 class Sharing:
-    """Shares. What makes two nodes one, and where one may stand for the other, are methods: so tests can plant faults."""
+    """Shares. What makes two nodes one, and where one may stand for the other, are methods: so tests can plant
+    faults."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -227,7 +228,8 @@ class _Walk:
 
 
 def _attr(value: Any) -> Any:
-    """An attribute as something to compare: numbers with their types, floats by their bits, dims by their expressions."""
+    """An attribute as something to compare: numbers with their types, floats by their bits, dims by their
+    expressions."""
     if isinstance(value, dict):
         return tuple((k, _attr(v)) for k, v in sorted(value.items()))
     if isinstance(value, (tuple, list)):

@@ -1,8 +1,8 @@
 """What is constant becomes a constant (specs/lower.md, "simplify").
 
-A call whose operands are all constant is replaced by its value. The evaluator is handed in: folding runs the interpreter,
-under its rules. What may be folded, and where the constant lives, `assay.lower.constants.foldable` says. A variable
-keeps its name: its binding gets the value. A binding that only folded calls used goes.
+A call whose operands are all constant is replaced by its value. The evaluator is handed in: folding runs the
+interpreter, under its rules. What may be folded, and where the constant lives, `assay.lower.constants.foldable` says. A
+variable keeps its name: its binding gets the value. A binding that only folded calls used goes.
 
 Annotations are seen through, and stay where they stand. What they and the fields of operands say about the result is
 said by the new constant; where that is contradictory, the call stays. Where a branch that is known to be taken, or a
@@ -47,7 +47,8 @@ from assay.semantics.walk import post_order
 Value = Any
 """An array, or a tuple of values."""
 Evaluate = Callable[[Expr, Module], Value]
-"""Gives the value of a closed expression; Trap or Unpredictable where a run would. `assay.interp.graph.evaluate` is one."""
+"""Gives the value of a closed expression; Trap or Unpredictable where a run would. `assay.interp.graph.evaluate` is
+one."""
 
 
 def fold_constants(module: Module, evaluate: Evaluate) -> Module:

@@ -176,7 +176,8 @@ def _callees_first(calls: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _recursive(calls: Mapping[str, Sequence[str]]) -> set[str]:
-    """The names that reach themselves: one after another, what nobody left calls, or what calls nobody left, is none."""
+    """The names that reach themselves: one after another, what nobody left calls, or what calls nobody left, is
+    none."""
     left = {n: set(c) for n, c in calls.items()}
     callers: dict[str, set[str]] = {n: set() for n in calls}
     for n, c in left.items():

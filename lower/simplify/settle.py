@@ -1,7 +1,7 @@
 """Sizes that a program need not wait for (row J17; specs/lower.md, "simplify").
 
-A match-cast of a value whose sizes are numbers gives its symbols numbers, and so does a body to a declared result. A branch
-that sizes decide is the one that is taken.
+A match-cast of a value whose sizes are numbers gives its symbols numbers, and so does a body to a declared result. A
+branch that sizes decide is the one that is taken.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from assay.semantics.walk import post_order
 
 
 def settle_sizes(module: Module) -> Module:
-    """The module with numbers for the symbols of `main` that can have no other value; as it is where that breaks a rule,
-    for then some run traps."""
+    """The module with numbers for the symbols of `main` that can have no other value; as it is where that breaks a
+    rule, for then some run traps."""
     main = module.definitions.get("main")
     known = _settled(main) if isinstance(main, Function) else {}
     if not isinstance(main, Function) or not known:
@@ -37,8 +37,10 @@ def settle_sizes(module: Module) -> Module:
 
 
 def with_dims_of_main(module: Module, dims: Mapping[Symbol, int], evaluate: Evaluate) -> Module:
-    """The module with numbers for symbols of `main`. Where an arm of a choice that these numbers decide would break a rule, so
-    that it is never taken, the choice is its other arm. Invalid: a rule is broken, or a number is outside of its limits."""
+    """The module with numbers for symbols of `main`. Where an arm of a choice that these numbers decide would break a
+    rule, so that it is never taken, the choice is its other arm. Invalid: a rule is broken, or a number is outside of
+    its limits.
+    """
     made = with_main(module, with_sizes(module.main, dict(dims.items())))
     try:
         check(made)
@@ -55,7 +57,8 @@ def with_dims_of_main(module: Module, dims: Mapping[Symbol, int], evaluate: Eval
 
 
 class _Sizes(Folding):
-    """Folds what is whole numbers and decisions. Other numbers stay computed, for they may be computed otherwise elsewhere."""
+    """Folds what is whole numbers and decisions. Other numbers stay computed, for they may be computed otherwise
+    elsewhere."""
 
     def can_fold(self, node: Expr, operands: list[Value]) -> bool:
         return isinstance(node.type, TensorType) and not node.type.dtype.is_float and super().can_fold(node, operands)
@@ -73,8 +76,8 @@ def _settled(main: Function) -> Bound:
 
 
 def _learn(main: Function, known: Bound, left: Collection[Symbol]) -> set[Symbol]:
-    """Adds to `known` what the casts and the result say of symbols but those in `left`; the symbols of which they do not
-    say one number."""
+    """Adds to `known` what the casts and the result say of symbols but those in `left`; the symbols of which they do
+    not say one number."""
     wrong: set[Symbol] = set()
     for node in post_order(main.body):
         if isinstance(node, MatchCast):

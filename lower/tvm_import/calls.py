@@ -82,7 +82,7 @@ class Calls:
             (whole,) = yield many(args)
             return held(graph.shape_of(self.use(whole), self.reader.span()))
         if name in SAME:
-            (whole, *_) = yield many(args[:1])
+            whole, *_ = yield many(args[:1])
             return whole
         if name == "relax.to_vdevice":
             (whole,) = yield many(args)

@@ -220,7 +220,8 @@ def parameter(o: Object, builder: Statements, scalars: Scalars, where: str) -> B
 
 
 def spread(o: Object, builder: Statements, shape: tuple[Dim, ...]) -> Buffer | None:
-    """The flat memory of a parameter whose strides or offset are constants and not those of dense rows: it is a view."""
+    """The flat memory of a parameter whose strides or offset are constants and not those of dense rows: it is a
+    view."""
     of = o.ty
     places = [*of.strides, *([] if of.elem_offset is None else [of.elem_offset])]
     if not places or any(type_key(p) != "ir.IntImm" for p in places):

@@ -89,7 +89,8 @@ def cells_of(value: Value) -> Iterator[tuple[Cell, int]]:
 
 
 def read(value: Value, where: str, *, view: bool = False) -> Expr:
-    """The value now; Invalid where its memory has other contents. A `view` reads nothing yet: what was written is enough."""
+    """The value now; Invalid where its memory has other contents. A `view` reads nothing yet: what was written is
+    enough."""
     for cell, version in cells_of(value):
         if not view or cell.value is None:
             check(cell, version, where)

@@ -116,7 +116,10 @@ def device_of(root: Object) -> VirtualDevice:
         elif type_key(o) == "relax.TensorType" and o.vdevice is not None:
             both = found.join(vdevice(o.vdevice))
             if both is None:
-                message = f"a tuple whose fields live on {found} and {vdevice(o.vdevice)} is not handled: a tuple lives on one device"
+                message = (
+                    f"a tuple whose fields live on {found} and {vdevice(o.vdevice)} is not handled: a tuple lives on"
+                    " one device"
+                )
                 raise Unsupported(message, label="tvm.C9")
             found = both
     return found

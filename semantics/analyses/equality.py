@@ -2,8 +2,9 @@
 
 Two programs are equal if they are one up to the names of variables, symbols, type parameters and buffers. Sharing is
 identity (rule M2): an evaluation with two parents is not two equal evaluations, unless `sharing=False`. Constants
-compare by dtype, shape and bits, wherever else the same data is; attributes by type and bits. A variable that nothing in the program binds is equal to
-itself only, unless `map_free=True`. What is equal has one hash, the same in every process.
+compare by dtype, shape and bits, wherever else the same data is; attributes by type and bits. A variable that nothing
+in the program binds is equal to itself only, unless `map_free=True`. What is equal has one hash, the same in every
+process.
 """
 
 from __future__ import annotations

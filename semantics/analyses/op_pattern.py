@@ -1,4 +1,5 @@
-"""The pattern class of a tensor function, from what its body reads and writes (row R23; specs/semantics.md, "Analyses").
+"""The pattern class of a tensor function, from what its body reads and writes (row R23; specs/semantics.md,
+"Analyses").
 
 The classes and their order are those of TVM: the higher, the less may be fused with it.
 

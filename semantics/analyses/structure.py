@@ -72,7 +72,8 @@ class Bits:
 
 @dataclass(frozen=True)
 class Named:
-    """The contents of a constant that are in a module's table only: their name, NumPy's name of the dtype, and shape."""
+    """The contents of a constant that are in a module's table only: their name, NumPy's name of the dtype, and
+    shape."""
 
     index: str
     dtype: str

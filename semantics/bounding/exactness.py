@@ -1,8 +1,9 @@
 """What is exact has one value (specs/semantics.md, "Numbers").
 
-A result that the dtype holds, of operands that are known exactly, is not rounded: faithfully or twice, it is the same number. So a
-quotient such as 5 / 2 decides what rounds it, casts it or compares it. This is asked of the four operations as operators of a
-program; within other formulas, such as a mean, a quotient may be a product with a rounded reciprocal.
+A result that the dtype holds, of operands that are known exactly, is not rounded: faithfully or twice, it is the same
+number. So a quotient such as 5 / 2 decides what rounds it, casts it or compares it. This is asked of the four
+operations as operators of a program; within other formulas, such as a mean, a quotient may be a product with a rounded
+reciprocal.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ FAR = 2.0**400
 
 
 def where_exact(name: str, out: Any, a: Any, b: Any) -> Any:
-    """`out`, which is a + b, a - b, a * b or a / b by its rule, with no radius where the operands have none and the result is exact.
-    An array stays as it is."""
+    """`out`, which is a + b, a - b, a * b or a / b by its rule, with no radius where the operands have none and the
+    result is exact. An array stays as it is."""
     if not isinstance(out, Bounded) or not out.of.is_float or out.terms:
         return out
     a, b = coerce(a, b)
@@ -38,8 +39,8 @@ def where_exact(name: str, out: Any, a: Any, b: Any) -> Any:
 
 
 def _with_remainder(name: str, x: Array, y: Array, wide: bool) -> tuple[Floats, Floats]:
-    """The operation in float64, and what that leaves out: 0 where nothing. Factors of narrower dtypes have an exact product; so has
-    a quotient that such a dtype holds."""
+    """The operation in float64, and what that leaves out: 0 where nothing. Factors of narrower dtypes have an exact
+    product; so has a quotient that such a dtype holds."""
     match name:
         case "add" | "subtract":
             y = y if name == "add" else -y

@@ -18,8 +18,8 @@ from assay.semantics.bounding.rounding import not_below, rounded
 
 
 def _spread(f: Callable[[Any], Any], x: Bounded, value: Array) -> Any:
-    """How far a monotone function gets from its value in the middle; NaN where it is not defined everywhere, and inf for
-    what may be anything, NaN too."""
+    """How far a monotone function gets from its value in the middle; NaN where it is not defined everywhere, and inf
+    for what may be anything, NaN too."""
     if x.is_exact:
         return 0.0
     off = np.max([np.abs(f(e) - value) for e in x.interval()], axis=0)

@@ -167,7 +167,8 @@ def _holds(to: DType, of: DType) -> bool:
 
 
 def to_integer(x: Bounded, to: DType, trapping: bool = True) -> Any:
-    """Truncated; a float traps, if asked to, where no allowed value is in range; what may trap or wrap may be anything."""
+    """Truncated; a float traps, if asked to, where no allowed value is in range; what may trap or wrap may be
+    anything."""
     low, high = map(np.trunc, x.interval())
     least, most = float(to.min), float(to.max)
     known = ~np.isinf(x.radius)
@@ -183,8 +184,8 @@ def to_integer(x: Bounded, to: DType, trapping: bool = True) -> Any:
 
 
 def whole_division(name: str, a: Any, b: Any, trapping: bool = True) -> Any:
-    """The integer operation `name` of the scalar table; anything where an operand is not decided, or where it has no value
-    and need not trap."""
+    """The integer operation `name` of the scalar table; anything where an operand is not decided, or where it has no
+    value and need not trap."""
     a, b = coerce(a, b)
     decided = np.asarray((a.radius == 0) & (b.radius == 0))
     if not trapping:

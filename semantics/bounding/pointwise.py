@@ -58,15 +58,15 @@ def add(a: Any, b: Any) -> Bounded:
 
 
 def difference(a: Any, b: Any) -> Any:
-    """a - b of arrays or intervals, as an operator of a program: a term that is subtracted may be taken up as well. A formula that
-    subtracts within an operator, as softmax does its maximum, has a - b."""
+    """a - b of arrays or intervals, as an operator of a program: a term that is subtracted may be taken up as well. A
+    formula that subtracts within an operator, as softmax does its maximum, has a - b."""
     made = a - b
     return _taken_up(made, *coerce(a, b)) if isinstance(made, Bounded) and not is_same(a, b) else made
 
 
 def _taken_up(out: Bounded, a: Bounded, b: Bounded) -> Bounded:
-    """A sum and one more term, of either sign, which may stand in the accumulator from the beginning, so that every later
-    addition rounds it too (rule M9.8)."""
+    """A sum and one more term, of either sign, which may stand in the accumulator from the beginning, so that every
+    later addition rounds it too (rule M9.8)."""
     if not (a.terms or b.terms) or not out.of.is_float:
         return out
     more: Any = 0.0
@@ -87,8 +87,8 @@ def subtract(a: Any, b: Any) -> Bounded:
 
 
 def _itself(x: Bounded, result: float, finite: Array) -> Bounded:
-    """`result`, which a value used twice gives for certain where it is `finite`; NaN where it is NaN or an infinity, and
-    anything where it may be one (rule M9.7). Integers wrap, so that x - x is 0 whatever x is."""
+    """`result`, which a value used twice gives for certain where it is `finite`; NaN where it is NaN or an infinity,
+    and anything where it may be one (rule M9.7). Integers wrap, so that x - x is 0 whatever x is."""
     known = ~np.isinf(x.radius) if x.of.is_float else np.ones(x.shape, bool)
     return Bounded(np.where(finite | ~known, result, np.nan), np.where(known, 0.0, np.inf), x.of)
 

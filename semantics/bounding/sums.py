@@ -99,8 +99,8 @@ def total(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = Fal
 
 
 def running_sums(x: Bounded, axis: int, exclusive: bool) -> Bounded | None:
-    """The sums of the elements before each place of an axis, each in any order, all at once; None where one of them may not be
-    finite. They may take up more terms (rule M9.8)."""
+    """The sums of the elements before each place of an axis, each in any order, all at once; None where one of them may
+    not be finite. They may take up more terms (rule M9.8)."""
     count = x.shape[axis]
     value, radius = np.moveaxis(x.value, axis, -1), np.moveaxis(x.radius, axis, -1)
     size = np.cumsum(np.abs(value) + radius, axis=-1)
@@ -118,7 +118,8 @@ def running_sums(x: Bounded, axis: int, exclusive: bool) -> Bounded | None:
 @implements(np.mean)
 @method("mean")
 def mean(x: Bounded, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """The sum over the count, or the sum times a rounded 1 / count. Of the mean of nothing ONNX says that it is undefined."""
+    """The sum over the count, or the sum times a rounded 1 / count. Of the mean of nothing ONNX says that it is
+    undefined."""
     axes = _axes(x, axis)
     count = prod(x.shape[a] for a in axes)
     if count == 0:

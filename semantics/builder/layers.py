@@ -113,7 +113,8 @@ class Layer:
 
 
 def export(layer: Layer, *, bound: bool = False, **inputs: Described) -> Module:
-    """The module whose `main` takes the inputs and then the layer's parameters; with `bound`, only those without numbers."""
+    """The module whose `main` takes the inputs and then the layer's parameters; with `bound`, only those without
+    numbers."""
     return export_methods(layer, {"forward": inputs}, bound=bound)
 
 

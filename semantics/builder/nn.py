@@ -1,4 +1,5 @@
-"""Ready-made layers (row R31; specs/semantics.md, "Builder"): what the neural-network modules of other frameworks are called.
+"""Ready-made layers (row R31; specs/semantics.md, "Builder"): what the neural-network modules of other frameworks are
+called.
 
 A weight of a linear layer is inputs by outputs; that of a convolution is outputs, inputs of a group, sizes; that of a
 transposed convolution inputs, outputs of a group, sizes, as in PyTorch and ONNX.
@@ -141,7 +142,8 @@ class RMSNorm(Layer):
 
 
 class GroupNorm(Layer):
-    """The channels (axis 1) in groups, each normalised over its channels and all that follows; then scaled and shifted."""
+    """The channels (axis 1) in groups, each normalised over its channels and all that follows; then scaled and
+    shifted."""
 
     def __init__(self, groups: int, channels: int, epsilon: float = 1e-5, of: str = "float32") -> None:
         if groups < 1 or channels % groups:
@@ -218,8 +220,8 @@ class Conv3d(_Conv):
 
 
 class _ConvTranspose(_Conv):
-    """Each input adds a multiple of the kernel to the output: a convolution of the input, with zeros between its elements,
-    by the kernel the other way round."""
+    """Each input adds a multiple of the kernel to the output: a convolution of the input, with zeros between its
+    elements, by the kernel the other way round."""
 
     def __init__(
         self, inputs: int, outputs: int, size: int, strides: int = 1, padding: int = 0, output_padding: int = 0,

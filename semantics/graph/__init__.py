@@ -1,7 +1,7 @@
 """The graph IR: expressions over tensors, with sharing by identity (rule M2; specs/semantics.md, "Graph IR").
 
-The nodes are in `assay.semantics.graph.nodes`; here are the constructors that derive a node's type from its parts and check
-them. A node with two parents is one evaluation.
+The nodes are in `assay.semantics.graph.nodes`; here are the constructors that derive a node's type from its parts and
+check them. A node with two parents is one evaluation.
 """
 
 from __future__ import annotations

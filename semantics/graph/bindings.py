@@ -31,7 +31,8 @@ from assay.semantics.types import TypeVar, free_type_vars, open_symbols
 
 
 def broken_bindings(function: Function, order: Sequence[Expr]) -> Iterator[Invalid]:
-    """Variables, type parameters and sizes stand inside what binds them; `order` has every node, parts before wholes."""
+    """Variables, type parameters and sizes stand inside what binds them; `order` has every node, parts before
+    wholes."""
     found = _Bindings(function, order)
     yield from found.twice()
     yield from found.uses()
@@ -149,8 +150,8 @@ class _Bindings:
             for s in sizes_used(node):
                 if s not in inside or inside[s].of(scope) is None:
                     yield Invalid(
-                        f"{show_head(node)} uses the size {s.name}, which has no value there: a parameter or a let around"
-                        " it must have a type with that dim",
+                        f"{show_head(node)} uses the size {s.name}, which has no value there: a parameter or a let"
+                        " around it must have a type with that dim",
                         where=node.span,
                         label="graph.C8",
                     )

@@ -66,8 +66,8 @@ def operator_can_trap(op: Operator, static: bool, attrs: Mapping[str, Any]) -> b
 
 
 def kernel_can_trap(kernel: PrimFunc) -> bool:
-    """Whether a tensor function may trap, or acts by calling an extern: not if it claims to be an operator that cannot (legalize's check holds it to
-    that), a copy, or a group of such calls (fuse's check holds it to that)."""
+    """Whether a tensor function may trap, or acts by calling an extern: not if it claims to be an operator that cannot
+    (legalize's check holds it to that), a copy, or a group of such calls (fuse's check holds it to that)."""
     if calls_extern(kernel):
         return True
     if GROUP in kernel.attrs:

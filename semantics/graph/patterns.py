@@ -25,7 +25,8 @@ LIMIT = 2_000_000
 
 
 def covers(patterns: Sequence[Pattern], module: Module, limit: int = LIMIT) -> bool:
-    """Whether every value matches one of the patterns, which are well-typed. Unsupported where that is too intricate."""
+    """Whether every value matches one of the patterns, which are well-typed. Unsupported where that is too
+    intricate."""
     start = _matrix([(_asks(p),) for p in patterns])
     work: list[Sequence[Row]] = [start]
     seen = {_key(start)}
@@ -58,7 +59,8 @@ def _key(rows: Sequence[Row]) -> frozenset[tuple[int, ...]]:
 
 
 def _matrix(rows: Iterable[Row]) -> list[Row]:
-    """Rows without what asks nothing: rows that stand there twice, and columns. A row that takes everything is alone."""
+    """Rows without what asks nothing: rows that stand there twice, and columns. A row that takes everything is
+    alone."""
     found = list(dict.fromkeys(rows))
     if any(all(p is None for p in row) for row in found):
         return [()]

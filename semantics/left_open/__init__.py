@@ -1,7 +1,7 @@
 """What a standard leaves open: one table, and how a result is judged by it (specs/semantics.md, "Left open").
 
-An entry says under which condition which elements of a result are left open, what they may be, and where the standard says so or
-is silent. Our own operators still give one value there; another that the entry allows is not wrong.
+An entry says under which condition which elements of a result are left open, what they may be, and where the standard
+says so or is silent. Our own operators still give one value there; another that the entry allows is not wrong.
 
     for opening in openings(use):
         opening.where, opening.admits(got, {})
@@ -36,8 +36,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Use:
-    """One use of an operator: its name (ours, or that of an ONNX node where an entry says so), its attributes, its operands and
-    the results that our definition gives, as arrays."""
+    """One use of an operator: its name (ours, or that of an ONNX node where an entry says so), its attributes, its
+    operands and the results that our definition gives, as arrays."""
 
     operator: str
     attrs: Mapping[str, Any]
@@ -54,8 +54,8 @@ class Use:
 class Opening:
     """The elements of one result that are left open, and what they may be.
 
-    `low` and `high` are the least and the greatest number that is allowed, None for anything of the dtype. `nan`: NaN is allowed
-    too. `only` is asked beside these; it gets the result and, by place, what else the same call gave.
+    `low` and `high` are the least and the greatest number that is allowed, None for anything of the dtype. `nan`: NaN
+    is allowed too. `only` is asked beside these; it gets the result and, by place, what else the same call gave.
     """
 
     where: Flags
@@ -108,8 +108,8 @@ class Opening:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a standard leaves open in some operators. `find` gives the elements of a use of one of them; None where no value is
-    open, and the entry says what else may differ."""
+    """What a standard leaves open in some operators. `find` gives the elements of a use of one of them; None where no
+    value is open, and the entry says what else may differ."""
 
     name: str
     operators: tuple[str, ...]

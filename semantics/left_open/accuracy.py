@@ -15,8 +15,8 @@ NEAR_ZERO = 2.0**-16
 
 
 def small_results(u: Use) -> Iterator[Opening]:
-    """Elementary functions whose result is so small that this is more than 4 units in its last place, or 0 because it is too small for
-    the dtype: that near, or 0, and of no other sign."""
+    """Elementary functions whose result is so small that this is more than 4 units in its last place, or 0 because it
+    is too small for the dtype: that near, or 0, and of no other sign."""
     result = u.results[0]
     of = dtype(result.dtype)
     wide = result.astype(np.float64)
@@ -45,8 +45,8 @@ def det_of_one(u: Use) -> Iterator[Opening]:
 
 
 def constants_as_float(u: Use) -> Iterator[Opening]:
-    """gelu with tanh in float64: its two constants may be rounded to float32, as in the function body of ONNX, which does it to
-    2 / pi before the root."""
+    """gelu with tanh in float64: its two constants may be rounded to float32, as in the function body of ONNX, which
+    does it to 2 / pi before the root."""
     (x,) = u.operands
     if x.dtype != np.float64:
         return

@@ -49,8 +49,9 @@ WITHIN = ("HardSwish", "Mish", "Softplus")
 
 
 def nan_against_bounds(u: Use) -> Iterator[Opening]:
-    """nn.relu, clip, and operators of ONNX that have bounds: a bound may come out in place of NaN; and where a bound is NaN the number,
-    or the other. Where such a bound is only a part of a formula, NaN stands in another part, and comes out."""
+    """nn.relu, clip, and operators of ONNX that have bounds: a bound may come out in place of NaN; and where a bound is
+    NaN the number, or the other. Where such a bound is only a part of a formula, NaN stands in another part, and comes
+    out."""
     if not _no_number(u):
         return
     x, *bounds = u.operands
@@ -255,8 +256,8 @@ def _both(
 
 
 def overflow(u: Use) -> Iterator[Opening]:
-    """Integer results that are out of range: wrapped, the end of the range, or the least number, which x86 gives for a float
-    that is too large."""
+    """Integer results that are out of range: wrapped, the end of the range, or the least number, which x86 gives for a
+    float that is too large."""
     of = dtype(u.results[0].dtype)
     if not of.is_integer or u.operator == "negative" and of.kind == "uint":
         return
@@ -274,8 +275,8 @@ def overflow(u: Use) -> Iterator[Opening]:
 
 
 def _beyond(u: Use, of: DType) -> Array | None:
-    """1 where the whole number that the operator stands for is above the range, -1 where it is below, 0 elsewhere; None where all
-    are far within it."""
+    """1 where the whole number that the operator stands for is above the range, -1 where it is below, 0 elsewhere; None
+    where all are far within it."""
     name = ONNX.get(u.operator, u.operator)
     least, most = int(of.min), int(of.max)
     wide = [_term(u.operator, a.astype(np.float64)) for a in u.operands]
@@ -403,7 +404,8 @@ def no_quotient(u: Use) -> Iterator[Opening]:
 
 
 def far_shift(u: Use) -> Iterator[Opening]:
-    """Shifts by less than 0 bits, or by all of them or more: anything, but in a version of ONNX that says what comes of them."""
+    """Shifts by less than 0 bits, or by all of them or more: anything, but in a version of ONNX that says what comes of
+    them."""
     if u.attrs.get("since", 0) >= 28:
         return
     a, b = u.operands
@@ -412,8 +414,8 @@ def far_shift(u: Use) -> Iterator[Opening]:
 
 
 def beside_infinity(u: Use) -> Iterator[Opening]:
-    """nn.softmax and nn.log_softmax of a row that holds +inf: by the formula of the text what is beside it is exp(x) / inf, 0; with
-    the largest element subtracted first it is NaN, as ours."""
+    """nn.softmax and nn.log_softmax of a row that holds +inf: by the formula of the text what is beside it is exp(x) /
+    inf, 0; with the largest element subtracted first it is NaN, as ours."""
     (x,) = u.operands
     infinite = np.isposinf(x)
     if not infinite.any():
@@ -431,8 +433,8 @@ def mean_of_nothing(u: Use) -> Iterator[Opening]:
 
 
 def scale_of_zeros(u: Use) -> Iterator[Opening]:
-    """DynamicQuantizeLinear of nothing but zeros, whose zero point is 0 / 0: any scale that is not negative, and any zero point;
-    the numbers are that zero point."""
+    """DynamicQuantizeLinear of nothing but zeros, whose zero point is 0 / 0: any scale that is not negative, and any
+    zero point; the numbers are that zero point."""
     (x,) = u.operands
     if np.any(x != 0):
         return

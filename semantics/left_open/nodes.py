@@ -11,8 +11,8 @@ from assay.semantics.left_open import Opening, Use
 
 
 def whole_length(u: Use) -> Iterator[Opening]:
-    """Resize by scales, linear with align_corners: the resized length may be the whole number of elements that there are, or the
-    product of scale and length. Ours is the product."""
+    """Resize by scales, linear with align_corners: the resized length may be the whole number of elements that there
+    are, or the product of scale and length. Ours is the product."""
     x, scales, (y,) = u.operands[0], u.operands[-1], u.results
     text = {k: v.decode() if isinstance(v, bytes) else v for k, v in u.attrs.items()}
     by_scales = len(u.operands) > 1 and dtype(scales.dtype).is_float and scales.size == x.ndim

@@ -1,8 +1,8 @@
 """Zeros that are no elements, in sums of products: padding, and what lies between the elements of a ConvTranspose
 (specs/semantics.md, "Left open").
 
-Where one of them meets an infinity or NaN among the weights, an implementation that multiplies has NaN, and one that leaves it out
-has the sum of the other products.
+Where one of them meets an infinity or NaN among the weights, an implementation that multiplies has NaN, and one that
+leaves it out has the sum of the other products.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Sums = Callable[[Any, Any], Array]
 
 
 def products_of_zeros(u: Use) -> Iterator[Opening]:
-    """nn.conv1d, nn.conv2d and nn.conv3d with padding; and ConvTranspose, which is imported as a convolution of the elements with zeros
-    between and around them."""
+    """nn.conv1d, nn.conv2d and nn.conv3d with padding; and ConvTranspose, which is imported as a convolution of the
+    elements with zeros between and around them."""
     w = u.operands[1]
     if u.operator == "ConvTranspose":
         yield from _without_zeros(u, lambda x, w: _put_back(u, x, w), prod(w.shape) // w.shape[1])

@@ -146,7 +146,8 @@ def _astype(attrs: Attrs, x: Any) -> Any:
 
 
 def _whole(name: str) -> Value:
-    """An integer quotient of the scalar table. By 0 it traps; where `open` is set anything is right, and an array has 0."""
+    """An integer quotient of the scalar table. By 0 it traps; where `open` is set anything is right, and an array has
+    0."""
 
     def value(attrs: Attrs, a: Any, b: Any) -> Any:
         if isinstance(a, Bounded) or isinstance(b, Bounded):

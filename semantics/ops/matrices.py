@@ -162,8 +162,8 @@ def _dft_bound(attrs: Attrs, x: Bounded) -> Bounded:
 DFT = Operator(
     "dft",
     "The discrete Fourier transform along the last axis but one: the sum of x[j] exp(-2 pi i j k / length) for each k;"
-    " inverse with +, and divided by length. The last axis has the real and the imaginary part, or the real one only. Of"
-    " a onesided transform the spectrum is that of a real signal, and is there for k up to length / 2",
+    " inverse with +, and divided by length. The last axis has the real and the imaginary part, or the real one only."
+    " Of a onesided transform the spectrum is that of a real signal, and is there for k up to length / 2",
     ("x",),
     "contraction",
     _dft_type,

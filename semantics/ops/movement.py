@@ -71,8 +71,10 @@ RESHAPE = record(
     constraints={
         "C1": "shape is a tuple of sizes, of which at most one is -1",
         "C2": "the operand and the result have equally many elements, for all values of their symbols",
-        "C3": "-1 stands for one size: dims that stand on both sides cancel, what is left of the others is a number"
-        " that divides what is left of the operand's",
+        "C3": (
+            "-1 stands for one size: dims that stand on both sides cancel, what is left of the others is a number"
+            " that divides what is left of the operand's"
+        ),
     },
     view=True,
 )

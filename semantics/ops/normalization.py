@@ -41,8 +41,8 @@ def _infinite(x: Any) -> Any:
 
 
 def _in_any_width(y: Bounded, infinite: Any) -> Bounded:
-    """What is computed on the way. It need not overflow in a wider register: only what comes of an infinity is infinite for
-    certain."""
+    """What is computed on the way. It need not overflow in a wider register: only what comes of an infinity is infinite
+    for certain."""
     known = ~np.isinf(y.value) | infinite
     return y if known.all() else Bounded(np.where(known, y.value, 0.0), np.where(known, y.radius, np.inf), y.of)
 

@@ -184,12 +184,13 @@ TAKE = record(
     attrs={
         "axis": Attr("the axis of x that the indices are into, counted from the end if negative", 0),
         "near": Attr(
-            "of a sum that is taken between places: how far off an implementation may be that computes the places, as a part of"
-            " the axis; each number may be off by as much of the way to its neighbours (M9.10)",
+            "of a sum that is taken between places: how far off an implementation may be that computes the places, as a"
+            " part of the axis; each number may be off by as much of the way to its neighbours (M9.10)",
             0.0,
         ),
         "either": Attr(
-            "of places that are rounded, pairs of a place in the indices and another element that is as right there (M9.10)",
+            "of places that are rounded, pairs of a place in the indices and another element that is as right there"
+            " (M9.10)",
             (),
         ),
     },

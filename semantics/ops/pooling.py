@@ -223,7 +223,8 @@ def _pooling(kind: str, rank: int) -> Operator:
             op.require(
                 max(axis.before, axis.after) < axis.span,
                 "C5",
-                f"padding ({axis.before}, {axis.after}) of axis {k + 2} is not less than the span {axis.span} of a window",
+                f"padding ({axis.before}, {axis.after}) of axis {k + 2} is not less than the span {axis.span} of a"
+                " window",
             )
             if isinstance(size, int):
                 label, message = axis.fault(size, attrs.get("count_include_pad", False)) or ("", "")
@@ -268,7 +269,8 @@ def _pooling(kind: str, rank: int) -> Operator:
 
 
 def _examples(rank: int, average: bool) -> tuple[Example, ...]:
-    """Plain; strided and padded unevenly; dilated; a ceil_mode whose last window is partial, and one that is dropped."""
+    """Plain; strided and padded unevenly; dilated; a ceil_mode whose last window is partial, and one that is
+    dropped."""
     x = (2, 3, *(11, 7, 8)[:rank])
 
     def use(of: str = "float32", **attrs: Any) -> Example:

@@ -176,8 +176,8 @@ def _scatter(attrs: Attrs, x: Any, indices: Any, updates: Any) -> Any:
 
 
 def _in_any_order(attrs: Attrs, out: Any, x: Any, indices: Any, updates: Any) -> Any:
-    """What a place and its updates make, which may meet there in any order, in a wider register: intervals grow by what a
-    partial result may be rounded by, and say nothing where one may overflow of what is not infinite."""
+    """What a place and its updates make, which may meet there in any order, in a wider register: intervals grow by what
+    a partial result may be rounded by, and say nothing where one may overflow of what is not infinite."""
     if not isinstance(out, Bounded) or not out.of.is_float:
         return out
     sizes = [
@@ -245,7 +245,8 @@ def _nonzero(attrs: Attrs, x: Any) -> tuple[Any, Any]:
 
 NONZERO = record(
     "nonzero",
-    "The places of the elements that are not zero, in row-major order, a row for each axis; zeros after them; and their count",
+    "The places of the elements that are not zero, in row-major order, a row for each axis; zeros after them; and their"
+    " count",
     ("x",),
     _nonzero_type,
     _nonzero,

@@ -1,8 +1,8 @@
 """The scalar language: dims, indices, constraints and tensor-IR arithmetic (specs/semantics.md, "Scalars").
 
-One language with one meaning. A scalar expression is a tree of `Var`, `Const`, `Apply`, `Cast`, `Load` and `Choice`, built by
-`assay.semantics.scalar.expression`; what each operation does to numbers stands once, in `assay.semantics.scalar.arithmetic`. Here they
-come together: evaluation, structure and linear forms.
+One language with one meaning. A scalar expression is a tree of `Var`, `Const`, `Apply`, `Cast`, `Load` and `Choice`,
+built by `assay.semantics.scalar.expression`; what each operation does to numbers stands once, in
+`assay.semantics.scalar.arithmetic`. Here they come together: evaluation, structure and linear forms.
 
     n = Var("n")
     (n + 1) * 4 - n                       # overloaded operators build `Apply` nodes
@@ -267,7 +267,8 @@ def linear(expr: Number, wrapped: list[int] | None = None) -> tuple[dict[Expr, i
     """`expr` as a sum of integer multiples of atoms plus a constant, ({atom: factor}, constant).
 
     Atoms are variables and whatever is not itself a sum or a constant multiple; atoms of the same structure are one.
-    Factors and constant wrap as the dtype does; those that did are added to `wrapped`. None where the expression is not of integer dtype.
+    Factors and constant wrap as the dtype does; those that did are added to `wrapped`. None where the expression is not
+    of integer dtype.
     """
     if not isinstance(expr, Expr):
         return ({}, int(expr)) if isinstance(expr, int) else None

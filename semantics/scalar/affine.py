@@ -1,4 +1,5 @@
-"""Index expressions as sums of multiples of variables and quotients, with intervals (specs/semantics.md, "Affine forms").
+"""Index expressions as sums of multiples of variables and quotients, with intervals (specs/semantics.md, "Affine
+forms").
 
 A form is `sum(factor * atom) + constant`; an atom is a variable or a quotient `form // divisor` that arithmetic could
 not remove (a remainder is written with its quotient). Equal forms are equal index functions. Nothing here wraps: a

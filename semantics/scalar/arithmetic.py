@@ -41,7 +41,8 @@ _NARROW = tuple(d.numpy for d in DTYPES.values() if d.is_integer and d.bits < 8)
 
 
 def _wrapped(meaning: Callable[..., Any]) -> Callable[..., Any]:
-    """`meaning`, its result back in the operands' dtype: ml_dtypes gives int8 for some operations on narrow integers."""
+    """`meaning`, its result back in the operands' dtype: ml_dtypes gives int8 for some operations on narrow
+    integers."""
 
     def wrapped(*args: Any) -> Any:
         result = meaning(*args)
@@ -232,7 +233,8 @@ OPERATIONS: dict[str, Operation] = {
 """Every operation that is exact or correctly rounded."""
 
 TRANSCENDENTAL: dict[str, Operation] = {}
-"""Operations whose value is *an* implementation within a bound; `assay.semantics.scalar.transcendental` fills this table."""
+"""Operations whose value is *an* implementation within a bound; `assay.semantics.scalar.transcendental` fills this
+table."""
 
 DERIVED: dict[str, Operation] = {}
 """Operations that are short for an expression of others; `assay.semantics.scalar.derived` fills this table."""

@@ -1,4 +1,5 @@
-"""How the programs of transcendental functions are written (rule M10; specs/semantics.md, "Transcendental functions")."""
+"""How the programs of transcendental functions are written (rule M10; specs/semantics.md, "Transcendental
+functions")."""
 
 from __future__ import annotations
 

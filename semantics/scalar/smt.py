@@ -43,7 +43,8 @@ class Scope(Protocol):
 
 @dataclass(eq=False)
 class Terms:
-    """The terms of one query, and what is known of those that it made up (`known`; satisfiable whatever they stand for)."""
+    """The terms of one query, and what is known of those that it made up (`known`; satisfiable whatever they stand
+    for)."""
 
     known: list[Term] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)

@@ -1,9 +1,10 @@
 """Transcendental functions as programs of exact operations (rule M10; specs/semantics.md, "Transcendental functions").
 
-exp, log, tanh, erf, pow and the functions of `trigonometry` have no correctly rounded definition that is cheap, and every C library has its own. Here
-each is ONE straight-line program over float64, a `Routine`: let-bindings and a result, built only from operations of
-`scalar.OPERATIONS`, all exact or correctly rounded. The interpreters evaluate it; the C text is printed from it. So the
-two agree bit for bit on every target that has IEEE float64 and does not contract a*b+c.
+exp, log, tanh, erf, pow and the functions of `trigonometry` have no correctly rounded definition that is cheap, and
+every C library has its own. Here each is ONE straight-line program over float64, a `Routine`: let-bindings and a
+result, built only from operations of `scalar.OPERATIONS`, all exact or correctly rounded. The interpreters evaluate it;
+the C text is printed from it. So the two agree bit for bit on every target that has IEEE float64 and does not contract
+a*b+c.
 
 An operand of any float dtype is converted to float64 (exact), the routine runs, and its result is rounded once. For
 dtypes up to 32 bits the result is therefore within 0.51 ulp; for float64 within the `ulps` of the routine.

@@ -1,4 +1,5 @@
-"""sin, cos, tan and their inverses as programs of exact operations (rule M10; specs/semantics.md, "Transcendental functions").
+"""sin, cos, tan and their inverses as programs of exact operations (rule M10; specs/semantics.md, "Transcendental
+functions").
 
 The reduction of an angle is exact to 2**-126 of a quarter turn for every float64 (Payne and Hanek's): the operand's 53
 bits are multiplied, in integers, by those digits of 2/pi that matter for its exponent.

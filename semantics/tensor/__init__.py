@@ -1,7 +1,8 @@
 """The tensor IR: loops over buffers (rule M6; specs/semantics.md, "Tensor IR").
 
 A `PrimFunc` takes buffers and writes into the last `num_outputs` of them (destination passing). Its meaning is one
-iteration after another, as `assay.interp.tensor` spells out. The nodes are those of `assay.semantics.tensor.statements`.
+iteration after another, as `assay.interp.tensor` spells out. The nodes are those of
+`assay.semantics.tensor.statements`.
 """
 
 from __future__ import annotations

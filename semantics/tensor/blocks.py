@@ -1,8 +1,8 @@
 """Tensor functions without blocks, views, lazy choices and the like (specs/semantics.md, "Blocks").
 
-`without_blocks` writes a function in the few nodes that the fast interpreter and the C know. What it means stays, bit for
-bit, but for which of several traps comes first within one statement. A function that has nothing to remove is returned
-itself.
+`without_blocks` writes a function in the few nodes that the fast interpreter and the C know. What it means stays, bit
+for bit, but for which of several traps comes first within one statement. A function that has nothing to remove is
+returned itself.
 
     block      its predicate an `If`, its iterators `LetStmt`s, its buffers `Allocate`s, `init` under an `If`
     view       accesses of the source, bounds and alignment of the view checked where they are not evident
@@ -71,7 +71,8 @@ _pointed: WeakKeyDictionary[PrimFunc, PrimFunc] = WeakKeyDictionary()
 
 Make: TypeAlias = Callable[[Sequence[Expr]], Stmt]
 MOST_WAYS = 2_000
-"""What is shared by many choices is written once for each way to it: so many for a statement, beside 16 for each choice."""
+"""What is shared by many choices is written once for each way to it: so many for a statement, beside 16 for each
+choice."""
 
 
 def without_blocks(func: PrimFunc, *, pointers: bool = False) -> PrimFunc:
@@ -270,7 +271,8 @@ class _Plain:
         return self.with_values([condition], lambda e: If(e[0], body))
 
     def outside(self, call: Call) -> Stmt:
-        """A call of an extern: what it may touch is checked before, and the number that it returns is stored after it."""
+        """A call of an extern: what it may touch is checked before, and the number that it returns is stored after
+        it."""
         checks = [c for b in dict.fromkeys(call.buffers) for c in self.touched(b)]
         windows = {b: v for b in dict.fromkeys(call.buffers) if (v := window(b, self.views, call)) is not None}
         result = call.result

@@ -1,4 +1,5 @@
-"""What a function claims of its accesses, as checks before each of them (rules M6.11, M6.15; specs/semantics.md, "Blocks")."""
+"""What a function claims of its accesses, as checks before each of them (rules M6.11, M6.15; specs/semantics.md,
+"Blocks")."""
 
 from __future__ import annotations
 

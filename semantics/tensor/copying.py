@@ -1,7 +1,7 @@
 """Tensor functions that copy (rule M8; specs/semantics.md, "M8 Devices").
 
-Only a copy may read memory of another device than the one it runs on. A tensor function says by its attribute "operator"
-that it is a `device_copy`; that is believed only if its text shows it.
+Only a copy may read memory of another device than the one it runs on. A tensor function says by its attribute
+"operator" that it is a `device_copy`; that is believed only if its text shows it.
 """
 
 from __future__ import annotations

@@ -22,7 +22,10 @@ def window(buffer: Buffer, views: Mapping[Buffer, View], call: Call) -> View | N
     while at in views:
         inner = views[at]
         if not is_dense(inner):
-            what = f"{call.function} is handed {buffer.name}, whose elements do not lie side by side in {inner.source.name}"
+            what = (
+                f"{call.function} is handed {buffer.name}, whose elements do not lie side by side in"
+                f" {inner.source.name}"
+            )
             raise Unsupported(f"{what}: hand over a copy", where=call.span, label="tensor.C20")
         constant |= inner.constant
         at = inner.source

@@ -1,8 +1,8 @@
 """The phases of a tensor function: when it uses which memory (specs/semantics.md, "Memory planning").
 
-The places of a function are its statements as `program_order` gives them; a statement's own expressions are read, and its
-store made, at its place. Places next to one another are one phase, unless that would have a buffer live beside another
-with which it never is. A kernel that is one nest of loops has one phase.
+The places of a function are its statements as `program_order` gives them; a statement's own expressions are read, and
+its store made, at its place. Places next to one another are one phase, unless that would have a buffer live beside
+another with which it never is. A kernel that is one nest of loops has one phase.
 
     for i: t[i] = x[i]        phase 0: x and t
     for i: y[i] = t[i]        phase 1: t and y; x is no longer needed, and y may lie where x was
@@ -241,8 +241,8 @@ def _use(touch: _Touch) -> Use:
 
 
 def _cuts(lives: list[Intervals]) -> tuple[int, ...]:
-    """The first places of the phases. Somewhere in each phase all is live that is live anywhere in it: in a phase, nothing
-    begins after something has ended."""
+    """The first places of the phases. Somewhere in each phase all is live that is live anywhere in it: in a phase,
+    nothing begins after something has ended."""
     starts: set[int] = {start for life in lives for start, _ in life}
     ends: set[int] = {stop for life in lives for _, stop in life}
     cuts, ended = [0], False

@@ -1,4 +1,5 @@
-"""Where buffers lie: alignment as declared, scopes, and where a view begins (rules M6.12, M6.14, M6.15; specs/semantics.md)."""
+"""Where buffers lie: alignment as declared, scopes, and where a view begins (rules M6.12, M6.14, M6.15;
+specs/semantics.md)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Memory that is seen as numbers of several dtypes (rule M6.22; specs/semantics.md, "Tensor IR").
 
-`in_units(func)` writes a function so that each memory has one dtype: where all who look at it have one width that is the
-memory's own, and they convert bits; else the memory is made of units, unsigned integers of the least width, and a number
-is put together from some of them, the lowest first. So nobody needs to know in which order a machine keeps bytes, and
-every byte is written, read and raced for by itself.
+`in_units(func)` writes a function so that each memory has one dtype: where all who look at it have one width that is
+the memory's own, and they convert bits; else the memory is made of units, unsigned integers of the least width, and a
+number is put together from some of them, the lowest first. So nobody needs to know in which order a machine keeps
+bytes, and every byte is written, read and raced for by itself.
 
-An allocation of units takes the place of the one that was asked for; a parameter is copied into one, and an output out of
-it. With `pointers` the unit is a byte, and memory stays where it is: a byte view of it is left, for C to point at.
+An allocation of units takes the place of the one that was asked for; a parameter is copied into one, and an output out
+of it. With `pointers` the unit is a byte, and memory stays where it is: a byte view of it is left, for C to point at.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def views_of(stmt: Stmt) -> Sequence[View]:
 
 
 def is_bytewise(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> bool:
-    """Whether a function, or one that it calls, sees some memory in numbers of several widths, or as bools and others."""
+    """Whether a function, or one that it calls, sees some memory in numbers of several widths, or as bools and
+    others."""
     work, seen = [func], {func}
     while work:
         at = work.pop()

@@ -2,8 +2,8 @@
 
 A block that says what it reads or writes touches nothing else, but for what begins inside it. A region counts under the
 name that it was declared for: an access through a view is an access of the view's source too. What is declared as
-written may be read as well: TVM's passes leave out the reads of what a reduction adds to. TVM's root block, which has no
-iterators and two empty lists, says nothing.
+written may be read as well: TVM's passes leave out the reads of what a reduction adds to. TVM's root block, which has
+no iterators and two empty lists, says nothing.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class AtMost:
 
 
 def matching(view: View) -> list[AtMost]:
-    """What must hold for a buffer to be a match of a region: the region lies in its source and has the buffer's shape."""
+    """What must hold for a buffer to be a match of a region: the region lies in its source and has the buffer's
+    shape."""
     region = view.region
     if region is None:
         return []

@@ -1,4 +1,5 @@
-"""Static rules of tensor functions (specs/semantics.md, "Well-formed"); `assay.semantics.rules` checks whole modules."""
+"""Static rules of tensor functions (specs/semantics.md, "Well-formed"); `assay.semantics.rules` checks whole
+modules."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ from assay.semantics.walk import post_order
 
 
 def check_prim_func(function: PrimFunc) -> None:
-    """Every buffer allocated around its use, every scalar bound around its use and only once there, conditions bool, names unique."""
+    """Every buffer allocated around its use, every scalar bound around its use and only once there, conditions bool,
+    names unique."""
     if not 0 <= function.num_outputs <= len(function.params):
         raise Invalid(f"{function.num_outputs} outputs of {len(function.params)} parameters", label="tensor.C6")
     names = [*(b.name for b in function.params), *(v.name for v in function.scalars)]
@@ -72,7 +74,8 @@ def check_prim_func(function: PrimFunc) -> None:
                 raise Invalid(f"a condition is bool, not {item.condition.dtype}", where=item.span, label="tensor.C5")
             case For() if item.start is not None and item.start.dtype is not item.extent.dtype:
                 raise Invalid(
-                    f"the loop over {item.var.name} starts at {item.start.dtype} and has {item.extent.dtype} iterations",
+                    f"the loop over {item.var.name} starts at {item.start.dtype} and has {item.extent.dtype}"
+                    " iterations",
                     where=item.span,
                     label="tensor.C11",
                 )
@@ -158,7 +161,8 @@ class _TensorScope:
     def enter(self, of: Buffer | Var, at: Stmt) -> None:
         if of in self.buffers or of in self.scalars:
             raise Invalid(
-                f"{of.name} is bound again inside its own scope; the inner one must be another variable or buffer, of the same name if you like",
+                f"{of.name} is bound again inside its own scope; the inner one must be another variable or buffer, of"
+                " the same name if you like",
                 where=at.span,
                 label="tensor.C19",
             )

@@ -1,4 +1,5 @@
-"""The tensor IR as messages show it (specs/semantics.md, "Tensor IR"). `assay.semantics.text` has the text to be read."""
+"""The tensor IR as messages show it (specs/semantics.md, "Tensor IR"). `assay.semantics.text` has the text to be
+read."""
 
 from __future__ import annotations
 

@@ -226,8 +226,8 @@ class AllocateConst(Around):
         """The data; Invalid (tensor.C22) where they have not been fetched from a table."""
         if self.data is None:
             raise Invalid(
-                f"the contents of {self.buffer.name} are the constant {self.index} of a module's table, and were not fetched from"
-                " one: Module.resolved() does",
+                f"the contents of {self.buffer.name} are the constant {self.index} of a module's table, and were not"
+                " fetched from one: Module.resolved() does",
                 where=self.span,
                 label="tensor.C22",
             )
@@ -249,7 +249,8 @@ class Store(Stmt):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assert(Stmt):
-    """Traps with `message` unless `condition` holds; `kind` is the trap's. Each {} of the message is one of `values`."""
+    """Traps with `message` unless `condition` holds; `kind` is the trap's. Each {} of the message is one of
+    `values`."""
 
     condition: Expr
     message: str
@@ -372,9 +373,10 @@ class IterVar:
 class Block(Stmt):
     """One computation of a nest (TVM's SBlock with its realisation): `body`, where `predicate` holds.
 
-    Outside the block, the predicate is evaluated and, where it holds, the iterators' domains and values, in their order;
-    a value outside its iterator's domain traps. Then `allocated` buffers and `views` exist, and `init` runs first if every reduce iterator
-    is at the start of its domain. Regions say what the block touches (None: not said); `annotations` are advice.
+    Outside the block, the predicate is evaluated and, where it holds, the iterators' domains and values, in their
+    order; a value outside its iterator's domain traps. Then `allocated` buffers and `views` exist, and `init` runs
+    first if every reduce iterator is at the start of its domain. Regions say what the block touches (None: not said);
+    `annotations` are advice.
     """
 
     name: str

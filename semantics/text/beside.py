@@ -4,8 +4,8 @@
     read_module(Path("model.py"))               # the tensors are mapped, not copied
 
 A constant of more than LARGEST bytes never stands in a text. Its place in the file does, with its SHA-256:
-`A.stored("float32", (4096, 4096), 64, "ab12...")`, and once for the module `A.beside("model.py.tensors", 67108928)`, the
-file and its size. Printed without a file it has no place, `None`; such a text can be read by people only.
+`A.stored("float32", (4096, 4096), 64, "ab12...")`, and once for the module `A.beside("model.py.tensors", 67108928)`,
+the file and its size. Printed without a file it has no place, `None`; such a text can be read by people only.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def stored(reader: TensorReader | None, of: Any, shape: Any, offset: Any, digest
 
 
 def write(path: Path, text_of: Callable[[TensorWriter], str]) -> None:
-    """Write the text that `text_of` makes, and what it stores beside it. Both files appear whole. Invalid where they cannot
-    be written (output.C1)."""
+    """Write the text that `text_of` makes, and what it stores beside it. Both files appear whole. Invalid where they
+    cannot be written (output.C1)."""
     beside = path.with_name(f"{path.name}.tensors")
     try:
         written_at(path)

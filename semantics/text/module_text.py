@@ -3,8 +3,9 @@
     module = parse(text, "model.py")
     text = show(module)
 
-The text is TVMScript, as TVM 0.27 prints it and as it stands in bug reports: what is around the module (imports, calls that
-build or print it) is passed over. Printing then parsing gives an equal module, up to the names of variables and symbols.
+The text is TVMScript, as TVM 0.27 prints it and as it stands in bug reports: what is around the module (imports, calls
+that build or print it) is passed over. Printing then parsing gives an equal module, up to the names of variables and
+symbols.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ __all__ = ["parse", "read_module", "show", "show_function", "write_module"]
 def parse(text: str, source: str = "<string>", name: str | None = None, *, folder: File | None = None) -> Module:
     """The module that a text holds; Invalid, with the place and its line, where it is wrong.
 
-    `name` says which class is meant where the text has several modules. `folder` is where the file of its large constants
-    is, if it has one; that of `source`, if that is a file.
+    `name` says which class is meant where the text has several modules. `folder` is where the file of its large
+    constants is, if it has one; that of `source`, if that is a file.
     """
     if folder is None and File(source).is_file():
         folder = File(source).parent

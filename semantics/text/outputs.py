@@ -1,4 +1,5 @@
-"""What the text of a tensor function leaves out: its outputs, and the block around its body (specs/semantics.md, "Text")."""
+"""What the text of a tensor function leaves out: its outputs, and the block around its body (specs/semantics.md,
+"Text")."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Types of the graph IR in the text format (specs/semantics.md, "Text").
 
-A type that is written may leave things open: `R.Tensor(ndim=2, dtype="float32")` says no sizes. `Written` is such a type.
-Where a value is at hand, its type fills what is open; a parameter's unknown sizes become symbols.
+A type that is written may leave things open: `R.Tensor(ndim=2, dtype="float32")` says no sizes. `Written` is such a
+type. Where a value is at hand, its type fills what is open; a parameter's unknown sizes become symbols.
 """
 
 from __future__ import annotations

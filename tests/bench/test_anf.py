@@ -39,7 +39,8 @@ def cpu_seconds(run: Callable[[], object], repeats: int) -> float:
 
 
 def per_node(prepare: Callable[[Module], Callable[[], object]], shape: str) -> list[float]:
-    """CPU microseconds for each node, by size, of what `prepare` gives for the program; no larger size where it fails."""
+    """CPU microseconds for each node, by size, of what `prepare` gives for the program; no larger size where it
+    fails."""
     found: list[float] = []
     for size in SIZES:
         if found and found[-1] > FACTOR * found[0]:

@@ -1,7 +1,7 @@
 """Programs generated and judged in a second of one core: `make bench`.
 
-CPU seconds of one process. What a backend cannot run is not counted as judged, but its time is. The one figure here that
-is asserted as a time: a campaign is worth its name from a hundred programs a second and core.
+CPU seconds of one process. What a backend cannot run is not counted as judged, but its time is. The one figure here
+that is asserted as a time: a campaign is worth its name from a hundred programs a second and core.
 """
 
 from __future__ import annotations

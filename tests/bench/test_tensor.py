@@ -1,9 +1,9 @@
 """Kernels on every interpreter of the tensor IR, beside xDSL's and StableHLO's, in one run: `make bench`.
 
 The unit is a multiply-add (a comparison in pooling, an element's step in softmax) a CPU second. Ours all
-check bounds, unwritten reads and races: the lanes of "vector" and "straight-line" Python with the definition's bits, and the
-definition a second time on memory of which every byte has an owner. xDSL's interpreter runs the same loops in scf, arith and memref, unchecked;
-StableHLO's the operator in C++. Data are whole numbers, so
+check bounds, unwritten reads and races: the lanes of "vector" and "straight-line" Python with the definition's bits,
+and the definition a second time on memory of which every byte has an owner. xDSL's interpreter runs the same loops in
+scf, arith and memref, unchecked; StableHLO's the operator in C++. Data are whole numbers, so
 that every order of additions gives the same bits. Ratios are asserted, never times.
 """
 

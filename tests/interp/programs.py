@@ -121,7 +121,8 @@ def _like_outputs(func: PrimFunc, inputs: list[Array]) -> list[Array]:
 
 
 class Maker:
-    """Makes small functions: nests with affine, tiled, divided and gathered indices, guards, lets, loops of all kinds."""
+    """Makes small functions: nests with affine, tiled, divided and gathered indices, guards, lets, loops of all
+    kinds."""
 
     def __init__(self, random: Random) -> None:
         self.random = random

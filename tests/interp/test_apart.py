@@ -171,7 +171,8 @@ def random_index(random: Random, i: Expr, j: Expr, depth: int = 2) -> Expr:
 
 
 def meets(random: Random) -> tuple[bool, bool]:
-    """For a random nest of two loops: whether its outer one was shown independent, and whether iterations really meet."""
+    """For a random nest of two loops: whether its outer one was shown independent, and whether iterations really
+    meet."""
     i, j = Var("i"), Var("j")
     first, second = random_index(random, i, j), random_index(random, i, j)
     guard = random_index(random, i, j) <= random_index(random, i, j, 1)

@@ -192,7 +192,10 @@ def test_a_session_counts_and_names_its_inputs_and_outputs() -> None:
     session.invoke()
     assert session.output().tolist() == session.output("output_0").tolist() == [4, 6] and session.output(
         1
-    ).tolist() == [1, 2]  # type: ignore[union-attr]
+    ).tolist() == [
+        1,
+        2,
+    ]  # type: ignore[union-attr]
     for wrong in (2, -1, "z"):
         with pytest.raises(Invalid) as caught:
             session.output(wrong)

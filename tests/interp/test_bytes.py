@@ -1,5 +1,5 @@
-"""One memory as numbers of several dtypes: the definition, the fast interpreters and plain nodes against a model of bytes
-(rule M6.22)."""
+"""One memory as numbers of several dtypes: the definition, the fast interpreters and plain nodes against a model of
+bytes (rule M6.22)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,8 @@ def test_constants_are_seen_in_bytes() -> None:
 
 def test_what_is_not_seen_as_another_dtype_stays() -> None:
     func = module(
-        "v = x.view(2, 4)\nfor i, j in T.grid(2, 4):\n    o[i * 4 + j] = v[i, j]\nfor i in range(32):\n    p[i] = T.uint8(0)"
+        "v = x.view(2, 4)\nfor i, j in T.grid(2, 4):\n    o[i * 4 + j] = v[i, j]\nfor i in range(32):\n    p[i] ="
+        " T.uint8(0)"
     ).kernel("kernel")
     assert recast.in_units(func) is func and recast.in_units(func, pointers=True) is func
     assert without_blocks(func) is without_blocks(func, pointers=True)

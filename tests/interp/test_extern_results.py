@@ -1,4 +1,5 @@
-"""Externs whose result is a number in an expression: they are called before the statement that they stand in (M6.13)."""
+"""Externs whose result is a number in an expression: they are called before the statement that they stand in
+(M6.13)."""
 
 from __future__ import annotations
 

@@ -77,8 +77,22 @@ def test_every_path_runs(c: bool, d: bool, execute: Any) -> None:
 
 def test_flow_tells_where_arms_begin_and_end() -> None:
     steps = choosing().program.steps
-    assert list(flow(steps)) == [("step", 0), ("if", 1), ("if", 2), ("step", 3), ("else", 2), ("step", 4), ("step", 5),
-                                 ("end", 2), ("else", 1), ("step", 6), ("step", 7), ("end", 1), ("step", 8)]  # fmt: skip
+    assert list(flow(steps)) == [
+        ("step", 0),
+        ("if", 1),
+        ("if", 2),
+        ("step", 3),
+        ("else", 2),
+        ("step", 4),
+        ("step", 5),
+        # fmt: skip
+        ("end", 2),
+        ("else", 1),
+        ("step", 6),
+        ("step", 7),
+        ("end", 1),
+        ("step", 8),
+    ]
     empty = (Branch("c", 1, 1), Branch("c", 3, 3), Step("k", (), ()))
     assert list(flow(empty)) == [("if", 0), ("else", 0), ("end", 0), ("if", 1), ("step", 2), ("else", 1), ("end", 1)]
 

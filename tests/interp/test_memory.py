@@ -1,4 +1,5 @@
-"""Both memories behind the definition (rule M7): the plain one and that with owners do the same; owners do what they say."""
+"""Both memories behind the definition (rule M7): the plain one and that with owners do the same; owners do what they
+say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Programs that once ran differently one way than another, each as small as it could be made (specs/interp.md, "Vector")."""
+"""Programs that once ran differently one way than another, each as small as it could be made (specs/interp.md,
+"Vector")."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ def test_an_index_may_have_any_width(of: str) -> None:
 
 @pytest.mark.parametrize("written", [0, 1])
 def test_lanes_that_choose_differently_are_in_one_step(written: int) -> None:
-    """Each lane reads before any writes, whichever side it takes: the next element is still there, the last one no more."""
+    """Each lane reads before any writes, whichever side it takes: the next element is still there, the last one no
+    more."""
     other = 1 - written
     body = loops(
         "i",

@@ -1,4 +1,5 @@
-"""The definition of the tensor IR (specs/interp.md, "Tensor" and "Memory"): values by hand, and each trap with its words."""
+"""The definition of the tensor IR (specs/interp.md, "Tensor" and "Memory"): values by hand, and each trap with its
+words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""No false alarm: programs that are valid by construction end, and the vector interpreter gives the definition's bits."""
+"""No false alarm: programs that are valid by construction end, and the vector interpreter gives the definition's
+bits."""
 
 from __future__ import annotations
 

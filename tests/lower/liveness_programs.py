@@ -1,4 +1,5 @@
-"""Programs for the tests of liveness: random ones, and kernels whose buffers have the sizes that somebody else lists."""
+"""Programs for the tests of liveness: random ones, and kernels whose buffers have the sizes that somebody else
+lists."""
 
 from __future__ import annotations
 

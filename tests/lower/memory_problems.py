@@ -87,7 +87,8 @@ def good(problem: Problem, plan: Plan) -> bool:
 
 
 def random_problem(rng: random.Random, n: int, most: int = 12, positions: int = 9, limits: bool = False) -> Problem:
-    """Gaps, alignments (a third is no power of two), constants, a buffer placed by hand, and pools, some with limits."""
+    """Gaps, alignments (a third is no power of two), constants, a buffer placed by hand, and pools, some with
+    limits."""
     return problem_of(rng.randrange, n, most, positions, limits=limits)
 
 
@@ -188,8 +189,8 @@ _TOLD_TWICE = [
 _TOLD_ONCE = [("d", "b"), ("f", "f"), ("g", "f")]
 FANOUT = from_conflicts(_FANOUT_SIZES, [*_TOLD_TWICE, *_TOLD_ONCE])
 FANOUT_TOLD_TWICE = from_conflicts(_FANOUT_SIZES, _TOLD_TWICE)
-"""TVM's test gives d's conflict with b, and g's with f, on one side only. The size of 190 that it expects of its planner
-by size is that of the problem without them: in it d and b, and g and f, share bytes."""
+"""TVM's test gives d's conflict with b, and g's with f, on one side only. The size of 190 that it expects of its
+planner by size is that of the problem without them: in it d and b, and g and f, share bytes."""
 MOBILENET = from_conflicts(
     {"sid_9": 301056, "sid_8": 802816, "padded": 314646, "conv": 256, "pool": 200704},
     [("padded", "sid_9"), ("padded", "sid_8"), ("padded", "conv"), ("conv", "sid_8"), ("pool", "sid_8")],

@@ -33,7 +33,8 @@ def on(device: VirtualDevice, name: str, *args: Expr) -> Expr:
 
 
 def source() -> Module:
-    """Some steps on the one device, some on the other, one value in a texture, a choice on the host, a constant on each."""
+    """Some steps on the one device, some on the other, one value in a texture, a choice on the host, a constant on
+    each."""
     x, flag = replace(var("x", F4), device=CPU), replace(var("flag", TensorType((), BOOL)), device=CPU)
     b = on(CUDA, "exp", device_copy(on(CPU, "tanh", x), CUDA))
     t = on(TEXTURE, "nn.relu", b)

@@ -137,7 +137,8 @@ def lanes(name: str, of: Sequence[DType], result: DType, count: int, value: Call
 
 
 def choosing(kernels: Sequence[PrimFunc]) -> Module:
-    """Kernels of which the input `which` chooses the one that runs; kernel i has the slots `k{i}_...` for its buffers."""
+    """Kernels of which the input `which` chooses the one that runs; kernel i has the slots `k{i}_...` for its
+    buffers."""
     steps, types = [], {"which": TensorType((), INT64)}
     for i, k in enumerate(kernels):
         which = Buffer("which", (), INT64)

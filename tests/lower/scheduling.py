@@ -16,7 +16,8 @@ from assay.semantics.types import TensorType
 
 @st.composite
 def modules(draw: st.DrawFn, most: int = 8) -> Module:
-    """A graph of small calls with sharing: views, tuples, allocations inside, calls that may trap, calls nobody reads."""
+    """A graph of small calls with sharing: views, tuples, allocations inside, calls that may trap, calls nobody
+    reads."""
     x, index = var("x", TensorType((3,), FLOAT32)), var("i", TensorType((2,), INT64))
     values: list[Expr] = [x]
     for _ in range(draw(st.integers(1, most))):

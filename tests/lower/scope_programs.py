@@ -66,7 +66,8 @@ def function(name: str, params: list[str], body: str, outputs: int = 1) -> str:
 
 
 def main(*lines: str, params: str = "x y") -> str:
-    """A graph function of tensors of four numbers; `f(a, b)` calls the tensor function f, the last line is the result."""
+    """A graph function of tensors of four numbers; `f(a, b)` calls the tensor function f, the last line is the
+    result."""
     of = 'R.Tensor((4,), "float32")'
     text = ["    @R.function", f"    def main({', '.join(f'{p}: {of}' for p in params.split())}):"]
     for line in lines[:-1]:

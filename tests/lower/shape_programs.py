@@ -12,24 +12,31 @@ class M:
 """
 
 PROGRAMS: dict[str, str] = {
-    "entry": """
+    "entry": (
+        """
     @R.function
     def main(x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n + m", "m"), "float32"), z: R.Tensor(("m", "n", "n * m - 2"), "int8")
     ) -> R.Tensor(("n", 4), "float32"):
         return x
-""",
-    "composite before its symbol": """
+"""
+    ),
+    "composite before its symbol": (
+        """
     @R.function
     def main(x: R.Tensor(("n + 1",), "float32"), y: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
         return R.add(y, y)
-""",
-    "tuples": """
+"""
+    ),
+    "tuples": (
+        """
     @R.function
     def main(t: R.Tuple(R.Tensor(("n", "m"), "float32"), R.Tuple(R.Tensor(("m",), "float32"), R.Tensor(("n + m",), "float32")))
     ) -> R.Tensor(("n", "m"), "float32"):
         return R.add(t[0], t[1][0])
-""",
-    "shapes as values": """
+"""
+    ),
+    "shapes as values": (
+        """
     @R.function
     def main(s: R.Shape(["n", "n + 1", 3]), x: R.Tensor(("n", "m"), "float32")) -> R.Shape(["m - n", "n", 7]):
         n = T.int64()
@@ -38,8 +45,10 @@ PROGRAMS: dict[str, str] = {
         t = R.shape([m - n, n, 7])
         u = R.match_cast(t, R.Shape([k, n, 7]))
         return u
-""",
-    "attributes": """
+"""
+    ),
+    "attributes": (
+        """
     @R.function
     def main(x: R.Tensor(("n", "m"), "float32")) -> R.Tensor(("n * m",), "float32"):
         n = T.int64()
@@ -48,8 +57,10 @@ PROGRAMS: dict[str, str] = {
         z = R.full(R.shape([n * m]), R.const(2.0, "float32"), dtype="float32")
         w = R.full(R.shape([n - m]), R.const(0.0, "float32"), dtype="float32")
         return R.add(h, z)
-""",
-    "division": """
+"""
+    ),
+    "division": (
+        """
     @R.function
     def main(x: R.Tensor(("n", "m"), "float32"), y: R.Tensor(("q",), "float32")) -> R.Tensor(("n // m",), "float32"):
         n = T.int64()
@@ -57,8 +68,10 @@ PROGRAMS: dict[str, str] = {
         a = R.match_cast(y, R.Tensor((n,), "float32"))
         z = R.full(R.shape([n // m]), R.const(2.0, "float32"), dtype="float32")
         return z
-""",
-    "match-casts": """
+"""
+    ),
+    "match-casts": (
+        """
     @R.function
     def main(x: R.Tensor(("n", "m"), "float32"), y: R.Tensor(("p", "q"), "float32")) -> R.Tensor(("n", "m"), "float32"):
         n = T.int64()
@@ -68,8 +81,10 @@ PROGRAMS: dict[str, str] = {
         b = R.match_cast(x, R.Tensor((k + 1, k * 2), "float32"))
         c = R.match_cast(a, R.Tensor((n - 1, 3), "float32"))
         return b
-""",
-    "branches": """
+"""
+    ),
+    "branches": (
+        """
     @R.function
     def main(c: R.Tensor((), "bool"), x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32")) -> R.Tensor(("n",), "float32"):
         n = T.int64()
@@ -83,8 +98,10 @@ PROGRAMS: dict[str, str] = {
             a2 = R.match_cast(y, R.Tensor((n,), "float32"))
             q = R.add(a2, x)
         return q
-""",
-    "calls": """
+"""
+    ),
+    "calls": (
+        """
     @R.function
     def f(a: R.Tensor(("k", "k"), "float32"), b: R.Tensor(("k * 2",), "float32")) -> R.Tensor(("k",), "float32"):
         k = T.int64()
@@ -101,8 +118,10 @@ PROGRAMS: dict[str, str] = {
         v = cls.g(R.sum(x, axis=[1]), u)
         w = R.match_cast(v, R.Tensor((2,), "float32"))
         return cls.f(x, w)
-""",
-    "local functions": """
+"""
+    ),
+    "local functions": (
+        """
     @R.function
     def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32")) -> R.Tensor((5,), "float32"):
         n = T.int64()
@@ -117,8 +136,10 @@ PROGRAMS: dict[str, str] = {
         r = f(y, q)
         s = R.match_cast(r, R.Tensor((5,), "float32"))
         return s
-""",
-    "recursion": """
+"""
+    ),
+    "recursion": (
+        """
     @R.function
     def f(a: R.Tensor(("k",), "float32"), i: R.Tensor((), "int32")) -> R.Tensor((), "int64"):
         k = T.int64()
@@ -136,8 +157,10 @@ PROGRAMS: dict[str, str] = {
     @R.function
     def main(x: R.Tensor(("n",), "float32"), i: R.Tensor((), "int32")) -> R.Tensor((), "int64"):
         return cls.f(x, i)
-""",
-    "functions as values": """
+"""
+    ),
+    "functions as values": (
+        """
     @R.function
     def apply(f: R.Callable((R.Tensor(("j",), "float32"),), R.Tensor(("j",), "float32")), a: R.Tensor(("j",), "float32")
     ) -> R.Tensor(("j",), "float32"):
@@ -151,8 +174,10 @@ PROGRAMS: dict[str, str] = {
     @R.function
     def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
         return cls.apply(cls.two, x)
-""",
-    "data types": """
+"""
+    ),
+    "data types": (
+        """
     @A.data(a)
     class Option:
         No = ()
@@ -173,8 +198,10 @@ PROGRAMS: dict[str, str] = {
     @R.function
     def main(x: R.Tensor(("n", "n"), "float32"), y: R.Tensor(("m",), "float32"), c: R.Tensor((), "bool")) -> R.Shape(["l", 2]):
         return cls.size(Option.Some(x), y)
-""",
-    "effects": """
+"""
+    ),
+    "effects": (
+        """
     @R.function(pure=False)
     def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32")) -> R.Tensor(("n",), "float32"):
         n = T.int64()
@@ -187,14 +214,18 @@ PROGRAMS: dict[str, str] = {
         s = R.shape([n * m, n - 3])
         R.print(s, format="third")
         return A.read(r)
-""",
-    "result": """
+"""
+    ),
+    "result": (
+        """
     @R.function
     def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(("m", "l"), "float32")
     ) -> R.Tuple(R.Tensor(("n", "k"), "float32"), R.Tensor(("k + 1",), "float32"), R.Tensor(("n * 2",), "float32")):
         return (y, x, x)
-""",
-    "tensor functions": """
+"""
+    ),
+    "tensor functions": (
+        """
     @T.prim_func(private=True)
     def double(a: T.Buffer(("p",), "float32"), b: T.Buffer(("p * 2",), "float32")):
         p = T.int64()
@@ -215,7 +246,8 @@ PROGRAMS: dict[str, str] = {
         d = R.call_tir(cls.double, (x,), out_ty=R.Tensor((m,), "float32"))
         z = R.call_tir(cls.fill, R.tuple(), out_ty=R.Tensor((n + 1, m - n + 1), "float32"))
         return R.add(d, y)
-""",
+"""
+    ),
 }
 
 

@@ -1,4 +1,5 @@
-"""Random programs over symbolic sizes: casts, shapes, branches, local functions, recursion, effects, data-dependent sizes.
+"""Random programs over symbolic sizes: casts, shapes, branches, local functions, recursion, effects, data-dependent
+sizes.
 
 Each program is made along with sizes at which most of it holds: a dim is written as a symbol, an expression or a number
 that has the right value there, or now and then a wrong one.

@@ -1,5 +1,6 @@
 """Random small programs of which every value has its device: what comes out of planning. Operators on two devices, with
-copies between, shared and named values, branches, tuples, constants, sizes on the host, functions, and what may trap."""
+copies between, shared and named values, branches, tuples, constants, sizes on the host, functions, and what may trap.
+"""
 
 from __future__ import annotations
 

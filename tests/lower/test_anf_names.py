@@ -326,7 +326,7 @@ def test_devices_and_places_stay_on_the_variable_and_the_value() -> None:
     placed = Call(e.type, e.op, e.args, e.attrs, device=gpu, span=at)
     f = call("negative", placed)
     named = Call(f.type, f.op, f.args, f.attrs, span=Span("model", "f"))
-    (first, second) = lets(anf(function([x], let(v, named, v))).body)
+    first, second = lets(anf(function([x], let(v, named, v))).body)
     assert (first.var.device, first.value.device, first.var.span, first.value.span) == (gpu, gpu, at, at)
     assert (second.var.device.type, second.value.device) == ("cpu", ANYWHERE)
     assert (second.var.span, second.value.span) == (Span("model", "v"), Span("model", "f"))

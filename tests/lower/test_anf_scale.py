@@ -72,7 +72,8 @@ def not_normal(main: Function) -> str | None:
 
 
 def compare(seed: int, depth: int) -> bool:
-    """Source, A-normal form and basic-block normal form of a random program say the same; False if it grows too large."""
+    """Source, A-normal form and basic-block normal form of a random program say the same; False if it grows too
+    large."""
     source, inputs = program(seed, depth)
     check(source)
     seen = observe(source, inputs)

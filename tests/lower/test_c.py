@@ -74,7 +74,8 @@ def test_the_text_depends_on_the_module_alone() -> None:
 
 
 def test_no_allocation_no_state_no_recursion(tmp_path: Path) -> None:
-    """The symbols of the object: three exported, none of data or bss, nothing called but libm and the memory functions."""
+    """The symbols of the object: three exported, none of data or bss, nothing called but libm and the memory
+    functions."""
     source = emit(network(), "net", inline_limit=0)
     source.write(tmp_path)
     subprocess.run([*find_compiler(), *STANDARD, "-O2", "-c", "net.c"], cwd=tmp_path, check=True)
@@ -185,8 +186,13 @@ def test_what_is_written_can_be_read_back(tmp_path: Path, limit: int) -> None:
     x, out = Buffer("x", (2, 0), BOOL), Buffer("out", (), DTYPES["bfloat16"])
     kernel = PrimFunc("zero", (x, x, x, out), 1, store(out, (), 0.0))
     base = network()
-    steps = [(conv(), ["data", "w:0", "bias"], ["t0"]), (relu(), ["t0"], ["t1"]), (softmax_rows(), ["t1"], ["prob"]),
-             (replace(kernel, params=(Buffer("p", (2, 0), BOOL), Buffer("q", (2, 0), BOOL), out)), names[1:], ["z/*"])]  # fmt: skip
+    steps = [
+        (conv(), ["data", "w:0", "bias"], ["t0"]),
+        (relu(), ["t0"], ["t1"]),
+        (softmax_rows(), ["t1"], ["prob"]),
+        # fmt: skip
+        (replace(kernel, params=(Buffer("p", (2, 0), BOOL), Buffer("q", (2, 0), BOOL), out)), names[1:], ["z/*"]),
+    ]
     types = {"data": TensorType(IMAGE, FLOAT32), names[1]: TensorType((2, 0), BOOL), names[2]: TensorType((2, 0), BOOL)}
     module = planned(steps, types, ["prob", "z/*"], base.constants)
     source = emit(module, "my net", inline_limit=limit)

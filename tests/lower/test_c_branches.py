@@ -1,4 +1,5 @@
-"""Choices, phases and pools in C: each path, each convention, hooks, workspaces that models share, and planted faults."""
+"""Choices, phases and pools in C: each path, each convention, hooks, workspaces that models share, and planted
+faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Memory that is seen as numbers of several dtypes, in C: the bits of the definition, without a pointer of another type."""
+"""Memory that is seen as numbers of several dtypes, in C: the bits of the definition, without a pointer of another
+type."""
 
 from __future__ import annotations
 

@@ -281,7 +281,10 @@ static int work(void *handle)
 def external(interface: Interface) -> str:
     """A kernel `check` of the user's: it counts its calls, keeps its handle, copies nothing, returns `fail`."""
     if interface is Interface.UNPACKED:
-        body = "int m_k_check(const float *x, float *out, void *handle)\n{\n    memcpy(out, x, 12);\n    return work(handle);\n}\n"
+        body = (
+            "int m_k_check(const float *x, float *out, void *handle)\n{\n    memcpy(out, x, 12);\n    return"
+            " work(handle);\n}\n"
+        )
         return COUNTING + body + "".join(
             f"int m_device_npu_{verb}(void *handle, int32_t id) {{ (void)handle; return id; }}\n"
             for verb in ("activate", "open", "close", "deactivate")
@@ -456,8 +459,8 @@ def test_two_models_in_one_program(tmp_path: Path, interface: Interface) -> None
 
 @pytest.mark.parametrize("interface", PACKED)
 def test_a_shared_library_has_the_names_that_tvm_ffi_looks_for(tmp_path: Path, interface: Interface) -> None:
-    """Without a flag, for each of two models; it loads where tvm-ffi is not, and a failure is told by the status alone. A
-    program has none of them."""
+    """Without a flag, for each of two models; it loads where tvm-ffi is not, and a failure is told by the status alone.
+    A program has none of them."""
     for name in ("m", "two"):
         emit(trapping(), name, interface=interface).write(tmp_path)
     library = build(tmp_path, ["m.c", "two.c"])

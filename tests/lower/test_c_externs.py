@@ -193,7 +193,10 @@ def test_two_names_that_look_alike_in_c() -> None:
 def test_a_status_of_the_user_s_ends_the_run(interface: Interface) -> None:
     body = f"{COPY}T.call_packed('first', o.data)\nT.call_packed('second', o.data)"
     source = source_of(body, interface=interface)
-    text = "int m_extern_first(float *x0)\n{\n    x0[0] = 1.0f;\n    return 300;\n}\nint m_extern_second(float *x0)\n{\n    x0[0] = 2.0f;\n    return -1;\n}\n"
+    text = (
+        "int m_extern_first(float *x0)\n{\n    x0[0] = 1.0f;\n    return 300;\n}\nint m_extern_second(float *x0)\n{\n  "
+        "  x0[0] = 2.0f;\n    return -1;\n}\n"
+    )
     compiled = compile_c(source, reproducible=True, flags=(*STRICT, "-O1"), externs=text)
     with pytest.raises(Trap) as caught:
         compiled.run({"x": X})

@@ -116,7 +116,9 @@ static int event(const char *what, const char *device, int id, const void *handl
 """
     for c in dict.fromkeys(d.c for d in source.devices):
         for verb in ("activate", "open", "close", "deactivate"):
-            yield f'int m_device_{c}_{verb}(void *handle, int32_t id) {{ return event("{verb}", "{c}", id, handle); }}\n'
+            yield (
+                f'int m_device_{c}_{verb}(void *handle, int32_t id) {{ return event("{verb}", "{c}", id, handle); }}\n'
+            )
     packed = "(void *handle, const struct assay_value *args, int32_t count, struct assay_value *result)"
     for i in range(steps):
         match source.interface:
@@ -129,11 +131,15 @@ static int event(const char *what, const char *device, int id, const void *handl
         yield f'    return event("k{i}", "", -1, handle);\n}}\n'
     rows = "".join(f'{{"m_p_k{i}", k{i}, (void *){HANDLE}}}, ' for i in range(steps))
     if source.interface is Interface.PACKED:
-        yield f"extern const struct assay_function_row rows[];\nconst struct assay_function_row rows[] = {{{rows}{{NULL, NULL, NULL}}}};\n"
+        yield (
+            f"extern const struct assay_function_row rows[];\nconst struct assay_function_row rows[] = {{{rows}{{NULL,"
+            " NULL, NULL}};\n"
+        )
 
 
 def obeys(source: CSource, program: Program, where: list[str], directory: Path, most: int = 2) -> int:
-    """Assert that the entry does what the account says, for every set of at most `most` events that fail; how many runs."""
+    """Assert that the entry does what the account says, for every set of at most `most` events that fail; how many
+    runs."""
     source.write(directory)
     (directory / "stub.c").write_text("".join(stub(source, len(program.steps))))
     library = build(directory, ["m.c", "stub.c"], *(f"-DM_EXTERNAL_K{i}" for i in range(len(program.steps))))
@@ -183,7 +189,23 @@ def test_steps_without_a_device_run_on_the_one_that_is_asked_for(tmp_path: Path)
 def test_the_account_itself() -> None:
     """Some cases by hand, for the tests lean on it."""
     assert account(["a", "a", "", "b"], ()) == (
-        ["activate a", "activate b", "open a", "k0", "k1", "close a", "k2", "open b", "k3", "close b", "deactivate b", "deactivate a"], "")  # fmt: skip
+        # fmt: skip
+        [
+            "activate a",
+            "activate b",
+            "open a",
+            "k0",
+            "k1",
+            "close a",
+            "k2",
+            "open b",
+            "k3",
+            "close b",
+            "deactivate b",
+            "deactivate a",
+        ],
+        "",
+    )
     assert account(["a", "b"], ["activate b", "deactivate a"]) == (
         ["activate a", "activate b", "deactivate a"],
         "activate b",
@@ -296,8 +318,16 @@ def test_a_program_on_other_devices_is_refused(wrong: VirtualDevice) -> None:
 
 
 def test_names_of_devices() -> None:
-    cases = [(NPU, "npu"), (VirtualDevice(target="llvm -mcpu=native"), "cpu"), (VirtualDevice(scope="global"), ""), (ANYWHERE, ""),
-             (VirtualDevice("cuda", target="cuda"), "cuda"), (VirtualDevice(target='{"keys": ["cpu"], "kind": "c"}'), "cpu"), (DSP, "dsp")]  # fmt: skip
+    cases = [
+        (NPU, "npu"),
+        (VirtualDevice(target="llvm -mcpu=native"), "cpu"),
+        (VirtualDevice(scope="global"), ""),
+        (ANYWHERE, ""),
+        # fmt: skip
+        (VirtualDevice("cuda", target="cuda"), "cuda"),
+        (VirtualDevice(target='{"keys": ["cpu"], "kind": "c"}'), "cpu"),
+        (DSP, "dsp"),
+    ]
     assert [device_name(d) for d, _ in cases] == [n for _, n in cases]
 
 

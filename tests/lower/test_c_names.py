@@ -40,8 +40,34 @@ from tests.lower.planned import alone, interpreted, lanes, planned, same_bits
 @pytest.mark.row("A14")
 def test_names_that_are_no_identifiers_or_collide() -> None:
     """Keywords, macros, library functions, parameters of the entry, and names that become one."""
-    names = ["int", "run", "weights", "workspace", "a.b", "a_b", "a b", "A_B", "NULL", "expf", "class", "status", "base",
-             "m_run", "M_OK", "1/x:0", "é", "", "__x", "memcpy", "INT32_MAX", "y1", "linux", "m_k_add", "f32"]  # fmt: skip
+    names = [
+        "int",
+        "run",
+        "weights",
+        "workspace",
+        "a.b",
+        "a_b",
+        "a b",
+        "A_B",
+        "NULL",
+        "expf",
+        "class",
+        "status",
+        "base",
+        # fmt: skip
+        "m_run",
+        "M_OK",
+        "1/x:0",
+        "é",
+        "",
+        "__x",
+        "memcpy",
+        "INT32_MAX",
+        "y1",
+        "linux",
+        "m_k_add",
+        "f32",
+    ]
     x, out = Buffer("for", (2,), FLOAT32), Buffer("m_max_f32", (2,), FLOAT32)
     body = loops("while", (2,), lambda i: store(out, i, apply("max", x[i], x[i] * const(np.inf, FLOAT32))))
     steps = []

@@ -1,4 +1,5 @@
-"""The entry in functions of bounded size: the same results, hooks and order, whatever the bound; none grows with the model."""
+"""The entry in functions of bounded size: the same results, hooks and order, whatever the bound; none grows with the
+model."""
 
 from __future__ import annotations
 

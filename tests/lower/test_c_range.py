@@ -338,7 +338,8 @@ def test_what_always_traps() -> None:
 
 
 def test_bounds_of_long_and_of_scaled_sums() -> None:
-    """Conditions on a sum of up to a dozen variables hold of its multiples' parts; a longer one is one thing by itself."""
+    """Conditions on a sum of up to a dozen variables hold of its multiples' parts; a longer one is one thing by
+    itself."""
     for count in (12, 13):
         ranges, total = Ranges(), const(0, INT64)
         vars = [Var(f"v{k}") for k in range(count)]

@@ -168,8 +168,8 @@ def spoiled(change: Callable[[Any], Any], sizes: dict[str, int] | None = None) -
     ],
 )
 def test_a_wrong_place_is_refuted_traps_and_gets_no_c(module: Callable[[], Module], trap: str, said: str) -> None:
-    """Overlapping, misaligned, over the pool's size, and so far off that a sum in 63 bits would wrap: by the proof, by the
-    run and by the C, each on its own."""
+    """Overlapping, misaligned, over the pool's size, and so far off that a sum in 63 bits would wrap: by the proof, by
+    the run and by the C, each on its own."""
     verdict = check_pool(module())[0]
     assert not verdict.holds and said in verdict.detail
     with pytest.raises(Trap) as raised:
@@ -296,7 +296,10 @@ def test_what_a_compiler_does_not_align_is_reported() -> None:
     source = emit(in_pools(adding(constants(2), {"c1": ConstantInfo(4096)}), replace(FLASH, alignment=4096)), "m")
     weak = replace(
         source,
-        source=f"#define M_ALIGNED(n)\nstatic const char before = 1;\n{source.source}\nchar after(void); char after(void) {{ return before; }}\n",
+        source=(
+            f"#define M_ALIGNED(n)\nstatic const char before = 1;\n{source.source}\nchar after(void); char after(void)"
+            " { return before; }\n"
+        ),
     )
     with pytest.raises(Invalid, match="M_MISALIGNED"):
         compile_c(weak, reproducible=True, flags=("-std=c99", "-O0", "-Wl,-z,max-page-size=4096")).run({"x": X})

@@ -1,4 +1,5 @@
-"""Constants in a memory that kernels cannot read: loaded from there by copies, which you may write yourself (row C8)."""
+"""Constants in a memory that kernels cannot read: loaded from there by copies, which you may write yourself (row
+C8)."""
 
 from __future__ import annotations
 

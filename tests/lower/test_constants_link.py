@@ -1,4 +1,5 @@
-"""Constants linked into tensor functions, taken out, bound late and moved between modules (specs/lower.md, "constants")."""
+"""Constants linked into tensor functions, taken out, bound late and moved between modules (specs/lower.md,
+"constants")."""
 
 from __future__ import annotations
 

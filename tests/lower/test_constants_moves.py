@@ -1,5 +1,5 @@
-"""Constants bound, taken out, linked and moved: to every place that has them, and nowhere else (rules K10, K12 to K14, K18,
-K19; specs/lower.md, "constants")."""
+"""Constants bound, taken out, linked and moved: to every place that has them, and nowhere else (rules K10, K12 to K14,
+K18, K19; specs/lower.md, "constants")."""
 
 from __future__ import annotations
 
@@ -243,7 +243,8 @@ def test_a_planned_function_that_holds_what_has_no_slot_is_refused() -> None:
 
 
 def two_constants(phased: bool) -> Module:
-    """out = p + c, then out = out + d: each constant is used in one of two nests. Before that p is copied, if `phased`."""
+    """out = p + c, then out = out + d: each constant is used in one of two nests. Before that p is copied, if
+    `phased`."""
     p, own, out, c, d = (Buffer(n, (3,), FLOAT32) for n in ("p", "own", "out", "c", "d"))
     of = own if phased else p
     body = seq(

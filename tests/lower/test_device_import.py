@@ -1,4 +1,5 @@
-"""What TVM says of devices in Relax is read, from live objects and from the text that it prints for them, as the same."""
+"""What TVM says of devices in Relax is read, from live objects and from the text that it prints for them, as the
+same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Functions on several devices (row V21), and tensor functions in planned modules (rows V12 to V15; specs/lower.md, "devices")."""
+"""Functions on several devices (row V21), and tensor functions in planned modules (rows V12 to V15; specs/lower.md,
+"devices")."""
 
 from __future__ import annotations
 
@@ -187,7 +188,8 @@ RESULT = 'return A.on_device(u, "cuda", -1, "", "B", constrain_body=False, const
 
 @pytest.mark.row("V12", "V13", "V14")
 def test_scopes_between_graph_and_tensor_function() -> None:
-    """What says nothing takes the parameter's scope; an open parameter takes the operand's; copies where both are said."""
+    """What says nothing takes the parameter's scope; an open parameter takes the operand's; copies where both are
+    said."""
     module = module_of(LOWERED, graph_of(CALL.format("lowered", "x, y, z") + RESULT, ("x", ""), ("y", "B"), ("z", "B")))
     made = planned(module)
     assert [p.device.scope for p in made.main.params] == ["A", "B", "B"]

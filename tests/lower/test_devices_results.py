@@ -1,5 +1,5 @@
-"""Where functions give their results, and what is there for the host alone to look at (rules D2 and D7 of specs/lower.md,
-"devices"). Each plan is checked against its source, too."""
+"""Where functions give their results, and what is there for the host alone to look at (rules D2 and D7 of
+specs/lower.md, "devices"). Each plan is checked against its source, too."""
 
 from __future__ import annotations
 

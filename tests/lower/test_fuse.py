@@ -63,8 +63,9 @@ def test_what_is_fused_is_one_nest_with_one_buffer() -> None:
     _, after = fused(fusing.conv_add_relu)
     kernel = only_group(after)
     assert [b.name for b in kernel.allocations] == ["x_padded"]
-    assert repr(kernel).rstrip().splitlines()[-1].strip() == (
-        "out[n, o, i2, i3] = T.max((out[0, o, i2, i3] + x2[o, 0, 0]), T.float32(0.0))"
+    assert (
+        repr(kernel).rstrip().splitlines()[-1].strip()
+        == "out[n, o, i2, i3] = T.max((out[0, o, i2, i3] + x2[o, 0, 0]), T.float32(0.0))"
     )
 
 

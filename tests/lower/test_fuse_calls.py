@@ -1,4 +1,5 @@
-"""Which calls of tensor functions are one group, and which groups are one function (rules F1 to F5; specs/lower.md, "fuse")."""
+"""Which calls of tensor functions are one group, and which groups are one function (rules F1 to F5; specs/lower.md,
+"fuse")."""
 
 from __future__ import annotations
 

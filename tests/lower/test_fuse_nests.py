@@ -1,4 +1,5 @@
-"""Statements of a group, merged (rules F6 to F9; specs/lower.md, "fuse"): what is, what must not be, and the same bits."""
+"""Statements of a group, merged (rules F6 to F9; specs/lower.md, "fuse"): what is, what must not be, and the same
+bits."""
 
 from __future__ import annotations
 
@@ -258,8 +259,9 @@ def test_an_element_that_was_just_stored_is_used_itself() -> None:
         "i {t_value = (a[i] + 1); u[i] = (t_value * 2); out[i] = (t_value + u[i])}", "i {out[i] = (out[i] * u[i])}",
     ]  # fmt: skip
     late = each(OUT, lambda i: OUT[i] * u[i] + T[2 - i])
-    assert text(ONE, double, each(OUT, lambda i: T[i] + u[i]), late, between=[T, u])[0] == (
-        "i {t[i] = (a[i] + 1); u[i] = (t[i] * 2); out[i] = (t[i] + u[i])}"
+    assert (
+        text(ONE, double, each(OUT, lambda i: T[i] + u[i]), late, between=[T, u])[0]
+        == "i {t[i] = (a[i] + 1); u[i] = (t[i] * 2); out[i] = (t[i] + u[i])}"
     ), "it is read later, too"
 
 

@@ -133,8 +133,8 @@ INCEPTION = as_pairs(
 
 @pytest.mark.row("U1", "U10", "U14")
 def test_inception() -> None:
-    """Upstream lists fewer: sid_2 lives until the concatenation, but not beside sid_3, sid_20, sid_26 and what is inside
-    the calls between. Its helper cannot see what is missing."""
+    """Upstream lists fewer: sid_2 lives until the concatenation, but not beside sid_3, sid_20, sid_26 and what is
+    inside the calls between. Its helper cannot see what is missing."""
     found = inception()
     assert pairs(found) == INCEPTION
     assert peak(found) == 1117718
@@ -280,7 +280,8 @@ def test_static_plan_basic() -> None:
 
 @pytest.mark.row("U19")
 def test_static_plan_of_several_dtypes() -> None:
-    """Upstream shares nothing between dtypes; bytes are bytes here. Nobody reads the results: each lives at its step."""
+    """Upstream shares nothing between dtypes; bytes are bytes here. Nobody reads the results: each lives at its
+    step."""
     for a, b in ((FLOAT32, INT32), (FLOAT32, FLOAT32), (BOOL, BOOL)):
         x, y = var("x", tensor(2, 3, of=a)), var("y", tensor(2, 3, of=b))
         op = "logical_and" if a is BOOL else "add"
@@ -319,8 +320,24 @@ def test_static_plan_of_nested_tuples() -> None:
     x = var("x", tensor(2, 4))
     a, b, c, d, e = (var(n, x.type) for n in "abcde")
     t, u = var("t", TupleType((x.type, x.type))), var("u", TupleType((TupleType((x.type, x.type)), x.type)))
-    body = chain(a, call("exp", x), b, call("exp", a), c, call("exp", b), t, tuple_of(a, b), u, tuple_of(t, c),
-                 d, call("add", get(get(u, 0), 0), get(get(u, 0), 1)), e, call("add", d, get(u, 1)), call("log", e))  # fmt: skip
+    body = chain(
+        a,
+        call("exp", x),
+        b,
+        call("exp", a),
+        c,
+        call("exp", b),
+        t,
+        tuple_of(a, b),
+        u,
+        tuple_of(t, c),
+        # fmt: skip
+        d,
+        call("add", get(get(u, 0), 0), get(get(u, 0), 1)),
+        e,
+        call("add", d, get(u, 1)),
+        call("log", e),
+    )
     found = main([x], body)
     one, two, three, four, five = (s.name for s in found.placed("workspace"))
     assert pairs(found) == as_pairs(f"{one} {two} {three} {four}", f"{three} {four} {five}")
@@ -403,8 +420,8 @@ def test_kills_in_nested_choices() -> None:
 
 @pytest.mark.row("U16")
 def test_temporaries_are_lifted_out_of_their_tensor_function() -> None:
-    """They are slots of the program, which its steps hand over. With whole steps that is all, and two temporaries of one
-    call never share; with phases they keep the lives that they had inside."""
+    """They are slots of the program, which its steps hand over. With whole steps that is all, and two temporaries of
+    one call never share; with phases they keep the lives that they had inside."""
     a, b = buffer("a", 40), buffer("b", 50)
     apart = kernel(
         "k",

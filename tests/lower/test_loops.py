@@ -1,4 +1,5 @@
-"""Schedule primitives: what they make is bit-exact by `equivalent`, and what is not legal is refused with its accesses."""
+"""Schedule primitives: what they make is bit-exact by `equivalent`, and what is not legal is refused with its
+accesses."""
 
 from __future__ import annotations
 
@@ -363,7 +364,8 @@ def test_any_schedule(data: st.DataObject) -> None:
 
 
 def test_kernels_of_every_kind_of_statement() -> None:
-    """Kernels with data-dependent control: the steps keep what terms cannot decide, or are refused, and never break it."""
+    """Kernels with data-dependent control: the steps keep what terms cannot decide, or are refused, and never break
+    it."""
     decided = 0
     for seed in range(60):
         rng = random.Random(seed)

@@ -1,4 +1,5 @@
-"""Schedules of tensor functions with constants: each stays one constant, in its place; another layout lays its data anew."""
+"""Schedules of tensor functions with constants: each stays one constant, in its place; another layout lays its data
+anew."""
 
 from __future__ import annotations
 
@@ -154,7 +155,8 @@ def test_contents_that_are_not_there() -> None:
         schedule(without).layout("b", TRANSPOSED)
 
 
-# --- faults: apache/tvm#10998, 12489, 13605, 13792, 16660 (duplicated, misplaced, unvisited), 12991, 13851 (layout) -------
+# --- faults: apache/tvm#10998, 12489, 13605, 13792, 16660 (duplicated, misplaced, unvisited), 12991, 13851 (layout)
+# -------
 
 
 def replaced(func: PrimFunc, change: Callable[[AllocateConst], Stmt]) -> PrimFunc:

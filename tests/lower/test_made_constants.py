@@ -185,7 +185,8 @@ def test_a_layout_is_its_operators(layout: Layout) -> None:
 
 @pytest.mark.parametrize("layout", [Layout((1, 0)), Layout((0, 1), ((0, 4),)), Layout((1, 0), ((1, 4), (0, 3)))])
 def test_an_operand_is_laid_out_before_it_is_read(layout: Layout) -> None:
-    """What the check compares with the original reads the operand as the layout has it, with zeros where it is padded."""
+    """What the check compares with the original reads the operand as the layout has it, with zeros where it is
+    padded."""
     data = weight(7, 10)
     places = laid_places(laid(TensorType((7, 10), FLOAT32), layout))
     w, out = Buffer("w", places.shape, FLOAT32), Buffer("out", places.shape, FLOAT32)

@@ -155,7 +155,7 @@ def told(of: Mapping[str, int] | None = None, by: str = UPPER) -> Module:
 def test_call_tir_dyn() -> None:
     """Sizes come as scalars, computed from a symbol; the bound is on the symbol."""
     made = planned(told({"n": 20}), ready=True)
-    (first, *_) = made.program.calls
+    first, *_ = made.program.calls
     assert [show(d) for d in first.scalars] == ["(n + 1)"]
     assert pool(made.program) == 192 + 168  # two of 21 int64, the lower one up to the next multiple of 64
     proof(made)

@@ -55,8 +55,8 @@ def test_the_optimum_of_small_problems() -> None:
 
 @pytest.mark.row("U11")
 def test_every_style_of_search_is_complete() -> None:
-    """Just below the optimum every search ends without a plan, at the optimum with one: within so many nodes, for what is
-    known after each step leaves little to try."""
+    """Just below the optimum every search ends without a plan, at the optimum with one: within so many nodes, for what
+    is known after each step leaves little to try."""
     nodes = {(tight, there): 0 for tight in (False, True) for there in (False, True)}
     for seed in range(90):
         rng = random.Random(seed)

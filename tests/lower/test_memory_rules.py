@@ -1,5 +1,5 @@
-"""Single rules of the planners: orders, budgets, bounds and what is searched, what an error names, tables, symbols placed
-around what lies by hand (specs/lower.md, "pool")."""
+"""Single rules of the planners: orders, budgets, bounds and what is searched, what an error names, tables, symbols
+placed around what lies by hand (specs/lower.md, "pool")."""
 
 from __future__ import annotations
 

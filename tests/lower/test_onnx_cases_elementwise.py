@@ -1,4 +1,5 @@
-"""Elementwise operators, casts, reductions, scans, quantization, losses and Einsum of ONNX: what its own cases leave out."""
+"""Elementwise operators, casts, reductions, scans, quantization, losses and Einsum of ONNX: what its own cases leave
+out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Operators that move and choose elements, with the inputs that decide shapes given as inputs: what ONNX's own cases leave out."""
+"""Operators that move and choose elements, with the inputs that decide shapes given as inputs: what ONNX's own cases
+leave out."""
 
 from __future__ import annotations
 

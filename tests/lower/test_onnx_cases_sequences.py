@@ -48,7 +48,8 @@ def run(made: Any, *inputs: Any) -> Any:
 
 @pytest.mark.parametrize(("op", "gates"), ALL)
 def test_a_loop_makes_the_same_steps(op: str, gates: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bit for bit, the sequence unrolled and as a function that calls itself; and shorter sequences end where they do."""
+    """Bit for bit, the sequence unrolled and as a function that calls itself; and shorter sequences end where they
+    do."""
     case: Case = next(iter(uses(op, gates, "bidirectional", lengths=(5, 2, 0), holes=True)))
     found = []
     for most in (0, 5):

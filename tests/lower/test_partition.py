@@ -118,7 +118,8 @@ def test_a_condition_of_the_table() -> None:
 
 
 def test_a_diamond_is_not_a_cycle() -> None:
-    """relu, then one way the engine can go and one it cannot, then add: a region around all would need its own result."""
+    """relu, then one way the engine can go and one it cannot, then add: a region around all would need its own
+    result."""
     r = call("nn.relu", X)
     source = anf(call("add", call("negative", r), call("nn.relu", r)), [X])
     target = partition(source, "npu", TABLE)
@@ -135,7 +136,8 @@ def test_a_diamond_within_is_one_region() -> None:
 
 
 def test_a_cycle_through_two_regions_is_none() -> None:
-    """a feeds c through f, d feeds b through g: with a, b in one region and c, d in another each would need the other."""
+    """a feeds c through f, d feeds b through g: with a, b in one region and c, d in another each would need the
+    other."""
     a, d = call("nn.relu", X), call("nn.relu", Y)
     b = call("add", a, call("exp", d))
     c = call("add", d, call("negative", a))
@@ -308,7 +310,8 @@ def test_wrong_partitions_are_refused() -> None:
 
 
 def test_nothing_else_changes_with_a_partition() -> None:
-    """A function of the source in place of which a region stands; another table of constants; another tensor function."""
+    """A function of the source in place of which a region stands; another table of constants; another tensor
+    function."""
     inner = function([X], call("exp", X))
     v = var("v", X.type)
     main = function([Y], let(v, call(GlobalVar(inner.type, "f"), Y), v))

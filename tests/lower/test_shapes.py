@@ -1,4 +1,5 @@
-"""Sizes made explicit: what the statements are, which programs are refused, and that nothing tells the two forms apart."""
+"""Sizes made explicit: what the statements are, which programs are refused, and that nothing tells the two forms
+apart."""
 
 from __future__ import annotations
 

@@ -85,7 +85,8 @@ def test_fold_const_of_the_table() -> None:
 
 
 def test_fold_const_with_on_device() -> None:
-    """What an annotation stands on is folded, and the annotation stays. What it said of operands is said by the result."""
+    """What an annotation stands on is folded, and the annotation stays. What it said of operands is said by the
+    result."""
     c = graph.on_device(graph.constant(C), CUDA, constrain_result=True)
     body = folded(lambda x: graph.call("add", x, graph.on_device(graph.call("add", c, c), CUDA)))
     wrapper = body.children[1]

@@ -1,4 +1,5 @@
-"""Tensor functions that call others, from text to C: written out where operators become kernels (specs/lower.md, "legalize")."""
+"""Tensor functions that call others, from text to C: written out where operators become kernels (specs/lower.md,
+"legalize")."""
 
 from __future__ import annotations
 
@@ -138,7 +139,10 @@ def test_externs_of_what_is_written_out() -> None:
             )
             verdict = check_legalize(before, m.with_(twice=replace(m.kernel("twice"), body=worse)))
             assert not verdict.holds and "gives something else" in verdict.detail
-    more = "int calls_extern_spy(float *x0, int32_t n1)\n{\n    int i;\n    for (i = 2; i < 6; ++i) {\n        x0[i] += (float)n1;\n    }\n    return 0;\n}\n"
+    more = (
+        "int calls_extern_spy(float *x0, int32_t n1)\n{\n    int i;\n    for (i = 2; i < 6; ++i) {\n        x0[i] +="
+        " (float)n1;\n    }\n    return 0;\n}\n"
+    )
     (got,) = compile_c(emit(m, "calls"), reproducible=True, externs=more).run({"x": X}).values()
     assert np.array_equal(got, want)
 

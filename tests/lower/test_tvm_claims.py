@@ -73,8 +73,9 @@ def compiled(text: str, *arrays: Any) -> list[Any]:
 
 def test_a_select_is_lazy_in_text_too() -> None:
     text = (
-        "from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\ndef f(a: T.Buffer((4,), 'float32'), b: T.Buffer((6,), 'float32')):\n"
-        "    for i in range(6):\n        b[i] = T.Select(T.And(i >= 1, i < 5), a[i - 1], T.float32(0))\n"
+        "from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\ndef f(a: T.Buffer((4,), 'float32'), b:"
+        " T.Buffer((6,), 'float32')):\n    for i in range(6):\n        b[i] = T.Select(T.And(i >= 1, i < 5), a[i - 1],"
+        " T.float32(0))\n"
     )
     want = compiled(text, X[:4], np.zeros(6, np.float32))[1].tolist()
     for func in both(text):
@@ -111,8 +112,8 @@ def test_intrinsics_are_those_that_tvm_compiles() -> None:
         )
         for name in row:
             text = (
-                "from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\n"
-                f"def f(a: T.Buffer((64,), '{of}'), b: T.Buffer((64,), '{of}')):\n    for i in range(64):\n        b[i] = T.{name}(a[i])\n"
+                f"from tvm.script import tirx as T\n\n@T.prim_func(s_tir=True)\ndef f(a: T.Buffer((64,), '{of}'), b:"
+                f" T.Buffer((64,), '{of}')):\n    for i in range(64):\n        b[i] = T.{name}(a[i])\n"
             )
             want = compiled(text, x, np.zeros(64, of))[1]
             for func in both(text):

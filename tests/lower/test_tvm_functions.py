@@ -24,7 +24,10 @@ pytestmark = pytest.mark.peer
 
 Array = np.ndarray[Any, Any]
 COUNT = 300
-ONE = "exp exp2 exp10 log log2 log10 log1p sinh cosh sin cos tan asin acos atan asinh acosh erf sigmoid sqrt rsqrt fabs floor ceil trunc round nearbyint"
+ONE = (
+    "exp exp2 exp10 log log2 log10 log1p sinh cosh sin cos tan asin acos atan asinh acosh erf sigmoid sqrt rsqrt fabs"
+    " floor ceil trunc round nearbyint"
+)
 TWO = "pow atan2 hypot copysign nextafter truncmod"
 EXACT = "sqrt rsqrt fabs floor ceil trunc round nearbyint copysign nextafter truncmod ldexp".split()
 OWN = {
@@ -51,11 +54,17 @@ def bodies() -> dict[str, str]:
 
 
 def source(of: str) -> str:
-    params = f'x: T.Buffer(({COUNT},), "{of}"), y: T.Buffer(({COUNT},), "{of}"), k: T.Buffer(({COUNT},), "int32"), o: T.Buffer(({COUNT},), "{of}")'
+    params = (
+        f'x: T.Buffer(({COUNT},), "{of}"), y: T.Buffer(({COUNT},), "{of}"), k: T.Buffer(({COUNT},), "int32"), o:'
+        f' T.Buffer(({COUNT},), "{of}")'
+    )
     text = "@I.ir_module\nclass Module:\n"
     for name, body in bodies().items():
         body = body.replace("DTYPE", f'"{of}"').replace("WHOLE", f'"{of.replace("float", "int")}"')
-        text += f"    @T.prim_func\n    def f_{name}({params}):\n        for i in range({COUNT}):\n            o[i] = {body}\n\n"
+        text += (
+            f"    @T.prim_func\n    def f_{name}({params}):\n        for i in range({COUNT}):\n            o[i] ="
+            f" {body}\n\n"
+        )
     return text
 
 

@@ -237,7 +237,8 @@ class Lost:
 
 
 def test_the_pass_that_changes_the_meaning_is_found() -> None:
-    """A pass of TVM drops the comparison of sizes: what has to fail gives a number. Here one sees where that happens."""
+    """A pass of TVM drops the comparison of sizes: what has to fail gives a number. Here one sees where that
+    happens."""
     inputs = {"x": np.ones(3, np.float32), "y": np.ones(5, np.float32)}
     code = compiled(Lost)
     assert flat(code(*inputs.values())) == [5]

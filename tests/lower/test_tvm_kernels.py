@@ -234,8 +234,8 @@ def test_each_operator_allows_what_tvm_gives(group: str) -> None:
 
 
 def difference(kernel: PrimFunc, before: list[Any], after: list[Any]) -> str | None:
-    """Where a kernel's results here are not those of TVM: bit for bit; if anything transcendental is in it, within 4 units
-    in the last place of the largest number that it has to do with."""
+    """Where a kernel's results here are not those of TVM: bit for bit; if anything transcendental is in it, within 4
+    units in the last place of the largest number that it has to do with."""
     arrays = [v for v in before if isinstance(v, np.ndarray)]
     scalars = [v for v in before if not isinstance(v, np.ndarray)]
     want = [v for v in after if isinstance(v, np.ndarray)][len(kernel.inputs) :]
@@ -259,7 +259,7 @@ def test_a_planted_fault_in_a_kernel_is_found() -> None:
     """A kernel under another's name differs: sums for products."""
     code, calls = built("elementwise")
     module = stage(code, "LegalizeOps")
-    (before, after) = next((b, a) for n, b, a in calls if n == "add")
+    before, after = next((b, a) for n, b, a in calls if n == "add")
     assert difference(module.kernel("add"), before, after) is None
     wrong = replace(module.kernel("multiply"), name="add")
     assert difference(wrong, before, after) is not None
@@ -324,8 +324,8 @@ class Missing:
 
 
 def test_where_tvm_takes_nan_otherwise() -> None:
-    """Its minimum and maximum are the second operand unless the comparison holds, its `!=` is false on NaN, and it takes
-    `not a < b` for `a >= b`. Ours follow IEEE 754, and NaN is never lost (rule M5)."""
+    """Its minimum and maximum are the second operand unless the comparison holds, its `!=` is false on NaN, and it
+    takes `not a < b` for `a >= b`. Ours follow IEEE 754, and NaN is never lost (rule M5)."""
     nan = float("nan")
     a, b = np.array([nan, 1, nan, 0], np.float32), np.array([1, nan, nan, -0.0], np.float32)
     none = [np.zeros(4, np.float32)] * 2 + [np.zeros(4, bool)] * 2

@@ -215,7 +215,8 @@ def test_a_kernel_used_in_two_ways_is_two() -> None:
 
 @pytest.mark.parametrize("used", ["m", "x"])
 def test_a_cast_is_a_view_and_only_its_uses_need_its_memory(used: str) -> None:
-    """As apache/tvm issue 20190: the memory under a cast is given away; that is wrong only where the cast is used after it."""
+    """As apache/tvm issue 20190: the memory under a cast is given away; that is wrong only where the cast is used after
+    it."""
     mod = planned(
         tensor("a", "s"), "Module.inc(x, a)", "m = R.match_cast(a, R.Tensor((4,), 'float32'))", tensor("b", "s"),
         "Module.inc(x, b)", "late = R.match_cast(a, R.Tensor((4,), 'float32'))", f"Module.add({used}, b, out)",

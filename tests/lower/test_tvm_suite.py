@@ -1,5 +1,5 @@
-"""The node models of the onnx package through TVM's importer: what its legalised modules mean here is what was expected,
-or what TVM's own code computes as well. Where both are wrong the fault is TVM's; it has many in this suite.
+"""The node models of the onnx package through TVM's importer: what its legalised modules mean here is what was
+expected, or what TVM's own code computes as well. Where both are wrong the fault is TVM's; it has many in this suite.
 """
 
 from __future__ import annotations

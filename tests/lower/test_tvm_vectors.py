@@ -1,5 +1,5 @@
-"""Buffers whose elements are vectors, and memory that TVM uses again as another dtype: what each pass makes of a function
-means here what its code computes, bit for bit, read from live objects and from text."""
+"""Buffers whose elements are vectors, and memory that TVM uses again as another dtype: what each pass makes of a
+function means here what its code computes, bit for bit, read from live objects and from text."""
 
 from __future__ import annotations
 
@@ -242,8 +242,8 @@ def test_bytes_as_tvm_sees_them() -> None:
 
 REFUSED: dict[str, Callable[[], Any]] = {
     "a region of vectors": lambda: tvm.script.from_source(
-        "@T.prim_func(s_tir=True)\ndef main(x: T.Buffer((4,), 'float32x4')):\n    with T.sblock('b'):\n"
-        "        T.reads()\n        T.writes(x[0:2])\n        q = T.match_buffer(x[0:2], (2,), 'float32x4', offset_factor=1)\n"
+        "@T.prim_func(s_tir=True)\ndef main(x: T.Buffer((4,), 'float32x4')):\n    with T.sblock('b'):\n       "
+        " T.reads()\n        T.writes(x[0:2])\n        q = T.match_buffer(x[0:2], (2,), 'float32x4', offset_factor=1)\n"
         "        q[0] = T.Broadcast(T.float32(1), 4)\n"
     ),
 }

@@ -60,7 +60,8 @@ PIPELINES: dict[str, Callable[[], Any]] = {
     "default": lambda: "default",
     "cpu": lambda: relax.get_default_pipeline(tvm.target.Target("llvm")),
 }
-"""TVM's two official ways to lower for the CPU: as `tvm.compile` does it, and with constants folded and kernels fused."""
+"""TVM's two official ways to lower for the CPU: as `tvm.compile` does it, and with constants folded and kernels
+fused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +104,8 @@ def flat(value: Any) -> list[Array]:
 
 
 def stages(mod: Any, snapshots: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The module itself and after each pass that changes it. A pass over kernels alone is shown with the graph functions
-    that call them; TVM compiles those apart."""
+    """The module itself and after each pass that changes it. A pass over kernels alone is shown with the graph
+    functions that call them; TVM compiles those apart."""
     seen: set[int] = set()
     whole = mod
     for name, after in [("the module", mod), *snapshots]:

@@ -23,7 +23,8 @@ def main(args: list[str] | None = None) -> int:
     if write and not fresh:
         PAGE.write_text(text, encoding="utf-8")
     print(
-        f"{len(exhibits())} exhibits, {len(uncaught)} uncaught; {PAGE.name} {'is fresh' if fresh else 'written' if write else 'is stale'}"
+        f"{len(exhibits())} exhibits, {len(uncaught)} uncaught; {PAGE.name}"
+        f" {'is fresh' if fresh else 'written' if write else 'is stale'}"
     )
     return 1 if uncaught or not (fresh or write) else 0
 

@@ -262,11 +262,15 @@ DATA = program(
 PRIMITIVE = program(
     "x: T, y: T",
     "return M.f(x, y)",
-    before=f'    @R.function(private=True)\n    def f(a: {T}, b: {T}):\n        R.func_attr({{"primitive": 1}})\n        return R.add(a, b)\n',
+    before=(
+        f'    @R.function(private=True)\n    def f(a: {T}, b: {T}):\n        R.func_attr({{"primitive": 1}})\n       '
+        " return R.add(a, b)\n"
+    ),
 )
 INSTANCES = program(
     'x: A.on(T, "cpu"), y: A.on(T, "cuda")',
-    'return (A.on_device(R.exp(M.f(x)), "cpu", constrain_result=True), A.on_device(R.exp(M.f(y)), "cuda", constrain_result=True))',
+    'return (A.on_device(R.exp(M.f(x)), "cpu", constrain_result=True), A.on_device(R.exp(M.f(y)), "cuda",'
+    " constrain_result=True))",
     before=f"    @R.function\n    def f(a: {T}):\n        return R.add(R.exp(a), a)\n",
 )
 KERNEL = f"""@I.ir_module

@@ -1,5 +1,5 @@
-"""Faults with sizes that the run tells, of the Relay virtual machine and what was proposed around it (apache/tvm): types,
-shape functions, and programs that pad to a size for which there is code."""
+"""Faults with sizes that the run tells, of the Relay virtual machine and what was proposed around it (apache/tvm):
+types, shape functions, and programs that pad to a size for which there is code."""
 
 from __future__ import annotations
 

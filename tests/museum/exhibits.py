@@ -187,7 +187,8 @@ class Fault:
 
     @property
     def says(self) -> str:
-        """What a refutation says at least. That two functions are not shown equal is none; the oracle names its layer."""
+        """What a refutation says at least. That two functions are not shown equal is none; the oracle names its
+        layer."""
         if self.layer == "equivalence":
             return "on an input that was found"
         return self.said or self.layer.replace("oracle: ", "wrong, ") * self.layer.startswith("oracle: ")

@@ -1,5 +1,5 @@
-"""Faults inside tensor functions that simplifiers, storage rewrites and schedules have had (apache/tvm), each as what the
-pass gives beside what it was given."""
+"""Faults inside tensor functions that simplifiers, storage rewrites and schedules have had (apache/tvm), each as what
+the pass gives beside what it was given."""
 
 from __future__ import annotations
 

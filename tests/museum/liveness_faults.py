@@ -1,4 +1,5 @@
-"""Faults of liveness that others have had or could have, each as a wrong variant of the pass, with a program that shows it.
+"""Faults of liveness that others have had or could have, each as a wrong variant of the pass, with a program that shows
+it.
 
 The sources are those of the project's facts: what was found in TVM's and Relax's planners, by issue or pull request.
 """
@@ -83,7 +84,8 @@ def choice() -> Module:
 
 
 def carried() -> Module:
-    """A sum that is kept over the iterations of an outer loop, touched in an inner one; beside it something short-lived."""
+    """A sum that is kept over the iterations of an outer loop, touched in an inner one; beside it something
+    short-lived."""
     total, short = buffer("total", 4), buffer("short", 4)
 
     def body(x: Buffer, out: Buffer) -> Stmt:

@@ -1,5 +1,5 @@
-"""Faults of memory planners that others have had, each next to what is right, where neither liveness nor a planner alone
-is wrong: bytes taken in place, sizes, inputs and outputs, names, kinds of pools.
+"""Faults of memory planners that others have had, each next to what is right, where neither liveness nor a planner
+alone is wrong: bytes taken in place, sizes, inputs and outputs, names, kinds of pools.
 
 Those of liveness are in `liveness_faults`, those of planners in `planner_faults`; `specs/museum.md` lists them all.
 """

@@ -1,5 +1,5 @@
-"""Faults of folding and of tables that lose a part of a value (apache/tvm), and wrong and less precise numbers as a backend
-may give them."""
+"""Faults of folding and of tables that lose a part of a value (apache/tvm), and wrong and less precise numbers as a
+backend may give them."""
 
 from __future__ import annotations
 

@@ -169,7 +169,8 @@ class InPlaceOfParameters(Inlining):
 
 
 class IntoFunctions(DeadCode):
-    """inline_into_function: a binding that is used once moves to its use, into a function that runs often (or never)."""
+    """inline_into_function: a binding that is used once moves to its use, into a function that runs often (or
+    never)."""
 
     def function(self, function: Function) -> Function:
         lets: dict[Expr, Expr] = {}

@@ -1,5 +1,5 @@
-"""Faults of memory scopes, most of them of the real system (ApplyDeviceConstraints leaves let aliases and allocations in
-the old scope; P#11662: a new scope stops at a copy that is there). Each is planted in what the right pass made."""
+"""Faults of memory scopes, most of them of the real system (ApplyDeviceConstraints leaves let aliases and allocations
+in the old scope; P#11662: a new scope stops at a copy that is there). Each is planted in what the right pass made."""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ def test_a_fault_is_caught(name: str, right: Module) -> None:
 
 
 def is_complete(trap: Trap) -> None:
-    """A report names slot and step with their devices, and what would be right; of an access the element and iteration."""
+    """A report names slot and step with their devices, and what would be right; of an access the element and
+    iteration."""
     assert trap.kind == "wrong device" and trap.right and trap.message.endswith(f"; {trap.right}"), trap
     if trap.label == "machine.T11":
         assert re.match(r"slot \S+ is on \w.*, but lies in the pool \S+, and .* on \w", trap.what), trap
@@ -77,7 +78,7 @@ def test_a_pass_with_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatc
     wrong, said = PASSES[name]
     made = wrong(monkeypatch)
     for execute in WAYS:
-        (trap, *_) = trapped(made, execute)
+        trap, *_ = trapped(made, execute)
         is_complete(trap)
         assert said in trap.message, trap
     assert not check_pool(made)[0].holds

@@ -1,4 +1,5 @@
-"""Every planted fault is reported, by the definition and by the vector interpreter alike (specs/interp.md, "Tensor")."""
+"""Every planted fault is reported, by the definition and by the vector interpreter alike (specs/interp.md,
+"Tensor")."""
 
 from __future__ import annotations
 

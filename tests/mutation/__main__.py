@@ -1,8 +1,8 @@
 """python -m tests.mutation [--count N] [--seed S] [--jobs N] [--results FILE] [--again] [--write] [GROUP ...]
 
 Runs N mutants of each group, goes on from FILE where an earlier run ended, and prints the share that was noticed. With
---again those that survived are run once more; with --write the page specs/mutants.md is made, which lists what survives;
-`explained.csv` says of which of them why that is right (specs/verify.md, "Mutants").
+--again those that survived are run once more; with --write the page specs/mutants.md is made, which lists what
+survives; `explained.csv` says of which of them why that is right (specs/verify.md, "Mutants").
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is mutated, and which tests are to notice (specs/verify.md, "Mutants").
 
-A group is a part of Assay with the tests that say what it has to do: a pass with its checker's tests, a checker with its
-planted faults, a definition with the independent second one.
+A group is a part of Assay with the tests that say what it has to do: a pass with its checker's tests, a checker with
+its planted faults, a definition with the independent second one.
 """
 
 from __future__ import annotations

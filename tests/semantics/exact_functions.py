@@ -1,4 +1,5 @@
-"""Functions of numbers to any number of digits, from series and integers alone: what the routines are measured against."""
+"""Functions of numbers to any number of digits, from series and integers alone: what the routines are measured
+against."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from random import Random
 from typing import Any
@@ -89,15 +89,7 @@ def test_random_forms_are_right() -> None:
         parts: list[Expr] = [I, J, K]
         for _ in range(rng.randrange(1, 7)):
             a, b, c = rng.choice(parts), rng.choice(parts), rng.choice((1, 2, 3, 4, 6))
-            kinds: list[Callable[[], Expr]] = [
-                lambda: a + b,
-                lambda: a - b,
-                lambda: a * c,
-                lambda: div(a, c),
-                lambda: mod(a, c),
-                lambda: a + c,
-            ]  # noqa: B023
-            parts.append(rng.choice(kinds)())
+            parts.append(rng.choice((a + b, a - b, a * c, div(a, c), mod(a, c), a + c)))
         if affine(parts[-1], RANGES) is not None:
             assert_right(parts[-1])
             seen += 1

@@ -51,7 +51,8 @@ def message(main: Function) -> str:
 
 
 def shared_let() -> tuple[Expr, Function]:
-    """A let that casts x to (n,), and a function whose parameter is (n,) and that may be the first to demand the let."""
+    """A let that casts x to (n,), and a function whose parameter is (n,) and that may be the first to demand the
+    let."""
     x = var("x", tensor(m))
     y, p, z = var("y", tensor(n)), var("p", tensor(n)), var("z", tensor(k))
     cast = let(y, match_cast(x, tensor(n)), ones(n))
@@ -69,7 +70,7 @@ def test_the_order_would_have_decided() -> None:
     """What the rule is for: the same node, demanded first inside the function or before it, gives a value or a trap."""
     x, z = np.ones(5, np.float32), np.ones(3, np.float32)
     cast, main = shared_let()
-    (inside_first, alone) = run(Module({"main": main}), {"x": x, "z": z}).values()
+    inside_first, alone = run(Module({"main": main}), {"x": x, "z": z}).values()
     assert (inside_first, alone) == (8.0, 5.0)
     assert isinstance(main.body, g.Tuple)
     before = function(main.params, tuple_of(cast, main.body.fields[0]))

@@ -47,8 +47,9 @@ def test_faults_of_a_matrix_product_are_seen(inner: int) -> None:
         "scaled by 1 + 1e-3": right * F32(1 + 1e-3),
         "rows in reverse": right[::-1],
         "NaN": np.full_like(right, NAN),
-        "accumulated in bfloat16": np.cumsum(a[0] * b[:, 0], dtype=ml_dtypes.bfloat16)[-1:].astype(F32)
-        * np.ones_like(right),
+        "accumulated in bfloat16": (
+            np.cumsum(a[0] * b[:, 0], dtype=ml_dtypes.bfloat16)[-1:].astype(F32) * np.ones_like(right)
+        ),
         "zero": np.zeros_like(right),
     }
     for fault, wrong in faults.items():

@@ -103,7 +103,8 @@ def test_a_decided_choice_is_the_branch_as_it_is() -> None:
     ],
 )  # fmt: skip
 def test_the_hull_of_two(a: tuple[float, float], b: tuple[float, float], value: float, radius: float) -> None:
-    """Exact infinities and NaN stay where both are the same; else nothing is known. It is taken where it is asked for."""
+    """Exact infinities and NaN stay where both are the same; else nothing is known. It is taken where it is asked
+    for."""
     x, y = (Bounded(np.array([v, v]), np.array([r, r], np.float64), FLOAT64) for v, r in (a, b))
     found = hull(x, y, np.array([True, False]))
     assert found.value == pytest.approx([value, a[0]], nan_ok=True) and found.radius == pytest.approx([radius, a[1]])

@@ -36,7 +36,7 @@ def func(body: Stmt, *params: Buffer, outputs: int = 1) -> PrimFunc:
 def tiled() -> PrimFunc:
     """A ragged split of the inner loop."""
     copy = build("device_copy", {}, (TensorType((3, 5), FLOAT32),), TensorType((3, 5), FLOAT32), "f")
-    (_, inner) = schedule(copy).loops
+    _, inner = schedule(copy).loops
     return schedule(copy).split(inner, 2).func
 
 

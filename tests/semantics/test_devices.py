@@ -105,8 +105,9 @@ def test_one_meaning_is_one_device() -> None:
 
 @pytest.mark.row("V1")
 def test_upstreams_cases() -> None:
-    """What tests/cpp/target/virtual_device_test.cc of TVM says. Its third pair that cannot be joined is two objects of one
-    target; a target is a text here, so those two are equal (apache/tvm#12095), and two different texts stand for it."""
+    """What tests/cpp/target/virtual_device_test.cc of TVM says. Its third pair that cannot be joined is two objects of
+    one target; a target is a text here, so those two are equal (apache/tvm#12095), and two different texts stand for
+    it."""
     full = VirtualDevice("cuda", 3, "cuda", "global")
     joined = [
         (VirtualDevice("cuda", 3), VirtualDevice("cuda", -1, "cuda", "global"), full),
@@ -272,8 +273,8 @@ def test_upstreams_configurations() -> None:
     """What tests/cpp/target/compilation_config_test.cc of TVM and the tests of its earlier form say.
 
     Not restated: the host inside of a target (a target has no host here: the configuration has one), the map of legacy
-    targets, the one target of a homogeneous compilation, and the order of targets of external code generators, which are
-    no devices here: a function says by its attribute `compiler` who compiles it, and two targets of one device are
+    targets, the one target of a homogeneous compilation, and the order of targets of external code generators, which
+    are no devices here: a function says by its attribute `compiler` who compiles it, and two targets of one device are
     config.C3. An explicit host beside a cpu of another target is one device here (config.C4), there two.
     """
     # homogeneous, host by default; the default device is the only one

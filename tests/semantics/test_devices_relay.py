@@ -1,4 +1,5 @@
-"""What Relay's text says of devices: the forms of on_device, copies with both ends, parameters, results (rows V2 and V3)."""
+"""What Relay's text says of devices: the forms of on_device, copies with both ends, parameters, results (rows V2 and
+V3)."""
 
 from __future__ import annotations
 

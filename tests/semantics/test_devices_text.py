@@ -166,7 +166,10 @@ def test_names_of_devices() -> None:
 
 def test_tvms_devices_count_those_of_a_kind() -> None:
     head = [
-        'I.module_global_infos({"vdevice": [I.vdevice("llvm"), I.vdevice({"kind": "cuda", "arch": "sm_80"}, 0, "shared")]})'
+        (
+            'I.module_global_infos({"vdevice":'
+            ' [I.vdevice("llvm"), I.vdevice({"kind": "cuda", "arch": "sm_80"}, 0, "shared")]})'
+        )
     ]
     module = body(
         'y: R.Tensor((2,), "float32", "cuda:0:shared") = R.to_vdevice(x, dst_vdevice="cuda:0:shared")',

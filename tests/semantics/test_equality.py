@@ -157,7 +157,8 @@ def test_dataflow_blocks_are_names() -> None:
 
 
 def test_sizes_of_what_is_free_are_free() -> None:
-    """A free variable's sizes have their values outside, inside of tuples too; those of a function have them at its calls."""
+    """A free variable's sizes have their values outside, inside of tuples too; those of a function have them at its
+    calls."""
     n, m = Symbol("n"), Symbol("m")
     x = graph.var("x", TupleType((t(n), TupleType((t(4),)))))
     f = graph.var("f", FuncType((t(n),), t(n)))

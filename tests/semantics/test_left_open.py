@@ -76,9 +76,11 @@ def test_integers_that_are_too_large() -> None:
 def test_a_softmax_beside_infinity() -> None:
     x = np.array([[INF, 1, -INF], [INF, NAN, 1], [100, 1, -INF]], F)
     found = opened("nn.softmax", x, axis=-1)
-    assert admitted(found, np.zeros(x.shape, F)) == [[False, True, True], [False] * 3, [False] * 3], (
-        "0 / 0 and what is beside NaN are NaN"
-    )
+    assert admitted(found, np.zeros(x.shape, F)) == [
+        [False, True, True],
+        [False] * 3,
+        [False] * 3,
+    ], "0 / 0 and what is beside NaN are NaN"
     assert admitted(found, np.full(x.shape, 0.5, F)) == [[False] * 3] * 3
     assert admitted(opened("nn.log_softmax", x, axis=-1), np.full(x.shape, -INF, F))[0] == [False, True, True]
 
@@ -120,9 +122,10 @@ def test_the_order_of_the_largest() -> None:
     assert admitted(found, places[:, ::-1], {0: values}, index=1) == [[False] * 3] * 2, (
         "the values are in another order"
     )
-    assert admitted(found, np.where(values == 3, F(1), values)) == [[False] * 3, [True] * 3], (
-        "1 is not among the largest"
-    )
+    assert admitted(found, np.where(values == 3, F(1), values)) == [
+        [False] * 3,
+        [True] * 3,
+    ], "1 is not among the largest"
     assert admitted(found, places * 0, {}, index=1) == [[False] * 3] * 2, "the same place thrice"
     assert not opened("topk", x, results=(values, places), k=3, axis=1, largest=True, sorted=True)
     x[0, 0] = NAN
@@ -150,9 +153,10 @@ def test_what_has_no_value() -> None:
     assert not opened("mean", np.zeros((2, 1), F), axis=(1,), keepdims=False)
     zeros = opened("DynamicQuantizeLinear", f(0, 0), results=(np.array([3, 3], np.uint8), F(0), np.uint8(3)))
     y = np.array([7, 8], np.uint8)
-    assert admitted(zeros, y, {2: np.uint8(7)}) == [True, False], (
-        "a number that is not the zero point is none of the zeros"
-    )
+    assert admitted(zeros, y, {2: np.uint8(7)}) == [
+        True,
+        False,
+    ], "a number that is not the zero point is none of the zeros"
     assert admitted(zeros, np.asarray(F(1)), index=1) is True and admitted(zeros, np.asarray(F(-1)), index=1) is False
     assert not opened("DynamicQuantizeLinear", f(0, 1), results=(y, F(0), np.uint8(3)))
 

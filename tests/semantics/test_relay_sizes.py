@@ -103,7 +103,10 @@ CALL = '@f(%n, ones(shape=[3, 2], dtype="float32"))'
     ("body", "shape"),
     [
         (
-            f"%0 = {CALL}; %1 = (%0, %0); %2 = concatenate(%1); let %z = concatenate((%2, %0)); reshape(%z, newshape=[-1])",
+            (
+                f"%0 = {CALL}; %1 = (%0, %0); %2 = concatenate(%1); let %z = concatenate((%2, %0)); reshape(%z,"
+                " newshape=[-1])"
+            ),
             (18,),
         ),
         (f"let %b = {{ let %a = {CALL}; concatenate((%a, %a)) }}; reshape(%b, newshape=[2, -1])", (2, 6)),

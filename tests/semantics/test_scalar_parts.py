@@ -1,4 +1,5 @@
-"""Scalar expressions part by part: rebuilt around new parts, reinterpreted, chosen lazily, and fixed-point intrinsics."""
+"""Scalar expressions part by part: rebuilt around new parts, reinterpreted, chosen lazily, and fixed-point
+intrinsics."""
 
 from __future__ import annotations
 

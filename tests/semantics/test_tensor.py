@@ -99,8 +99,10 @@ def test_statements_are_rewritten_like_any_tree() -> None:
         stores = [s for s in program_order(func.body) if isinstance(s, Store)]
         other = rewrite(
             func.body,
-            lambda s: replace(s, value=select(const(True, "bool"), s.value, s.value)) if s is stores[0] else s,
-        )  # noqa: B023
+            lambda s, first=stores[0]: (
+                replace(s, value=select(const(True, "bool"), s.value, s.value)) if s is first else s
+            ),
+        )
         old, new = list(program_order(func.body)), list(program_order(other))
         assert [type(s) for s in old] == [type(s) for s in new]
         changed = [a for a, b in zip(old, new, strict=True) if a is not b]

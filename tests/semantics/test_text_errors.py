@@ -38,8 +38,7 @@ def test_an_annotation_that_only_a_run_can_tell_is_checked_by_the_run() -> None:
 
 
 def test_sizes_that_only_a_run_can_tell_get_the_annotations_names() -> None:
-    module = parse(
-        """
+    module = parse("""
 n = TypeVar("n")
 @I.ir_module
 class Module:
@@ -49,8 +48,7 @@ class Module:
         y: R.Tensor((m,), "float32") = R.call_pure_packed("unique", x, ty_args=R.Tensor((m,), "float32"))
         z = R.full(R.shape([m]), R.const(1.0, "float32"), "float32")
         return R.add(y, z)
-"""
-    )
+""")
     check(module)
     identity(module)
     out = run(module, {"x": np.arange(5, dtype=np.float32)}, externs={"unique": lambda x: x[:2]})["output_0"]

@@ -213,7 +213,10 @@ def test_what_is_no_module(text: str, message: str) -> None:
 
 
 def test_one_of_several_modules() -> None:
-    text = "@I.ir_module\nclass Before:\n    pass\n@I.ir_module\nclass After:\n    @R.function\n    def f(x: R.Tensor((2,), 'int8')):\n        return x\n"
+    text = (
+        "@I.ir_module\nclass Before:\n    pass\n@I.ir_module\nclass After:\n    @R.function\n    def f(x:"
+        " R.Tensor((2,), 'int8')):\n        return x\n"
+    )
     assert list(parse(text, name="After").definitions) == ["f"] and not parse(text, name="Before").definitions
     with pytest.raises(Invalid, match="there is no module Other"):
         parse(text, name="Other")

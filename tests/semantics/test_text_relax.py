@@ -43,7 +43,8 @@ COMPOSED = {
     "global_pool", "variance", "argmax", "argmin_all", "group_norm", "stack", "silu", "isnan", "rsqrt", "mod", "floor_mod",
     "clip", "pad", "trunc", "flip", "one_hot", "repeat", "tile", "batch_norm", "attention", "eye", "arange", "logic",
 }  # fmt: skip
-"""Operators of Relax that are several of ours, or that TVM prints as it cannot read: the module is another one for TVM."""
+"""Operators of Relax that are several of ours, or that TVM prints as it cannot read: the module is another one for
+TVM."""
 ROUNDED = {"layer_norm", "group_norm", "gelu", "leaky", "batch_norm"}
 """TVM holds a float32 literal as the float64 that it was made from; ours has the dtype that it says."""
 INFINITE = {"pad", "argmax", "argmin_all", "attention", "max_pool2d"}

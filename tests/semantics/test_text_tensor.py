@@ -1,4 +1,5 @@
-"""Tensor functions as text: what is read means what it says, what is printed is read back, and what is wrong is shown."""
+"""Tensor functions as text: what is read means what it says, what is printed is read back, and what is wrong is
+shown."""
 
 from __future__ import annotations
 
@@ -374,18 +375,16 @@ def test_older_spellings() -> None:
 )
 def test_loops_run_over(loop: str, wanted: list[int]) -> None:
     func = read(
-        f"@T.prim_func\ndef f(o: T.Buffer((5,), 'int32')):\n for i in range(5):\n  o[i] = 0\n for i in {loop}:\n  o[i] = 1\n"
+        f"@T.prim_func\ndef f(o: T.Buffer((5,), 'int32')):\n for i in range(5):\n  o[i] = 0\n for i in {loop}:\n  o[i]"
+        " = 1\n"
     )
     assert np.flatnonzero(run(func)[0]).tolist() == wanted
 
 
 def test_scalar_parameters_and_symbols() -> None:
     func = read(
-        "n = TypeVar('n')\n"
-        "@T.prim_func\n"
-        "def f(k: T.int32, a: T.Buffer(('n + T.int64(1)', n), 'float32'), s: T.float32, o: T.Buffer((n, 'k'), 'float32')):\n"
-        "    for i, j in T.grid(n, k):\n"
-        "        o[i, j] = a[i + 1, i] * s\n"
+        "n = TypeVar('n')\n@T.prim_func\ndef f(k: T.int32, a: T.Buffer(('n + T.int64(1)', n), 'float32'), s: T.float32,"
+        " o: T.Buffer((n, 'k'), 'float32')):\n    for i, j in T.grid(n, k):\n        o[i, j] = a[i + 1, i] * s\n"
     )
     assert [v.name for v in func.scalars] == ["k", "s"] and func.scalars[0].dtype is INT32
     (out,) = run(func, np.arange(6).reshape(3, 2), scalars=[2, 0.5])

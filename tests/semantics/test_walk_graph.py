@@ -435,11 +435,13 @@ def test_parts_of_types() -> None:
     ]  # fmt: skip
     assert symbols(t) == (n, m)
     doubled = with_dims(t, lambda d: d * 2)
-    assert str(doubled) == (
-        "Tuple(Tensor(((n * 2), (m * 2)), float32), Tuple(Tensor(((m * 2)), float32)), Tensor((4), float32))"
+    assert (
+        str(doubled)
+        == "Tuple(Tensor(((n * 2), (m * 2)), float32), Tuple(Tensor(((m * 2)), float32)), Tensor((4), float32))"
     )
-    assert str(dims_at(t, {n: 3, m: 0})) == (
-        "Tuple(Tensor((3, 0), float32), Tuple(Tensor((0), float32)), Tensor((2), float32))"
+    assert (
+        str(dims_at(t, {n: 3, m: 0}))
+        == "Tuple(Tensor((3, 0), float32), Tuple(Tensor((0), float32)), Tensor((2), float32))"
     )
     assert str(FuncType((), TupleType(()))) == "Callable((), Tuple())"
 

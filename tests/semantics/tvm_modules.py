@@ -1,4 +1,5 @@
-"""Real modules of the peer TVM, at the stages that its CPU pipeline goes through. Import only where tvm is installed."""
+"""Real modules of the peer TVM, at the stages that its CPU pipeline goes through. Import only where tvm is
+installed."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ class Shown:
     `rows` are ids, separated by spaces. `command` has one command a line, without the word `assay`; `FILE.py`,
     `FILE.relay`, `FILE.csv` and `FILE.onnx` stand for the program, `DIR` for an empty directory. `program` is its text
     (of a module, what is inside), or a function that writes it. `out` are patterns: each is found in what the
-    commands print, spaces counted as one. `code` is the exit code of the last; those before give 0. `files` are patterns
-    for files below DIR.
+    commands print, spaces counted as one. `code` is the exit code of the last; those before give 0. `files` are
+    patterns for files below DIR.
     """
 
     rows: str

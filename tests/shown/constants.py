@@ -120,7 +120,8 @@ SHOWN: tuple[Shown, ...] = (
         ("constants proved .*; 2 constants, 128 B;",),
         files={
             "06-constants.py": (
-                r"(?s)A\.offsets\(.\"(constant_\w+)\": 0, \"(constant_\w+)\": 64.\)\n +\1 = A\.tensor\([^\n]*\n +\2 = A\.tensor\([^\n]*\n +@T.*def scale.*index=\"\1\".*cls\.add, \(x, cls\.\1\).*cls\.add, \(b, cls\.\2\)"
+                r"(?s)A\.offsets\(.\"(constant_\w+)\": 0, \"(constant_\w+)\": 64.\)\n +\1 = A\.tensor\([^\n]*\n +\2 ="
+                r" A\.tensor\([^\n]*\n +@T.*def scale.*index=\"\1\".*cls\.add, \(x, cls\.\1\).*cls\.add, \(b, cls\.\2\)"
             )
         },
     ),
@@ -130,7 +131,10 @@ SHOWN: tuple[Shown, ...] = (
         PACKED,
         ("constants proved .*3 to 1 call; 1 constant, 64 B",),
         files={
-            "06-constants.py": r"(?s)A\.tensor\(\"float32\", \(3, 2\), \"AACAPwAAgEAAAABAAACgQAAAQEAAAMBA\"\)\n.*cls\.matmul, \(x, cls\.constant_"
+            "06-constants.py": (
+                r"(?s)A\.tensor\(\"float32\", \(3, 2\), \"AACAPwAAgEAAAABAAACgQAAAQEAAAMBA\"\)\n.*cls\.matmul, \(x,"
+                r" cls\.constant_"
+            )
         },
     ),
     Shown(
@@ -139,7 +143,11 @@ SHOWN: tuple[Shown, ...] = (
         TWO,
         (r"workspace 0, fast 16, slow 16;.*no two of 2 live buffers share a byte", "certificate checked"),
         files={
-            "FILE.c": r"(?s)FILE_ALIGNED\(64\) FILE_SECTION\(\"\.fast\"\) static const struct FILE_pool_fast_contents FILE_pool_fast = \{\n.*FILE_ALIGNED\(64\) static const struct FILE_pool_slow_contents FILE_pool_slow = \{\n.*offsetof\("
+            "FILE.c": (
+                r"(?s)FILE_ALIGNED\(64\) FILE_SECTION\(\"\.fast\"\) static const struct FILE_pool_fast_contents"
+                r" FILE_pool_fast = \{\n.*FILE_ALIGNED\(64\) static const struct FILE_pool_slow_contents FILE_pool_slow"
+                r" = \{\n.*offsetof\("
+            )
         },
     ),
     Shown(
@@ -147,7 +155,10 @@ SHOWN: tuple[Shown, ...] = (
         "check FILE.py --stop-after pool --constant-pools fast=32",
         TWO,
         (
-            r"does not fit: buffer constant_\w+ \(the constant table\), 16 bytes, beside the others in fast \(32 bytes\); a limit of 80 bytes for fast would be enough, .*\[memory\.C7\]",
+            (
+                r"does not fit: buffer constant_\w+ \(the constant table\), 16 bytes, beside the others in fast \(32"
+                r" bytes\); a limit of 80 bytes for fast would be enough, .*\[memory\.C7\]"
+            ),
         ),
         code=2,
     ),
@@ -158,12 +169,16 @@ SHOWN: tuple[Shown, ...] = (
         ("1 copy;", "xip 16", "compare tested"),
         files={
             "FILE.c": r"ASSAY_SCOPE_GLOBAL_FLASH static const struct FILE_pool_xip_contents FILE_pool_xip",
-            "FILE.h": r"(?s)0  device_copy \(device_copy\) w -> (\w+).* 1  total x, \1 -> output_0\n.*#ifdef FILE_EXTERNAL_DEVICE_COPY\n",
+            "FILE.h": (
+                r"(?s)0  device_copy \(device_copy\) w -> (\w+).* 1  total x, \1 -> output_0\n.*#ifdef"
+                r" FILE_EXTERNAL_DEVICE_COPY\n"
+            ),
         },
     ),
     Shown(
         "C9 C10 C14",
-        "run FILE.py --text -o DIR/read.py\nrun FILE.py\nrun DIR/read.py\nbuild DIR/read.py -o DIR/built\nverify DIR/built",
+        "run FILE.py --text -o DIR/read.py\nrun FILE.py\nrun DIR/read.py\nbuild DIR/read.py -o DIR/built\nverify"
+        " DIR/built",
         NAMED,
         (r"output_0: \S+ \S+ (\w+) .*output_0: \S+ \S+ \1 ", "1 constant, 64 B", "certificate checked"),
         files={

@@ -184,7 +184,10 @@ SHOWN: tuple[Shown, ...] = (
         JOINED,
         ("1 device, 0 copies",),
         files={
-            "02-devices.py": r"x: A\.on\(.*, \"cuda:1\"\)\) .*\n +A\.home\(\"cuda:1:global\.texture\"\)\n +y: .* = A\.on\(R\.exp\(x\), \"cuda:1\"\)\n +z: .* = R\.negative\(y\)\n"
+            "02-devices.py": (
+                r"x: A\.on\(.*, \"cuda:1\"\)\) .*\n +A\.home\(\"cuda:1:global\.texture\"\)\n +y: .* ="
+                r" A\.on\(R\.exp\(x\), \"cuda:1\"\)\n +z: .* = R\.negative\(y\)\n"
+            )
         },
     ),
     Shown(
@@ -192,7 +195,10 @@ SHOWN: tuple[Shown, ...] = (
         "check FILE.py --on cpu --on cuda:1 --on cuda:2 --stop-after devices",
         JOINED.replace('"cuda")', '"cuda", id=2)'),
         (
-            r"exp\(\).* is said to be on cuda:2, and y: .* at FILE\.py:5:9 on any:1\. They are one, because nothing can be copied between a variable and its value .*\[devices\.C1\]",
+            (
+                r"exp\(\).* is said to be on cuda:2, and y: .* at FILE\.py:5:9 on any:1\. They are one, because nothing"
+                r" can be copied between a variable and its value .*\[devices\.C1\]"
+            ),
         ),
         code=2,
     ),
@@ -201,7 +207,10 @@ SHOWN: tuple[Shown, ...] = (
         "run FILE.py --text -o DIR/02.py\nrun DIR/02.py --text",
         KINDS,
         (
-            r"a: .* = R\.exp\(A\.on_device\(R\.exp\(x\), \"cpu\"\)\) b: .*\"cuda\", constrain_result=True\)\) c: .*\"cpu\", constrain_body=False\)\) d: A\.on\(.*, \"cuda\"\) = A\.device_copy\(a\) ",
+            (
+                r"a: .* = R\.exp\(A\.on_device\(R\.exp\(x\), \"cpu\"\)\) b: .*\"cuda\", constrain_result=True\)\) c:"
+                r" .*\"cpu\", constrain_body=False\)\) d: A\.on\(.*, \"cuda\"\) = A\.device_copy\(a\) "
+            ),
         ),
         files={"02.py": ""},
     ),
@@ -212,7 +221,8 @@ SHOWN: tuple[Shown, ...] = (
         ("2 devices, 2 copies",),
         files={
             "02-devices.py": (
-                r"(?s)A\.home\(\"cuda:0\"\).* = A\.device_copy\(A\.on\(R\.exp\(A\.on\(A\.device_copy\(x\), \"cpu:0\"\)\), \"cpu:0\"\)\)\n +a: [^\n]* = R\.exp\(g\)\n +b: [^\n]* = R\.tanh\(R\.tanh\(y\)\)\n"
+                r"(?s)A\.home\(\"cuda:0\"\).* = A\.device_copy\(A\.on\(R\.exp\(A\.on\(A\.device_copy\(x\),"
+                r" \"cpu:0\"\)\), \"cpu:0\"\)\)\n +a: [^\n]* = R\.exp\(g\)\n +b: [^\n]* = R\.tanh\(R\.tanh\(y\)\)\n"
                 r" +c: [^\n]* = R\.negative\(R\.negative\(x\)\)\n +d: [^\n]* = a\n"
             )
         },
@@ -251,7 +261,9 @@ SHOWN: tuple[Shown, ...] = (
         ("2 devices, 1 copy",),
         files={
             "02-devices.py": (
-                r"(?s)main\(x: A\.on\([^)]*\)[^)]*\), \"cuda:0\"\), c: R\.Tensor\(\(\), dtype=\"bool\"\), y: A\.on\(.*A\.home\(\"cpu:0\"\)\n +if c:\n.* = A\.on\(R\.exp\(y\), \"cuda:0\"\).*return \(R\.shape_of\(x\), "
+                r"(?s)main\(x: A\.on\([^)]*\)[^)]*\), \"cuda:0\"\), c: R\.Tensor\(\(\), dtype=\"bool\"\), y:"
+                r" A\.on\(.*A\.home\(\"cpu:0\"\)\n +if c:\n.* = A\.on\(R\.exp\(y\), \"cuda:0\"\).*return"
+                r" \(R\.shape_of\(x\), "
             )
         },
     ),
@@ -261,7 +273,9 @@ SHOWN: tuple[Shown, ...] = (
         REFERENCE,
         ("2 devices, 1 copy",),
         files={
-            "02-devices.py": r"(?s)y: A\.on\([^\n]*, \"cpu:0\"\)\).*A\.home\(\"cuda:0\"\).*A\.write\(r, A\.device_copy\(y\)\)\n"
+            "02-devices.py": (
+                r"(?s)y: A\.on\([^\n]*, \"cpu:0\"\)\).*A\.home\(\"cuda:0\"\).*A\.write\(r, A\.device_copy\(y\)\)\n"
+            )
         },
     ),
     Shown(
@@ -280,7 +294,10 @@ SHOWN: tuple[Shown, ...] = (
         FIELDS,
         ("2 devices, 1 copy",),
         files={
-            "02-devices.py": r"(?s)u: [^\n]* = A\.on\(t\[1\], \"cpu:0\"\)\n.* g: [^\n]* = A\.device_copy\(u\)\n +y: [^\n]* = R\.subtract\(g, g\)\n +return y\n"
+            "02-devices.py": (
+                r"(?s)u: [^\n]* = A\.on\(t\[1\], \"cpu:0\"\)\n.* g: [^\n]* = A\.device_copy\(u\)\n +y: [^\n]* ="
+                r" R\.subtract\(g, g\)\n +return y\n"
+            )
         },
     ),
     Shown(
@@ -290,9 +307,14 @@ SHOWN: tuple[Shown, ...] = (
         ("1 device, 3 copies", "pool proved"),
         files={
             "03-anf.py": (
-                r"(?s)A\.home\(\"cuda:0\"\)\n.* lv0: [^\n]* = A\.on\(A\.device_copy\(x\), \"cuda:0:global\.texture\"\)\n +a = A\.on\(R\.call_tir\(cls\.near, \(lv0,\), [^\n]*, \"cuda:0:global\.texture\"\)\n"
-                r" +b = R\.call_tir\(cls\.open_global_texture, \(a,\), [^\n]*\n +lv1: [^\n]* = A\.on\(A\.device_copy\(b\), \"cuda:0:global\.texture\"\)\n +lv2 = A\.on\(R\.call_tir\(cls\.near, \(lv1,\), [^\n]*\n +lv3: [^\n]* = A\.device_copy\(lv2\)\n"
-                r".*def open_global_texture\(xs: T\.Buffer\(\(4,\), \"float32\", scope=\"global\.texture\"\), y: [^\n]*\n[^\n]*\n +v = T\.decl_buffer\(\(2, 2\), \"float32\", data=xs\.data\)\n"
+                r"(?s)A\.home\(\"cuda:0\"\)\n.* lv0: [^\n]* = A\.on\(A\.device_copy\(x\),"
+                r" \"cuda:0:global\.texture\"\)\n +a = A\.on\(R\.call_tir\(cls\.near, \(lv0,\), [^\n]*,"
+                r" \"cuda:0:global\.texture\"\)\n"
+                r" +b = R\.call_tir\(cls\.open_global_texture, \(a,\), [^\n]*\n +lv1: [^\n]* ="
+                r" A\.on\(A\.device_copy\(b\), \"cuda:0:global\.texture\"\)\n +lv2 = A\.on\(R\.call_tir\(cls\.near,"
+                r" \(lv1,\), [^\n]*\n +lv3: [^\n]* = A\.device_copy\(lv2\)\n"
+                r".*def open_global_texture\(xs: T\.Buffer\(\(4,\), \"float32\", scope=\"global\.texture\"\), y:"
+                r" [^\n]*\n[^\n]*\n +v = T\.decl_buffer\(\(2, 2\), \"float32\", data=xs\.data\)\n"
             )
         },
     ),
@@ -303,7 +325,9 @@ SHOWN: tuple[Shown, ...] = (
         ("2 devices, 2 copies",),
         files={
             "02-devices.py": (
-                r"(?s)def total\(a: R\.[^\n]*, b: R\.[^\n]*\) -> A\.on\([^\n]*, \"cuda:0:global\.texture\"\):\n.* return R\.add\(R\.exp\(a\), b\)\n.*total\(x, A\.device_copy\(A\.on\(R\.tanh\(y\), \"cpu:0\"\)\)\), \"cuda:0:global\.texture\"\)\n +return A\.device_copy\(g\)"
+                r"(?s)def total\(a: R\.[^\n]*, b: R\.[^\n]*\) -> A\.on\([^\n]*, \"cuda:0:global\.texture\"\):\n.*"
+                r" return R\.add\(R\.exp\(a\), b\)\n.*total\(x, A\.device_copy\(A\.on\(R\.tanh\(y\), \"cpu:0\"\)\)\),"
+                r" \"cuda:0:global\.texture\"\)\n +return A\.device_copy\(g\)"
             )
         },
     ),
@@ -323,12 +347,20 @@ SHOWN: tuple[Shown, ...] = (
     ),
     Shown(
         "V10 V17 V18",
-        "build FILE.py -o DIR --on cpu --on cuda --dump DIR/../stages\ncheck stages/03-anf.py --on cpu --on cuda --stop-after fuse --dump DIR",
+        "build FILE.py -o DIR --on cpu --on cuda --dump DIR/../stages\ncheck stages/03-anf.py --on cpu --on cuda"
+        " --stop-after fuse --dump DIR",
         APART,
         ("4 to 3 calls; .*4 to 3 calls;",),
         files={
-            "FILE.h": r"0  fused_exp_tanh x -> far on cuda:0\n.* 1  device_copy \(device_copy\) far -> \w+\n.* 2  negative \(negative\) \w+ -> output_0\n",
-            "03-anf.py": r"(?s)A\.home\(\"cpu:0\"\)\n +near: [^\n]* = A\.on\(R\.exp\(x\), \"cuda:0\"\)\n +far: [^\n]* = A\.on\(R\.tanh\(near\), \"cuda:0\"\)\n[^\n]* = A\.device_copy\(far\)\n +back: [^\n]* = R\.negative\(\w+\)\n",
+            "FILE.h": (
+                r"0  fused_exp_tanh x -> far on cuda:0\n.* 1  device_copy \(device_copy\) far -> \w+\n.* 2  negative"
+                r" \(negative\) \w+ -> output_0\n"
+            ),
+            "03-anf.py": (
+                r"(?s)A\.home\(\"cpu:0\"\)\n +near: [^\n]* = A\.on\(R\.exp\(x\), \"cuda:0\"\)\n +far: [^\n]* ="
+                r" A\.on\(R\.tanh\(near\), \"cuda:0\"\)\n[^\n]* = A\.device_copy\(far\)\n +back: [^\n]* ="
+                r" R\.negative\(\w+\)\n"
+            ),
         },
     ),
     Shown("V17", "check FILE.py --stop-after fuse", APART.replace('"cuda"', '"cpu"'), ("3 to 1 call;",)),

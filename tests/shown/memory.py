@@ -27,8 +27,8 @@ GROWING = """
         e = R.concat((d, t[1]), axis=0)
         return R.log(e)
 """
-"""Tensors of 32, 96, 32, 64 and 80 bytes, each live with the next. Two tokens: a, c and e have one, which grows from 32 to 80
-bytes; b and d the other, of 96. No plan is below 144. Reshapes and fields of a tuple are their operand."""
+"""Tensors of 32, 96, 32, 64 and 80 bytes, each live with the next. Two tokens: a, c and e have one, which grows from 32
+to 80 bytes; b and d the other, of 96. No plan is below 144. Reshapes and fields of a tuple are their operand."""
 
 PACKED = r"pool proved .* at multiples of 64; bound"
 

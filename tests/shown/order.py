@@ -162,8 +162,10 @@ SHOWN: tuple[Shown, ...] = (
         ("anf proved",),
         files={
             "03-anf.py": (
-                r"main\(.*\n +lv0.* = R\.exp\(x\)\n +if c:\n.* = R\.negative\(x\)\n.* = R\.negative\(lv1\)\n.* = R\.multiply\(lv2, lv2\)\n"
-                r".* = R\.add\(lv0, lv3\)\n.* = lv4\n +else:\n.* = R\.tanh\(x\)\n.* = R\.subtract\(lv5, lv0\)\n.* = lv6\n.* = R\.add\(lv7, lv0\)\n +return lv8"
+                r"main\(.*\n +lv0.* = R\.exp\(x\)\n +if c:\n.* = R\.negative\(x\)\n.* = R\.negative\(lv1\)\n.* ="
+                r" R\.multiply\(lv2, lv2\)\n"
+                r".* = R\.add\(lv0, lv3\)\n.* = lv4\n +else:\n.* = R\.tanh\(x\)\n.* = R\.subtract\(lv5, lv0\)\n.* ="
+                r" lv6\n.* = R\.add\(lv7, lv0\)\n +return lv8"
             )
         },
     ),
@@ -174,7 +176,8 @@ SHOWN: tuple[Shown, ...] = (
         ("anf proved",),
         files={
             "03-anf.py": (
-                r"main\(x: .*\n +y: .*= R\.exp\(x\)\n +lv0: .*= R\.const\(2\.0, \"float32\"\)\n +lv1: .*= R\.multiply\(y, lv0\)\n +lv2: .*= R\.negative\(x\)\n"
+                r"main\(x: .*\n +y: .*= R\.exp\(x\)\n +lv0: .*= R\.const\(2\.0, \"float32\"\)\n +lv1: .*="
+                r" R\.multiply\(y, lv0\)\n +lv2: .*= R\.negative\(x\)\n"
                 r" +lv3: .*= R\.add\(lv1, lv2\)\n +return lv3"
             )
         },
@@ -193,7 +196,9 @@ SHOWN: tuple[Shown, ...] = (
         ("anf proved",),
         files={
             "03-anf.py": (
-                r"(?s)def f\(y.*\n +R\.func_attr\(.\"primitive\": True.\)\n +return R\.add\(R\.exp\(y\), R\.exp\(y\)\)\n.*def g\(y.*\"compiler\": \"npu\".*\n +return R\.add\(R\.tanh\(y_1\), R\.tanh\(y_1\)\)\n"
+                r"(?s)def f\(y.*\n +R\.func_attr\(.\"primitive\": True.\)\n +return R\.add\(R\.exp\(y\),"
+                r" R\.exp\(y\)\)\n.*def g\(y.*\"compiler\": \"npu\".*\n +return R\.add\(R\.tanh\(y_1\),"
+                r" R\.tanh\(y_1\)\)\n"
                 r".*= R\.add\(x, x\)\n.*= f\(lv0\)\n"
             )
         },
@@ -211,7 +216,10 @@ SHOWN: tuple[Shown, ...] = (
         PLACED,
         ("anf proved",),
         files={
-            "03-anf.py": r"(?s)A\.home\(\"cpu:0\"\).*lv0: .* = A\.on\(A\.device_copy\(x\), \"cuda:1\"\)\n.* = A\.on\(R\.exp\(lv0\), \"cuda:1\"\)\n.* = A\.device_copy\(lv1\)\n.* = R\.tanh\(x\)\n"
+            "03-anf.py": (
+                r"(?s)A\.home\(\"cpu:0\"\).*lv0: .* = A\.on\(A\.device_copy\(x\), \"cuda:1\"\)\n.* ="
+                r" A\.on\(R\.exp\(lv0\), \"cuda:1\"\)\n.* = A\.device_copy\(lv1\)\n.* = R\.tanh\(x\)\n"
+            )
         },
     ),
     Shown(
@@ -227,7 +235,11 @@ SHOWN: tuple[Shown, ...] = (
         MATCH,
         ("anf proved",),
         files={
-            "03-anf.py": r"(?s)(lv\d): [^\n]*= R\.exp\(x\)\n +match o:\n +case Option\.some\(y\):\n[^\n]*= R\.tanh\(y\)\n[^\n]*= R\.add\(lv\d, \1\)\n[^\n]*\n +case Option\.none\(\):\n[^\n]*= R\.negative\(x\)\n[^\n]*= R\.subtract\(\1, lv\d\)\n"
+            "03-anf.py": (
+                r"(?s)(lv\d): [^\n]*= R\.exp\(x\)\n +match o:\n +case Option\.some\(y\):\n[^\n]*= R\.tanh\(y\)\n[^\n]*="
+                r" R\.add\(lv\d, \1\)\n[^\n]*\n +case Option\.none\(\):\n[^\n]*= R\.negative\(x\)\n[^\n]*="
+                r" R\.subtract\(\1, lv\d\)\n"
+            )
         },
     ),
     Shown(
@@ -246,7 +258,9 @@ SHOWN: tuple[Shown, ...] = (
         (r"liveness proved .*4 steps; 1 buffer, 24 B", "pool proved"),
         files={
             "08-pool.main.txt": (
-                r"(?s)\[0\]: Step kernel='exp' reads=\('x'\) writes=\('output_1'\).*\[1\]: Step kernel='negative' reads=\('output_1'\) writes=\('(lv\d)'\).*\[2\]: Step kernel='exp1' reads=\('\1'\) writes=\('output_0'\)"
+                r"(?s)\[0\]: Step kernel='exp' reads=\('x'\) writes=\('output_1'\).*\[1\]: Step kernel='negative'"
+                r" reads=\('output_1'\) writes=\('(lv\d)'\).*\[2\]: Step kernel='exp1' reads=\('\1'\)"
+                r" writes=\('output_0'\)"
                 r".*\[3\]: Step kernel='subtract' reads=\('x', 'output_1'\) writes=\('output_2'\)"
             )
         },
@@ -258,7 +272,9 @@ SHOWN: tuple[Shown, ...] = (
         ("1 constant, 64 B", "compare tested .*5 outputs.*C bit for bit the machine's"),
         files={
             "09-pool.main.txt": (
-                r"(?s)Slot name='(constant_\w+)' place='constant' .*kernel='exp' reads=\('x'\) writes=\('output_2'\).*kernel='tanh' reads=\('output_2'\) writes=\('output_3'\).*reads=\('x'\) writes=\('output_0'\)"
+                r"(?s)Slot name='(constant_\w+)' place='constant' .*kernel='exp' reads=\('x'\)"
+                r" writes=\('output_2'\).*kernel='tanh' reads=\('output_2'\) writes=\('output_3'\).*reads=\('x'\)"
+                r" writes=\('output_0'\)"
                 r".*reads=\('\1'\) writes=\('output_1'\).*reads=\('output_2'\) writes=\('output_4'\)"
             )
         },
@@ -269,7 +285,11 @@ SHOWN: tuple[Shown, ...] = (
         NAMES,
         (r"compare tested .*2 outputs",),
         files={
-            "FILE.h": r"(?s)a_b: .*called \"a\.b\"\n.*a_b_2: .*called \"a/b\"\n.*int_: .*called \"int\"\n.*for_: .*called \"for\"\n.*y_z: .*called \"y z\"\n.*float \*a_b,\n.*float \*a_b_2,\n.*float \*int_,\n.*float \*for_,\n.*float \*y_z,"
+            "FILE.h": (
+                r"(?s)a_b: .*called \"a\.b\"\n.*a_b_2: .*called \"a/b\"\n.*int_: .*called \"int\"\n.*for_: .*called"
+                r" \"for\"\n.*y_z: .*called \"y z\"\n.*float \*a_b,\n.*float \*a_b_2,\n.*float \*int_,\n.*float"
+                r" \*for_,\n.*float \*y_z,"
+            )
         },
     ),
     Shown(
@@ -281,7 +301,10 @@ SHOWN: tuple[Shown, ...] = (
             "run FILE.py",
             NAMES.replace('["for", "y z"]', said),
             (
-                r"the attribute outputs is .*, and must be a list with a text of its own for each result; results: 2 \[module\.C5\]",
+                (
+                    r"the attribute outputs is .*, and must be a list with a text of its own for each result; results:"
+                    r" 2 \[module\.C5\]"
+                ),
             ),
             code=2,
         )
@@ -293,8 +316,14 @@ SHOWN: tuple[Shown, ...] = (
         HOOKS,
         ("2 devices, 1 copy", "compare tested"),
         files={
-            "FILE.h": r"(?s)0  exp \(exp\) x -> y on cuda:0\n.*int FILE_device_cuda_activate\(void \*handle, int32_t id\);\nint FILE_device_cuda_open\(.*\nint FILE_device_cuda_close\(.*\nint FILE_device_cuda_deactivate\(",
-            "FILE.c": r"(?s)FILE_device_cuda_activate\(.*FILE_device_cuda_open\(.*FILE_k_exp\(.*FILE_device_cuda_close\(.*FILE_device_cuda_deactivate\(",
+            "FILE.h": (
+                r"(?s)0  exp \(exp\) x -> y on cuda:0\n.*int FILE_device_cuda_activate\(void \*handle, int32_t"
+                r" id\);\nint FILE_device_cuda_open\(.*\nint FILE_device_cuda_close\(.*\nint"
+                r" FILE_device_cuda_deactivate\("
+            ),
+            "FILE.c": (
+                r"(?s)FILE_device_cuda_activate\(.*FILE_device_cuda_open\(.*FILE_k_exp\(.*FILE_device_cuda_close\(.*FILE_device_cuda_deactivate\("
+            ),
         },
     ),
     Shown(
@@ -304,7 +333,10 @@ SHOWN: tuple[Shown, ...] = (
         (r"pool proved .*136 to 136 bytes",),
         files={
             "06-constants.py": r"constant_\w+ = A\.tensor\(\"float32\", \(1, 1, 2, 2\)",
-            "09-pool.main.txt": r"(?s)place='constant'.*name='lv1\.x_padded' place='workspace' .* offset=\d+ .*name='y' place='workspace' .* offset=\d+ .*scratch=\('lv1\.x_padded'\) phases=2",
+            "09-pool.main.txt": (
+                r"(?s)place='constant'.*name='lv1\.x_padded' place='workspace' .* offset=\d+ .*name='y'"
+                r" place='workspace' .* offset=\d+ .*scratch=\('lv1\.x_padded'\) phases=2"
+            ),
         },
     ),
     Shown(
@@ -316,7 +348,8 @@ SHOWN: tuple[Shown, ...] = (
     ),
     Shown(
         "A25",
-        "check FILE.py --skip fuse --stop-after pool --dump DIR\ncheck FILE.py --skip fuse --skip schedule --stop-after pool",
+        "check FILE.py --skip fuse --stop-after pool --dump DIR\ncheck FILE.py --skip fuse --skip schedule --stop-after"
+        " pool",
         SUMS,
         (r"schedule proved .*peak 516 B to 264 B, optimal; .*524 to 264 bytes.*524 to 516 bytes",),
         files={"06-schedule.py": r"(?s) a = .* c = .* b = .* d = "},

@@ -40,7 +40,8 @@ SHOWN: tuple[Shown, ...] = (
     ),
     Shown(
         "A22",
-        "build FILE.py -o DIR --skip fuse --dump DIR/../stages\ncheck stages/02-devices.py --stop-after anf\nverify DIR",
+        "build FILE.py -o DIR --skip fuse --dump DIR/../stages\ncheck stages/02-devices.py --stop-after"
+        " anf\nverify DIR",
         SMALL,
         ("fuse proved .*3 to 3 calls", "certificate checked"),
     ),

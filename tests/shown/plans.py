@@ -26,7 +26,8 @@ TEMPORARY = """
         q = R.call_tir(Module.fold, (p,), out_ty=R.Tensor((8,), "float32"))
         return R.call_tir(Module.fold, (q,), out_ty=R.Tensor((8,), "float32"))
 """
-"""A kernel with three buffers of its own, allocated at its head, of which two are needed at a time; called three times."""
+"""A kernel with three buffers of its own, allocated at its head, of which two are needed at a time; called three
+times."""
 
 LOOPS = """
     @T.prim_func(private=True)
@@ -152,12 +153,17 @@ SHOWN: tuple[Shown, ...] = (
         TEMPORARY,
         ("11 buffers, 352 B", r"pool proved .* 352 to 64 bytes; bound 64, ratio 1\.000.*compare tested"),
         files={
-            "../stages/09-pool.main.txt": slot(r"p\.a", "(0, 2)", "0")
-            + slot(r"p\.b", "(1, 3)", "32")
-            + slot(r"p\.c", "(2, 4)", "0")
-            + slot(r"q\.a", "(4, 6)", "0")
-            + slot("q", "(7, 9)"),
-            "FILE.c": r"(?s)#define FILE_OFFSET_P 32u.*#define FILE_OFFSET_P_C 0u.*FILE_k_fold\(.*\(base \+ FILE_OFFSET_P\),.*\(base \+ FILE_OFFSET_P_A\)",
+            "../stages/09-pool.main.txt": (
+                slot(r"p\.a", "(0, 2)", "0")
+                + slot(r"p\.b", "(1, 3)", "32")
+                + slot(r"p\.c", "(2, 4)", "0")
+                + slot(r"q\.a", "(4, 6)", "0")
+                + slot("q", "(7, 9)")
+            ),
+            "FILE.c": (
+                r"(?s)#define FILE_OFFSET_P 32u.*#define FILE_OFFSET_P_C 0u.*FILE_k_fold\(.*\(base \+"
+                r" FILE_OFFSET_P\),.*\(base \+ FILE_OFFSET_P_A\)"
+            ),
         },
     ),
     Shown(
@@ -166,11 +172,13 @@ SHOWN: tuple[Shown, ...] = (
         LOOPS,
         ("60 to 32 bytes; bound 32",),
         files={
-            "09-pool.main.txt": slot(r"p\.a", "(0, 2)")
-            + slot(r"p\.b", "(0, 1)")
-            + slot(r"lv0\.a", "(2, 3)", "0")
-            + slot(r"lv0\.b", "(2, 3)", "4")
-            + slot(r"lv0\.c", "(2, 3)", "8")
+            "09-pool.main.txt": (
+                slot(r"p\.a", "(0, 2)")
+                + slot(r"p\.b", "(0, 1)")
+                + slot(r"lv0\.a", "(2, 3)", "0")
+                + slot(r"lv0\.b", "(2, 3)", "4")
+                + slot(r"lv0\.c", "(2, 3)", "8")
+            )
         },
     ),
     Shown(
@@ -179,10 +187,12 @@ SHOWN: tuple[Shown, ...] = (
         BRANCH,
         (r"6 steps, 1 choice pool proved .* 96 to 36 bytes; bound 36, ratio 1\.000",),
         files={
-            "../stages/08-pool.main.txt": slot("a", "(0, 6)")
-            + slot("b", "(2, 6), (8, 9)")
-            + r"(?=[\s\S]*Branch condition='c' then=5 end=6)",
-            "report.json": r'"name":"b",[^}]*"live":\[\[2,6\],\[8,9\]\].*"nbytes":36,"limit":null,"bound":36,"pressure":\[\[0,20\],\[2,36\],',
+            "../stages/08-pool.main.txt": (
+                slot("a", "(0, 6)") + slot("b", "(2, 6), (8, 9)") + r"(?=[\s\S]*Branch condition='c' then=5 end=6)"
+            ),
+            "report.json": (
+                r'"name":"b",[^}]*"live":\[\[2,6\],\[8,9\]\].*"nbytes":36,"limit":null,"bound":36,"pressure":\[\[0,20\],\[2,36\],'
+            ),
         },
     ),
     Shown(
@@ -194,13 +204,20 @@ SHOWN: tuple[Shown, ...] = (
     ),
     Shown(
         "U2 U3",
-        "build FILE.py -o DIR --skip fuse --pools fast=40,slow --constant-pools small=16,rom@.rodata=64 --dump DIR/../stages",
+        "build FILE.py -o DIR --skip fuse --pools fast=40,slow --constant-pools small=16,rom@.rodata=64 --dump"
+        " DIR/../stages",
         CHAIN,
         (r"fast 3[26], slow 32, small 0, rom 32;.*in 4 pools", "compare tested"),
         files={
-            "../stages/08-pool.main.txt": slot("b", "(1, 4)", "0", "slow")
-            + r"(?=[\s\S]*name='fast' kind='workspace' limit=40)(?=[\s\S]*name='rom' kind='constant' limit=64 .*read_only=True)",
-            "FILE.c": r'(?s)FILE_SECTION\("\.rodata"\) static const struct FILE_pool_rom_contents FILE_pool_rom = \{\s*\{\s*1\.0f, 2\.0f',
+            "../stages/08-pool.main.txt": (
+                slot("b", "(1, 4)", "0", "slow")
+                + r"(?=[\s\S]*name='fast' kind='workspace' limit=40)(?=[\s\S]*name='rom' kind='constant' limit=64"
+                r" .*read_only=True)"
+            ),
+            "FILE.c": (
+                r'(?s)FILE_SECTION\("\.rodata"\) static const struct FILE_pool_rom_contents FILE_pool_rom ='
+                r" \{\s*\{\s*1\.0f, 2\.0f"
+            ),
         },
     ),
     Shown(
@@ -237,7 +254,10 @@ SHOWN: tuple[Shown, ...] = (
         CHAIN,
         ("compare tested",),
         files={
-            "FILE.h": r"(?s)define FILE_WORKSPACE_BYTES \d+u.*FILE_INPUT_X_AT\(workspace\).*FILE_OUTPUT_OUTPUT_0_OFFSET \d+u.*can share a workspace: one of the largest of their sizes.*int FILE_run\(void \*workspace\);"
+            "FILE.h": (
+                r"(?s)define FILE_WORKSPACE_BYTES \d+u.*FILE_INPUT_X_AT\(workspace\).*FILE_OUTPUT_OUTPUT_0_OFFSET"
+                r" \d+u.*can share a workspace: one of the largest of their sizes.*int FILE_run\(void \*workspace\);"
+            )
         },
     ),
     Shown(
@@ -246,12 +266,17 @@ SHOWN: tuple[Shown, ...] = (
         CALLEE,
         ("compare tested",),
         files={
-            "08-pool.main.txt": r"(?s)(?=.*steps\[0\]: Step kernel='exp' reads=\('x'\) writes=\('p'\))(?=.*reads=\('q\.c', 'p'\).*reads=\('r\.c', 'p'\).*reads=\('r\.lv0', 'q\.lv0'\))(?=.*'p' place='workspace' live=\(\(0, 7\)\))"
+            "08-pool.main.txt": (
+                r"(?s)(?=.*steps\[0\]: Step kernel='exp' reads=\('x'\) writes=\('p'\))(?=.*reads=\('q\.c',"
+                r" 'p'\).*reads=\('r\.c', 'p'\).*reads=\('r\.lv0', 'q\.lv0'\))(?=.*'p' place='workspace' live=\(\(0,"
+                r" 7\)\))"
+            )
         },
     ),
     Shown(
         "U8 R5",
-        "run FILE.py --extern copyto=numpy:copyto\ncheck FILE.py --dump DIR --stop-after pool\ncheck DIR/04-legalize.py --stop-after pool",
+        "run FILE.py --extern copyto=numpy:copyto\ncheck FILE.py --dump DIR --stop-after pool\ncheck DIR/04-legalize.py"
+        " --stop-after pool",
         EXTERN,
         (r"output_0: .*\[3\., 3\., 3\., 3\.\].*pool proved .*pool proved",),
         files={"04-legalize.py": r'decl_buffer\(\(4,\), "float32", data=x\.data, read_only=True\)'},
@@ -271,7 +296,10 @@ SHOWN: tuple[Shown, ...] = (
         ),
         SAME,
         (
-            r"workspace: 40 bytes .*greedy-size in .*proved.*: 30 bytes .*greedy-conflicts in.*: 30 bytes .*first-fit in.*hill-climb in.*: 30 bytes .*optimal exact in",
+            (
+                r"workspace: 40 bytes .*greedy-size in .*proved.*: 30 bytes .*greedy-conflicts in.*: 30 bytes"
+                r" .*first-fit in.*hill-climb in.*: 30 bytes .*optimal exact in"
+            ),
         ),
     ),
     Shown("U11", "plan FILE.csv", BY_HAND, (r"20 bytes for 3 buffers.*proved",)),
@@ -289,8 +317,9 @@ SHOWN: tuple[Shown, ...] = (
         DEVICES,
         (r"workspace_cuda_0 32, workspace_cpu_0 64",),
         files={
-            "08-pool.main.txt": slot("b", "(1, 3)", "0", "workspace_cuda_0")
-            + slot("lv1", "(3, 5)", "32", "workspace_cpu_0")
+            "08-pool.main.txt": (
+                slot("b", "(1, 3)", "0", "workspace_cuda_0") + slot("lv1", "(3, 5)", "32", "workspace_cpu_0")
+            )
         },
     ),
     Shown(
@@ -306,7 +335,10 @@ SHOWN: tuple[Shown, ...] = (
         WIDTHS,
         ("compare tested",),
         files={
-            "FILE.h": r"(?s)b: bool\[3\], 3 bytes.*c: bfloat16\[3\], 6 bytes.*d: float64\[3\], 24 bytes.*e: int16\[0\]\[3\], 0 bytes"
+            "FILE.h": (
+                r"(?s)b: bool\[3\], 3 bytes.*c: bfloat16\[3\], 6 bytes.*d: float64\[3\], 24 bytes.*e: int16\[0\]\[3\],"
+                r" 0 bytes"
+            )
         },
     ),
     Shown(
@@ -314,7 +346,10 @@ SHOWN: tuple[Shown, ...] = (
         "plan FILE.csv --bound n=1.. -o DIR/out.csv\nplan DIR/out.csv --bound n=1..99 --capacity 860",
         SIZES,
         (
-            r"workspace: n \* 8 \+ 68 bytes for 4 buffers; at n = 128 1092 bytes, 1092 live at once.*for all n >= 1;.*given in .*for all n in 1 to 99;",
+            (
+                r"workspace: n \* 8 \+ 68 bytes for 4 buffers; at n = 128 1092 bytes, 1092 live at once.*for all n >="
+                r" 1;.*given in .*for all n in 1 to 99;"
+            ),
         ),
         files={"out.csv": r"(?s)a,0,2,4\*n \+ 4,0\nb,1,3,4\*n,n \* 4 \+ 4\nc,2,4,n\*4 \+ 4,0\nd,2,4,64,n \* 8 \+ 4"},
     ),

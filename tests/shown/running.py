@@ -278,8 +278,14 @@ SHOWN: tuple[Shown, ...] = (
         "run FILE.py --text\nrun FILE.py --dim n=2",
         DEDUCED,
         (
-            r"-> R\.Tuple\(R\.Tensor\(\(n, 3, 4, 4\), dtype=\"float32\"\), R\.Tensor\(\(n, 4, 4\), dtype=\"float32\"\), R\.Tensor\(\(n, 4, 4, 4\), dtype=\"bool\"\)\)",
-            r"output_0: Tensor\(\(2, 3, 4, 4\), float32\).*output_1: Tensor\(\(2, 4, 4\), float32\).*output_2: Tensor\(\(2, 4, 4, 4\), bool\)",
+            (
+                r"-> R\.Tuple\(R\.Tensor\(\(n, 3, 4, 4\), dtype=\"float32\"\), R\.Tensor\(\(n, 4, 4\),"
+                r" dtype=\"float32\"\), R\.Tensor\(\(n, 4, 4, 4\), dtype=\"bool\"\)\)"
+            ),
+            (
+                r"output_0: Tensor\(\(2, 3, 4, 4\), float32\).*output_1: Tensor\(\(2, 4, 4\), float32\).*output_2:"
+                r" Tensor\(\(2, 4, 4, 4\), bool\)"
+            ),
         ),
     ),
     Shown(
@@ -287,7 +293,10 @@ SHOWN: tuple[Shown, ...] = (
         "check FILE.py --dump DIR --stop-after pool",
         BLOCKS,
         (
-            r"devices \w+ .* anf \w+ .* legalize \w+ .* fuse \w+ .* constants \w+ .* schedule \w+ .* liveness \w+ .* pool \w+",
+            (
+                r"devices \w+ .* anf \w+ .* legalize \w+ .* fuse \w+ .* constants \w+ .* schedule \w+ .* liveness \w+"
+                r" .* pool \w+"
+            ),
         ),
         files={
             "03-anf.py": r"with R\.dataflow",
@@ -340,7 +349,10 @@ SHOWN: tuple[Shown, ...] = (
         "run FILE.py",
         AXES,
         (
-            r"output_0: Tensor\(\(2,\), float32\) \w+ \[1\. *, 1\.\d*\] output_1: Tensor\(\(3,\), float32\) \w+ \[1\. *, 1\.\d* *, 1\.\d* *\]",
+            (
+                r"output_0: Tensor\(\(2,\), float32\) \w+ \[1\. *, 1\.\d*\] output_1: Tensor\(\(3,\), float32\) \w+"
+                r" \[1\. *, 1\.\d* *, 1\.\d* *\]"
+            ),
         ),
     ),
     Shown(
@@ -355,7 +367,10 @@ SHOWN: tuple[Shown, ...] = (
         "run FILE.py",
         SPEAKING,
         (
-            r"print: x is \[1\., ?2\.\] print: y is \[1\., ?4\.\] .*trap \(assertion\).*: sum is too large \[assert_op\.T1\]",
+            (
+                r"print: x is \[1\., ?2\.\] print: y is \[1\., ?4\.\] .*trap \(assertion\).*: sum is too large"
+                r" \[assert_op\.T1\]"
+            ),
         ),
         code=1,
     ),
@@ -407,7 +422,10 @@ SHOWN: tuple[Shown, ...] = (
         "run FILE.py\nrun FILE.py --text -o DIR/again.py\nrun DIR/again.py",
         ODD_BITS,
         (
-            r"(output_0: Tensor\(\(4,\), float32\) \w+) .*(output_1: Tensor\(\(2,\), int4\) \w+) .*(output_2: Tensor\(\(2,\), float8_e4m3fn\) \w+) .*\1.*\2.*\3",
+            (
+                r"(output_0: Tensor\(\(4,\), float32\) \w+) .*(output_1: Tensor\(\(2,\), int4\) \w+) .*(output_2:"
+                r" Tensor\(\(2,\), float8_e4m3fn\) \w+) .*\1.*\2.*\3"
+            ),
         ),
     ),
     Shown(

@@ -157,7 +157,10 @@ SHOWN: tuple[Shown, ...] = (
         "run FILE.py --dim m=2 --dim k=3 --dim p=4",
         CAST,
         (
-            r"trap \(shape\).*axis 1 of the value is 3, expected 2, the value of n by axis 0 of the value \[match_cast\.T1\]",
+            (
+                r"trap \(shape\).*axis 1 of the value is 3, expected 2, the value of n by axis 0 of the value"
+                r" \[match_cast\.T1\]"
+            ),
         ),
         code=1,
     ),
@@ -192,7 +195,10 @@ SHOWN: tuple[Shown, ...] = (
         "run FILE.py --inputs in.npz",
         with_inputs(COUNTED, **{"in": {"x": np.float32([2, 1, 2]), "s": np.array([2, 1])}}),
         (
-            r"output_0: Tensor\(\(6,\), float32\) .*output_1: Shape\(3,\) output_2: Shape\(2, 1\) output_3: Tensor\(\(3, 6\)",
+            (
+                r"output_0: Tensor\(\(6,\), float32\) .*output_1: Shape\(3,\) output_2: Shape\(2, 1\) output_3:"
+                r" Tensor\(\(3, 6\)"
+            ),
         ),
     ),
     Shown(
@@ -201,7 +207,9 @@ SHOWN: tuple[Shown, ...] = (
         VIEWED,
         (r"2 steps; 3 buffers, 48 B",),
         files={
-            "08-pool.main.txt": r"kernel='exp' reads=\('x'\) writes=\('a'\)[^\n]*\n[^\n]*kernel='nn_softmax' reads=\('a'\)"
+            "08-pool.main.txt": (
+                r"kernel='exp' reads=\('x'\) writes=\('a'\)[^\n]*\n[^\n]*kernel='nn_softmax' reads=\('a'\)"
+            )
         },
     ),
     Shown("J15 R17", "run FILE.py", GROWING, (r"output_0: Tensor\(\(6,\), float32\) \w+ \[[-\d.]+ *(, 1\. *){5}\]",)),
@@ -217,7 +225,10 @@ SHOWN: tuple[Shown, ...] = (
         "run FILE.py\nbuild FILE.py -o DIR\nverify DIR",
         EMPTY,
         (
-            r"output_0: Tensor\(\(3,\), float32\) \w+ \[0\., 0\., 0\.\] output_1: Tensor\(\(0, 3\).*compare tested.*certificate checked",
+            (
+                r"output_0: Tensor\(\(3,\), float32\) \w+ \[0\., 0\., 0\.\] output_1: Tensor\(\(0, 3\).*compare"
+                r" tested.*certificate checked"
+            ),
         ),
     ),
     Shown(
@@ -225,7 +236,10 @@ SHOWN: tuple[Shown, ...] = (
         "run FILE.relay",
         LISTS,
         (
-            r"output_0: Tensor\(\(\), int32\) \w+ 40 output_1: Tensor\(\(\), int32\) \w+ 3 output_2: Tensor\(\(\), int32\) \w+ 3",
+            (
+                r"output_0: Tensor\(\(\), int32\) \w+ 40 output_1: Tensor\(\(\), int32\) \w+ 3 output_2: Tensor\(\(\),"
+                r" int32\) \w+ 3"
+            ),
         ),
     ),
     Shown(

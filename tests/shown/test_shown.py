@@ -25,7 +25,10 @@ CASES = [
 NO_COMMAND = {
     "A9": "the sparse form is a pass that is called from Python only",
     "A10": "names from several threads: a property of the generator, which a command uses on one",
-    "A19": "bytes at each call are annotated by a pass that is called from Python only; the map of memory of --report is near it",
+    "A19": (
+        "bytes at each call are annotated by a pass that is called from Python only; the map of memory of --report is"
+        " near it"
+    ),
     "A21": "parts are extracted by passes that are called from Python only",
     "A24": "rewriting by patterns is called from Python only; that the form comes early, each dump shows",
     "A26": "the pass is called from Python only",

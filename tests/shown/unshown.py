@@ -9,9 +9,15 @@ REASONS = {
     "U4": "the table shows what the header promises; two models on one workspace are C that links both",
     "U6": "the figures of a pool are for planners that are functions: --pools has names, memories and limits",
     "U8": "the table shows externs in a run and in a plan; the C of an extern is compiled from Python only",
-    "U11": "the table shows the planners by name and places by hand; a planner that is a function is handed over from Python",
+    "U11": (
+        "the table shows the planners by name and places by hand; a planner that is a function is handed over from"
+        " Python"
+    ),
     "U20": "the table shows lives with their ends on edges; the list of ends (`kills`) is asked for from Python",
-    "U21": "the table shows that declared bounds hold, and `plan --bound`; check and build want numbers, so programs with symbols are planned from Python",
+    "U21": (
+        "the table shows that declared bounds hold, and `plan --bound`; check and build want numbers, so programs with"
+        " symbols are planned from Python"
+    ),
     "U24": f"`lower_shapes` is no stage of the pipeline, whose plan wants numbers: {PYTHON}",
     "R8": "a property of the source: one walk and one rewriter",
     "R9": f"passes of users are {PYTHON}",
@@ -30,5 +36,8 @@ REASONS = {
     "R39": f"a strategy of legalize is a function: {PYTHON}",
     **dict.fromkeys(("J1", "J2", "J3", "J4", "J5", "J6", "J7", "J8", "J9", "J13", "J19", "J20", "J22"), NOT_BUILT),
     "J10": "not built for compiled programs; `assay run` needs no compiler",
-    "J21": "the table shows inputs by name and what is said of unknown ones; positions, and outputs one by one, are Session's",
+    "J21": (
+        "the table shows inputs by name and what is said of unknown ones; positions, and outputs one by one, are"
+        " Session's"
+    ),
 }

@@ -1,5 +1,5 @@
-"""Random programs, as text, whose functions are called on several devices: nested, with tuples in and out, with one argument
-twice. Each value may be annotated."""
+"""Random programs, as text, whose functions are called on several devices: nested, with tuples in and out, with one
+argument twice. Each value may be annotated."""
 
 from __future__ import annotations
 

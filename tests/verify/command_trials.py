@@ -4,8 +4,8 @@
 
 Programs are of the whole text language, on one device and on several, and of ONNX with loops, tuples, recursion,
 sequences and recurrent operators. A valid program is never *FAILS*, never a fault of ours, never without an end. Where
-a stage cannot take it yet the command says so with a label of `REFUSALS`. Each number is one program: what fails is made
-again by it.
+a stage cannot take it yet the command says so with a label of `REFUSALS`. Each number is one program: what fails is
+made again by it.
 """
 
 from __future__ import annotations

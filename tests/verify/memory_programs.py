@@ -1,7 +1,8 @@
 """Random programs for the campaign of memory plans.
 
-Graphs are those of `tests.lower.liveness_programs`, with calls of valid tensor functions (`tests.interp.valid_programs`)
-that have loops, workspace, views and several results, on two sizes of tensors and on devices.
+Graphs are those of `tests.lower.liveness_programs`, with calls of valid tensor functions
+(`tests.interp.valid_programs`) that have loops, workspace, views and several results, on two sizes of tensors and on
+devices.
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ def living(rng: random.Random, module: Module) -> Module:
 
 
 def some_memory(rng: random.Random, program: Program) -> Memory:
-    """One pool or several, with limits and devices, and any planner, with little effort. The last one of each device has
-    room for all."""
+    """One pool or several, with limits and devices, and any planner, with little effort. The last one of each device
+    has room for all."""
     least = rng.choice([16, 32, 64, 96])
     host, far = (VirtualDevice(n) for n in ("cpu", "npu"))
     each = pools_of(program, io=True)

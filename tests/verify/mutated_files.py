@@ -3,8 +3,9 @@
     python -m tests.verify.mutated_files --count 10000 --state DIR      # in process, many
     python -m tests.verify.mutated_files --count 500 --commands --state DIR
 
-Case n of a seed is always the same. A command may hold, refute, refuse, be undecided or out of room; it may not fail by a
-fault of ours, hang, or open a file that it was not given. What is found is kept in DIR, and the next run goes on there.
+Case n of a seed is always the same. A command may hold, refute, refuse, be undecided or out of room; it may not fail by
+a fault of ours, hang, or open a file that it was not given. What is found is kept in DIR, and the next run goes on
+there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ONNX's own node cases between neighbours: what comes in and what goes out is computed by another node.
 
-A case alone has its tensors in the caller's memory; between neighbours they lie in the pool, where one may take the bytes
-of another. The neighbour is a Where that takes the number as it is. `campaign` gives those that `check` calls wrong, or
-ends on with a fault of ours.
+A case alone has its tensors in the caller's memory; between neighbours they lie in the pool, where one may take the
+bytes of another. The neighbour is a Where that takes the number as it is. `campaign` gives those that `check` calls
+wrong, or ends on with a fault of ours.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ def numbers(found: Any, of: DType) -> Any:
 
 
 class Numbers:
-    """Words are the bits of numbers. Both ways of a condition are computed, so that what traps must not stand under one."""
+    """Words are the bits of numbers. Both ways of a condition are computed, so that what traps must not stand under
+    one."""
 
     unwritten = 0
     always = 1

@@ -1,5 +1,5 @@
-"""Random ONNX models of a few nodes, valid by construction, with what small tests leave out: loops, scans, choices, local
-functions, recurrent operators, sequences, optional values (specs/verify.md, "Programs").
+"""Random ONNX models of a few nodes, valid by construction, with what small tests leave out: loops, scans, choices,
+local functions, recurrent operators, sequences, optional values (specs/verify.md, "Programs").
 
 Every choice is one call of `pick(n)`, a number below n; 0 is always the simplest. Values are of a few kinds: a float
 matrix "F" of 2 by 3, an int64 vector "I" of 3, a bool "B", an int64 number "N", a sequence "S" of matrices.
@@ -183,7 +183,8 @@ class Writer:
     # --- control -----------------------------------------------------------------------------------------------------
 
     def graph(self, inputs: Sequence[tuple[str, str]], kinds: Sequence[str], fixed: Sequence[str] = ()) -> GraphProto:
-        """A body that takes `inputs`, names with their kinds, and gives `fixed`, names of inputs, and values of `kinds`."""
+        """A body that takes `inputs`, names with their kinds, and gives `fixed`, names of inputs, and values of
+        `kinds`."""
         self.parts.append(Part())
         for name, kind in inputs:
             self.keep(kind, name)
@@ -209,8 +210,8 @@ class Writer:
         )
 
     def loop(self, kind: str) -> str:
-        """A loop that carries a value of the kind and perhaps another, and perhaps gathers a row a turn; by a count, by a
-        condition that a turn makes, or by both."""
+        """A loop that carries a value of the kind and perhaps another, and perhaps gathers a row a turn; by a count, by
+        a condition that a turn makes, or by both."""
         carried = [kind, *[one_of(self.pick, CARRIED) for _ in range(self.pick(2))]]
         first = [self.some(k) for k in carried]
         gathers = self.pick(3) == 2

@@ -24,8 +24,12 @@ from assay.verify import onnx_backend
 LISTED = Path(__file__).resolve().parents[2] / "specs" / "onnx_cases.csv"
 LONGEST = 160
 WHY = {
-    "test_bernoulli": "ONNX leaves the random numbers open; the case wants those of one generator, which no backend has",
-    "test_loop16_seq_none_cpu": "the runner asks each element of a sequence for its length, which a scalar does not have",
+    "test_bernoulli": (
+        "ONNX leaves the random numbers open; the case wants those of one generator, which no backend has"
+    ),
+    "test_loop16_seq_none_cpu": (
+        "the runner asks each element of a sequence for its length, which a scalar does not have"
+    ),
 }
 """Reasons that the message does not tell, by the beginning of the case's name."""
 

@@ -1,7 +1,7 @@
 """Small ONNX models, one to four operators each: what they are, and what `check` says of them.
 
-A line begins a model: its name, and 0 or the label of the message with which a stage refuses it. What follows is ONNX's own
-text, of operator set 18; functions stand behind the graph.
+A line begins a model: its name, and 0 or the label of the message with which a stage refuses it. What follows is ONNX's
+own text, of operator set 18; functions stand behind the graph.
 """
 
 from __future__ import annotations

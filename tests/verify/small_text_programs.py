@@ -1,7 +1,8 @@
 """Small programs as text, one to four operators each: what they are, and what `check` says of them.
 
-They stand in `small_text_programs.txt`. A line begins a program: its name, `=`, and 0 or the label of the message with which a stage refuses it. The next line has
-main's parameters; V is a vector of two, S a scalar, B a bool, I an int32. What stands before `main:` goes into the class.
+They stand in `small_text_programs.txt`. A line begins a program: its name, `=`, and 0 or the label of the message with
+which a stage refuses it. The next line has main's parameters; V is a vector of two, S a scalar, B a bool, I an int32.
+What stands before `main:` goes into the class.
 """
 
 from __future__ import annotations

@@ -157,9 +157,10 @@ def judged_examples(seeds: range) -> int:
                     except Trap:
                         continue
                     verdict = oracle.judge(inputs, outputs)
-                    assert verdict.outcome in ("right", "undecided"), (
-                        f"{name} {place} on {kind}, seed {seed}: {verdict}"
-                    )
+                    assert verdict.outcome in (
+                        "right",
+                        "undecided",
+                    ), f"{name} {place} on {kind}, seed {seed}: {verdict}"
                     count += 1
     return count
 

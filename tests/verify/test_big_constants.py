@@ -297,8 +297,8 @@ def test_a_gigabyte_lowers_within_twice_its_weights(tmp_path: Path, checked: tup
 
 @pytest.mark.row("C3")
 def test_large_modules_are_compared_by_identity_first() -> None:
-    """Two modules with the same arrays are equal at once; with others, as far as the first piece that differs, and nothing
-    is made into text or copied (apache/tvm#13091, #16301)."""
+    """Two modules with the same arrays are equal at once; with others, as far as the first piece that differs, and
+    nothing is made into text or copied (apache/tvm#13091, #16301)."""
     a = np.zeros(1 << 24, np.float32)
     looked: list[int] = []
 

@@ -1,4 +1,5 @@
-"""Choices from the graph to C: the proof of a program with branches, end to end, and every fault that it must refuse."""
+"""Choices from the graph to C: the proof of a program with branches, end to end, and every fault that it must
+refuse."""
 
 from __future__ import annotations
 
@@ -219,7 +220,8 @@ def test_an_arm_that_writes_another_slot_is_refused(sample: tuple[Module, Module
 
 
 def test_a_step_that_can_trap_stays_in_its_arm(sample: tuple[Module, Module]) -> None:
-    """Moved before the choice, or doubled there, it gives the right values, and traps on paths that the graph does not."""
+    """Moved before the choice, or doubled there, it gives the right values, and traps on paths that the graph does
+    not."""
     s = list(sample[1].program.steps)
     moved = [s[1], Branch("c", 3, 7), s[2], Branch("d", 5, 6), *s[4:]]
     assert "a step that can trap is dropped, added or moved" in refused(sample, moved)
@@ -319,7 +321,8 @@ def mutated(rng: random.Random, program: Program) -> tuple[Step | Branch, ...]:
 
 
 def test_calls_of_functions_are_their_bodies() -> None:
-    """The same function at two places, one in an arm; and a call that a program makes of another function is refused."""
+    """The same function at two places, one in an arm; and a call that a program makes of another function is
+    refused."""
     x, c, p, q = var("x", F), var("c", B), var("p", F), var("q", F)
     inner = function([p], call("exp", call("nn.relu", p)))
     other = function([q], call("exp", call("tanh", q)))

@@ -1,4 +1,5 @@
-"""Programs that ask for much are refused with exit code 6, in one line that says what, how much, and which option raises it.
+"""Programs that ask for much are refused with exit code 6, in one line that says what, how much, and which option
+raises it.
 
 Each is tiny as a file. The system's memory is never really taken: the budget of each test is a few hundred megabytes.
 """
@@ -10,6 +11,7 @@ import os
 import resource
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,8 @@ def stored(name: str, *values: Any, of: Any = np.int64, scalar: bool = False) ->
 
 
 def program(
-    nodes: list[Any], inputs: list[Any], outputs: list[Any], init: list[Any] = [], functions: list[Any] = []
-) -> Any:  # noqa: B006
+    nodes: list[Any], inputs: list[Any], outputs: list[Any], init: Sequence[Any] = (), functions: Sequence[Any] = ()
+) -> Any:
     graph = helper.make_graph(nodes, "g", inputs, outputs, init)
     sets = [helper.make_opsetid("", 17), *([helper.make_opsetid("d", 1)] if functions else [])]
     return helper.make_model(graph, opset_imports=sets, ir_version=8, functions=functions)
@@ -179,7 +181,8 @@ def texts_calling_twice(levels: int) -> str:
     for i in range(levels):
         of = f"M.f{i + 1}" if i + 1 < levels else "R.negative"
         made.append(
-            f"    @R.function\n    def f{i}(x: {tensor}) -> {tensor}:\n        a: {tensor} = {of}(x)\n        b: {tensor} = {of}(a)\n        return b\n"
+            f"    @R.function\n    def f{i}(x: {tensor}) -> {tensor}:\n        a: {tensor} = {of}(x)\n        b:"
+            f" {tensor} = {of}(a)\n        return b\n"
         )
     return "from tvm.script import ir as I, relax as R\n@I.ir_module\nclass M:\n" + "".join(made)
 

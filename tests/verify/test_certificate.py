@@ -1,5 +1,5 @@
-"""A certificate comes from a stranger: every claim is held to what is found, it is of one model, and nothing outside of its
-directory is opened."""
+"""A certificate comes from a stranger: every claim is held to what is found, it is of one model, and nothing outside of
+its directory is opened."""
 
 from __future__ import annotations
 
@@ -146,7 +146,10 @@ def test_stored_c_is_never_run(out: Path, monkeypatch: pytest.MonkeyPatch, capsy
     """It is compared with what the plan makes; compiling it before would run what a stranger wrote."""
     text = (out / "relu.c").read_text()
     start = text.index("{", text.index("int relu_run("))
-    forged = f'extern int puts(const char *);\nextern int system(const char *);\n{text[: start + 1]}\n    (void)system("touch {out}/trace");\n{text[start + 1 :]}'
+    forged = (
+        f"extern int puts(const char *);\nextern int system(const char *);\n{text[: start + 1]}\n   "
+        f' (void)system("touch {out}/trace");\n{text[start + 1 :]}'
+    )
     (out / "relu.c").write_text(forged)
     seal(out, manifest(out))
     assert assay(monkeypatch, "verify", out) == 1

@@ -1,4 +1,5 @@
-"""Whatever ends a run, no child and no temporary folder outlives it: an interrupt, SIGTERM, SIGKILL; in a compiler, in a backend."""
+"""Whatever ends a run, no child and no temporary folder outlives it: an interrupt, SIGTERM, SIGKILL; in a compiler, in
+a backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The command line as a person meets it: exit codes, one clear line for bad input, no traceback, nothing half written."""
+"""The command line as a person meets it: exit codes, one clear line for bad input, no traceback, nothing half
+written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Small valid programs through the command `check`: never a false FAILS, never a fault of ours, never without an end."""
+"""Small valid programs through the command `check`: never a false FAILS, never a fault of ours, never without an
+end."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from tests.verify.command_trials import FORMS, Trial, command, trial
 
 SAMPLE = range(1000, 1000 + len(FORMS))
 KEPT = {
-    "the name of a name of a constant": """
+    "the name of a name of a constant": (
+        """
 @I.ir_module
 class Module:
     w0 = A.tensor("bool", (), "AQ==")
@@ -27,8 +29,10 @@ class Module:
             v = A.var(R.Tensor((), dtype="bool"))
         t: R.Tensor((), dtype="bool") = A.let(v, cls.w0, v)
         return t
-""",
-    "a branch has another name for a value that is fused elsewhere": """
+"""
+    ),
+    "a branch has another name for a value that is fused elsewhere": (
+        """
 @I.ir_module
 class Module:
     @R.function
@@ -41,7 +45,8 @@ class Module:
         else:
             t = R.add(x, x)
         return t, s
-""",
+"""
+    ),
 }
 """What the campaign has found, made small."""
 
@@ -60,7 +65,8 @@ def test_what_was_found(text: str, tmp_path: Path) -> None:
 
 
 def test_the_sizes_in_a_sequence_are_known_where_all_agree(tmp_path: Path) -> None:
-    """Behind a choice a sequence is not known element by element; a product of its elements needs a size all the same."""
+    """Behind a choice a sequence is not known element by element; a product of its elements needs a size all the
+    same."""
     body = {
         name: onnx.parser.parse_graph(
             f"{name} () => (seq(float[2,3]) s{name}) {{ s{name} = SequenceConstruct (x{times}) }}"

@@ -1,4 +1,5 @@
-"""Every claim that is checked of the stage constants is refuted where it does not hold (specs/verify.md, "constants")."""
+"""Every claim that is checked of the stage constants is refuted where it does not hold (specs/verify.md,
+"constants")."""
 
 from __future__ import annotations
 
@@ -229,7 +230,7 @@ def with_data(func: PrimFunc) -> PrimFunc:
 
 
 def with_body(func: PrimFunc) -> PrimFunc:
-    (p, out) = func.params
+    p, out = func.params
     assert isinstance(func.body, AllocateConst)
     c = func.body.buffer
     return replace(func, body=replace(func.body, body=loops("i", (3,), lambda i: store(out, i, p[i] + c[i]))))

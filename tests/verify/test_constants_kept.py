@@ -1,5 +1,5 @@
-"""What the stage constants must keep: calls that can trap, results, how and where constants are stored (specs/verify.md,
-"constants")."""
+"""What the stage constants must keep: calls that can trap, results, how and where constants are stored
+(specs/verify.md, "constants")."""
 
 from __future__ import annotations
 

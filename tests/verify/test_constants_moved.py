@@ -110,7 +110,8 @@ def test_every_name_goes_along(source: Callable[[], Module]) -> None:
 
 
 def other_w(module: Module) -> Module:
-    """The same with other contents in every tensor function and in the table, so that nothing of it is there already."""
+    """The same with other contents in every tensor function and in the table, so that nothing of it is there
+    already."""
     negated = {n: -a for n, a in module.constants.items()}
 
     def change(s: Stmt) -> Stmt:
@@ -121,7 +122,8 @@ def other_w(module: Module) -> Module:
 
 
 def naming(w: Array) -> Module:
-    """main calls a graph function, that a tensor function, and that another one, which holds a constant; a data type."""
+    """main calls a graph function, that a tensor function, and that another one, which holds a constant; a data
+    type."""
     p, c, out, q, result = (Buffer(n, (3,), FLOAT32) for n in ("p", "c", "out", "q", "result"))
     inner = PrimFunc(
         "inner", (p, out), 1, AllocateConst(c, w, loops("i", (3,), lambda i: store(out, i, p[i] * c[i])), "w")

@@ -166,8 +166,8 @@ def main(x: R.Tensor((4,), "int32"), b: R.Tensor((), "bool")):
         s = A.if_(b, (c, c), (x, x))
     return (r, s)
 """
-"""Two tuples of one constant were one without devices in the source, and two in the plan, for there the constant has two
-scopes."""
+"""Two tuples of one constant were one without devices in the source, and two in the plan, for there the constant has
+two scopes."""
 
 PROJECTED = """
 @R.function

@@ -63,7 +63,10 @@ def test_a_local_function_on_two_devices_is_told_what_would_do(
         for c, d in zip(lines, ("cpu", "cuda"), strict=True)
     ]
     function = f"def h(x: {T}):\n{{0}}    return R.tanh(x)\n"
-    text = f"@R.function\ndef main(a: {T}):\n    @R.function\n    {function.format('    ')}    p = {calls[0]}\n    q = {calls[1]}\n    return (p, q)\n"
+    text = (
+        f"@R.function\ndef main(a: {T}):\n    @R.function\n    {function.format('    ')}    p = {calls[0]}\n    q ="
+        f" {calls[1]}\n    return (p, q)\n"
+    )
     path = tmp_path / "p.py"
     path.write_text(text)
     assert assay(monkeypatch, "check", path, "--on", "cpu", "--on", "cuda", "--stop-after", "devices") == 2

@@ -153,7 +153,8 @@ def test_a_function_with_two_instances_may_give_a_value_by_another_name(how: str
         'x: A.on(T, "cpu"), y: A.on(T, "cuda")',
         f"p = M.f(x){field}",
         f"q = M.f(y){field}",
-        'return (A.on_device(R.exp(p), "cpu", constrain_result=True), A.on_device(R.exp(q), "cuda", constrain_result=True))',
+        'return (A.on_device(R.exp(p), "cpu", constrain_result=True), A.on_device(R.exp(q), "cuda",'
+        " constrain_result=True))",
         before=f"    @R.function\n    def f(a: {programs.T}):\n        {PASSED_ON[how]}\n",
     )
     module = parse(text)
@@ -168,7 +169,8 @@ def said_of(module: Module, by: Module) -> list[str]:
 
 
 def test_a_tuple_is_where_what_it_is_made_of_wants_it() -> None:
-    """A constant is wherever it is used, so a tuple with one may be elsewhere than the fields that are copied into it."""
+    """A constant is wherever it is used, so a tuple with one may be elsewhere than the fields that are copied into
+    it."""
     pair = '(R.const(1, "float32"), x)'
     module, other = (
         parse(program('x: A.on(T, "cuda")', f"return {value}")) for value in (pair, f'A.on_device({pair}, "cpu")')

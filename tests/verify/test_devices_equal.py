@@ -31,11 +31,15 @@ CASES = {
     "through annotations": (PAIR + 'r = R.subtract(A.on_device(t, "cpu")[1], A.on_device(t[1], "cpu"))', 1),
     "in both branches and behind": (
         PAIR
-        + 'if R.greater(R.sum(x), R.const(0.0, "float32")):\n    u = R.exp(t[1])\nelse:\n    u = R.negative(t[1])\nr = R.add(u, t[1])',
+        + 'if R.greater(R.sum(x), R.const(0.0, "float32")):\n    u = R.exp(t[1])\nelse:\n    u = R.negative(t[1])\nr ='
+        " R.add(u, t[1])",
         1,
     ),
     "a constant twice": (
-        'r = R.subtract(A.on_device(R.const([1.0, 2.0], "float32"), "cpu"), A.on_device(R.const([1.0, 2.0], "float32"), "cpu"))',
+        (
+            'r = R.subtract(A.on_device(R.const([1.0, 2.0], "float32"), "cpu"), A.on_device(R.const([1.0, 2.0],'
+            ' "float32"), "cpu"))'
+        ),
         1,
     ),
     "another name": (ONE + "b = a\nr = R.subtract(a, b)", 2),

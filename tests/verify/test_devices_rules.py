@@ -1,4 +1,5 @@
-"""Each rule of planned modules by a fault that breaks just it: what is said, of what, and where (specs/verify.md, "devices")."""
+"""Each rule of planned modules by a fault that breaks just it: what is said, of what, and where (specs/verify.md,
+"devices")."""
 
 from __future__ import annotations
 
@@ -109,7 +110,8 @@ def test_nothing_is_elsewhere_alone(name: str) -> None:
 
 
 def count(module: Module) -> dict[str, int]:
-    """How often each rule is broken, all single moves of a module together: by its name, and by which neighbours it is about."""
+    """How often each rule is broken, all single moves of a module together: by its name, and by which neighbours it is
+    about."""
     found: dict[str, int] = {}
     for _, wrong in elsewhere(module):
         for b in misplaced(wrong, CONFIG):
@@ -168,7 +170,8 @@ ENDS: dict[str, dict[str, int]] = {
     },
     "KERNEL": {},
 }
-"""Of each rule, how often a single move in a program breaks it: once by each of its two ends, where both can be moved."""
+"""Of each rule, how often a single move in a program breaks it: once by each of its two ends, where both can be
+moved."""
 
 
 @pytest.mark.row("V9")
@@ -199,7 +202,7 @@ def said(source: Module, wrong: Module) -> list[str]:
 
 def test_a_variable_stays_where_it_is_said_to_be() -> None:
     source, other = (parse(program(f'x: A.on(T, "{d}")', "return R.exp(x)"), "m.py") for d in ("cpu", "cuda"))
-    (wrong, *_) = said(source, plan_devices(other, CONFIG))
+    wrong, *_ = said(source, plan_devices(other, CONFIG))
     assert wrong.startswith("annotation: variable x is said to be on cpu, but is on cuda:0")
 
 

@@ -1,4 +1,5 @@
-"""What operations become, each by an independent definition: terms in a dict, a field by Python's numbers, degrees by hand."""
+"""What operations become, each by an independent definition: terms in a dict, a field by Python's numbers, degrees by
+hand."""
 
 from __future__ import annotations
 

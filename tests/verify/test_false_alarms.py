@@ -1,4 +1,5 @@
-"""What the oracle once called wrong and is right, as small as it gets (found by `tests/verify/test_oracle_campaign.py`)."""
+"""What the oracle once called wrong and is right, as small as it gets (found by
+`tests/verify/test_oracle_campaign.py`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What was found in other runtimes still shows in the versions in which it was found, and what is said to be right is right."""
+"""What was found in other runtimes still shows in the versions in which it was found, and what is said to be right is
+right."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_what_is_quoted_is_in_the_text_of_the_standard(path: Path) -> None:
-    """A quotation, OPERATOR: '...' or OPERATOR-VERSION: '...', is from the operator's documentation in the onnx package."""
+    """A quotation, OPERATOR: '...' or OPERATOR-VERSION: '...', is from the operator's documentation in the onnx
+    package."""
     said = plain(ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "")
     schemas = {s.name.casefold(): s for s in onnx.defs.get_all_schemas() if s.domain == ""}
     for name, since, quoted in re.findall(r"(\w+?)(?:-(\d+))?: '([^']+)'", said):

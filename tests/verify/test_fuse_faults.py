@@ -106,7 +106,7 @@ def test_a_member_is_no_group_and_traps_never() -> None:
 
 def test_it_takes_and_gives_what_its_group_does() -> None:
     after, kernel, _ = made()
-    (a, out) = kernel.params
+    a, out = kernel.params
     wide = Buffer("a", (3, 5), FLOAT32)
     whole = Buffer("a", (3, 4), INT32)
     for changed in (

@@ -1,4 +1,5 @@
-"""Campaigns: a planted fault is found, made simple, stored once and replayed; they resume; a worker's death is an outcome."""
+"""Campaigns: a planted fault is found, made simple, stored once and replayed; they resume; a worker's death is an
+outcome."""
 
 from __future__ import annotations
 
@@ -163,7 +164,8 @@ def test_a_worker_that_grows_is_ended() -> None:
 def test_workers_that_never_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A campaign does not start them for ever."""
     (tmp_path / "gone.py").write_text(
-        "import multiprocessing, os\nif multiprocessing.current_process().name != 'MainProcess': os._exit(3)\ndef work(task): return ()\n"
+        "import multiprocessing, os\nif multiprocessing.current_process().name != 'MainProcess': os._exit(3)\ndef"
+        " work(task): return ()\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("assay.verify.fuzz.pool.MOST_IDLE", 0)

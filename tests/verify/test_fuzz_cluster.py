@@ -80,7 +80,8 @@ def completed(futures: list[Any], loop: object) -> Iterator[Any]:
 def test_the_limits_of_the_command_hold_on_the_workers(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--memory and --patience go with each task, a fourth for each of four threads; an interrupt ends what runs there."""
+    """--memory and --patience go with each task, a fourth for each of four threads; an interrupt ends what runs
+    there."""
     monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=Client, as_completed=completed))  # type: ignore[misc]
     monkeypatch.setattr(Recorded, "made", [], raising=False)
     monkeypatch.setattr(cluster, "Pool", Recorded)

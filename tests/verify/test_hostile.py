@@ -1,4 +1,5 @@
-"""What strangers feed to the command line: it is refused at once, with the code 2 or 6, and with words that are true."""
+"""What strangers feed to the command line: it is refused at once, with the code 2 or 6, and with words that are
+true."""
 
 from __future__ import annotations
 
@@ -281,7 +282,8 @@ EVIL = "\x1b[2J\x1b]0;mine\x07\u202e[bold]:smile:"
 
 
 def test_the_screen_shows_what_strangers_wrote() -> None:
-    """In lines and in tables: no control character, no markup, no emoji; long lines are cut, colours of ours are not."""
+    """In lines and in tables: no control character, no markup, no emoji; long lines are cut, colours of ours are
+    not."""
     out = io.StringIO()
     screen = Screen(file=out, width=200, force_terminal=True, color_system="standard", legacy_windows=False)
     screen.print(EVIL + "x" * 5_000)

@@ -1,4 +1,5 @@
-"""The ladder of verdicts, through the command line: each word, its exit code, and what is never said of what is not known."""
+"""The ladder of verdicts, through the command line: each word, its exit code, and what is never said of what is not
+known."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from tests.verify.ladder import brought, deep, made, run, shallow, sums
 
 @pytest.fixture
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """`assay check --json` of a model with a backend: the exit code, `holds`, and the backend's line. It needs no lowering."""
+    """`assay check --json` of a model with a backend: the exit code, `holds`, and the backend's line. It needs no
+    lowering."""
     brought(tmp_path, monkeypatch)
 
     def asked(model: onnx.ModelProto, backend: str, **inputs: Any) -> tuple[int, bool | None, dict[str, Any]]:
@@ -312,7 +314,8 @@ def quantized() -> onnx.ModelProto:
 def test_an_exact_quotient_is_decided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Half a step is a tie, which goes to the even number: no other way of rounding is right, and this one is no guess."""
+    """Half a step is a tie, which goes to the even number: no other way of rounding is right, and this one is no
+    guess."""
     onnx.save(quantized(), tmp_path / "q.onnx")
     np.savez(tmp_path / "in.npz", x=TIES)
     ways = {

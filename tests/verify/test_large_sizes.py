@@ -11,8 +11,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.verify.test_cli import assay
 
-GRAPH = '@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor(({0},), "float32"), s: R.Shape(["n"])):\n        n = T.int64()\n        return {1}\n'
-TENSOR = '@T.prim_func\ndef main(x: T.Buffer((3,), "float32"), y: T.Buffer((3,), "float32")):\n    z = T.alloc_buffer(({0},), "float32")\n    y[0] = x[0]\n'
+GRAPH = (
+    '@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor(({0},), "float32"), s: R.Shape(["n"])):\n  '
+    "      n = T.int64()\n        return {1}\n"
+)
+TENSOR = (
+    '@T.prim_func\ndef main(x: T.Buffer((3,), "float32"), y: T.Buffer((3,), "float32")):\n    z ='
+    ' T.alloc_buffer(({0},), "float32")\n    y[0] = x[0]\n'
+)
 RELAY = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(4), float32]) {{ {0} }}\n'
 WRAPPED = {
     "a product": "(1 << 62) * (1 << 62) * (1 << 62)",

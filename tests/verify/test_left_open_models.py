@@ -1,5 +1,5 @@
-"""Every entry of the table of what ONNX leaves open, on a model of each operator that it is about: what the entry allows is open,
-and a neighbour of it is wrong. specs/semantics.md, "Left open"."""
+"""Every entry of the table of what ONNX leaves open, on a model of each operator that it is about: what the entry
+allows is open, and a neighbour of it is wrong. specs/semantics.md, "Left open"."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ROW = "float[1,3] x"
 
 @dataclass(frozen=True)
 class Case:
-    """A node on small inputs: outputs that an entry allows, and outputs near them that are wrong. Results come in the order of the
-    model's outputs."""
+    """A node on small inputs: outputs that an entry allows, and outputs near them that are wrong. Results come in the
+    order of the model's outputs."""
 
     entry: str
     operator: str
@@ -224,7 +224,10 @@ def test_a_later_version_says_what_a_far_shift_gives() -> None:
 
 def test_a_run_that_decides_by_an_open_element_is_unpredictable() -> None:
     """A sum that wraps is below 0, one that ends at the greatest number is not. The sum itself is judged."""
-    body = "s = ReduceSum<keepdims=0>(x) c = Less(s, z) y = If(c) <then_branch = a () => (int32 t) { t = Neg(z) }, else_branch = b () => (int32 e) { e = Add(z, z) }>"
+    body = (
+        "s = ReduceSum<keepdims=0>(x) c = Less(s, z) y = If(c) <then_branch = a () => (int32 t) { t = Neg(z) },"
+        " else_branch = b () => (int32 e) { e = Add(z, z) }>"
+    )
     case = Case("", "", "(int32[2] x, int32 z) => (int32 s, int32 y)", body, [[TOP, 5], 1], [], [])
     oracle, inputs = oracle_of(subject_of_model(case.model)), case.arrays(case.model.graph.input, case.inputs)
     said = [
@@ -238,7 +241,10 @@ def test_the_command_says_open_and_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = 'y = BitShift<direction="RIGHT">(x, z) m = Max(a, b, c) t = Tanh(s) p = ConvTranspose<strides=[2]>(k, w)'
-    signature = "(uint32 x, uint32 z, float a, float b, float c, float s, float[1,1,2] k, float[1,1,2] w) => (uint32 y, float m, float t, float[1,1,4] p)"
+    signature = (
+        "(uint32 x, uint32 z, float a, float b, float c, float s, float[1,1,2] k, float[1,1,2] w) => (uint32 y, float"
+        " m, float t, float[1,1,4] p)"
+    )
     case = Case("", "", signature, body, [8, 32, NAN, 3, 4, 1.2e-38, [[[1, 2]]], [[[INF, 1]]]], [], [])
     put_back = [[[INF, 1, INF, 2]]]
     onnx.save(case.model, tmp_path / "m.onnx")

@@ -34,7 +34,8 @@ SINGLE: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_ranges_are_the_least_and_the_greatest_value(name: str) -> None:
-    """Of one operation on two symbols, with all bounds near 0: what trying all values gives, or for a choice no less."""
+    """Of one operation on two symbols, with all bounds near 0: what trying all values gives, or for a choice no
+    less."""
     dim = SINGLE[name](N, M)
     for n, m in product(SPANS, SPANS):
         forms = Forms({N: n, M: m})
@@ -149,7 +150,8 @@ def test_a_refutation_is_made_smaller_in_a_bounded_number_of_tries(monkeypatch: 
 
 
 def test_what_is_not_looked_into() -> None:
-    """A divisor that may be 0 or less, a shift by as many bits as there are, a narrow cast, a product of too many terms."""
+    """A divisor that may be 0 or less, a shift by as many bits as there are, a narrow cast, a product of too many
+    terms."""
     for dim in (
         N // M,
         N // -2,

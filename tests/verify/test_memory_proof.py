@@ -162,8 +162,9 @@ def test_the_plan_itself_is_good() -> None:
 
 def test_a_refutation_names_buffers_bytes_positions_and_pool() -> None:
     for evidence in (check_plan(GOOD, at("b", "workspace", 48)), prove_plan(GOOD, at("b", "workspace", 48)).evidence):
-        assert evidence.detail == (
-            "buffers a (conv) and b share bytes 48 to 63 of pool workspace while both are live, at position 1"
+        assert (
+            evidence.detail
+            == "buffers a (conv) and b share bytes 48 to 63 of pool workspace while both are live, at position 1"
         )
         assert evidence.data == {
             "claim": "apart", "pool": "workspace", "buffers": ("a", "b"), "bytes": (48, 64), "positions": (1, 2)
@@ -279,7 +280,8 @@ def test_the_text_of_many_buffers_has_what_the_plan_says() -> None:
 def test_a_list_of_neighbours_that_leaves_something_out_proves_nothing(
     monkeypatch: pytest.MonkeyPatch, plant: str
 ) -> None:
-    """The sweep is not trusted: one that hides a clash is found out by the text alone, and one that hides nothing too."""
+    """The sweep is not trusted: one that hides a clash is found out by the text alone, and one that hides nothing
+    too."""
     given, good = many()
     wrong = moved(good, "b77", -8)
     assert not check_plan(given, wrong).holds
@@ -388,7 +390,8 @@ def test_unknown_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     assert evidence.holds is None and evidence.exit == 4 and "does not know" in evidence.detail
 
 
-# --- the second solver -------------------------------------------------------------------------------------------------
+# --- the second solver
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.peer
@@ -470,7 +473,8 @@ def test_what_cvc5_cannot_read() -> None:
             recheck(text)
 
 
-# --- cost ----------------------------------------------------------------------------------------------------------------
+# --- cost
+# ----------------------------------------------------------------------------------------------------------------
 
 
 def large(count: int) -> tuple[Problem, Plan]:

@@ -41,7 +41,8 @@ def refuted_at(given: Problem, found: Plan, claim: str) -> dict[str, int]:
     return dims
 
 
-# --- what holds ----------------------------------------------------------------------------------------------------------
+# --- what holds
+# ----------------------------------------------------------------------------------------------------------
 
 
 GOOD: dict[str, tuple[Problem, Plan]] = {
@@ -81,7 +82,8 @@ def test_what_holds_for_all_values_is_proved(name: str) -> None:
             assert check_plan(given, found, at).holds
 
 
-# --- what does not -------------------------------------------------------------------------------------------------------
+# --- what does not
+# -------------------------------------------------------------------------------------------------------
 
 
 BAD: dict[str, tuple[Problem, Plan, str, dict[str, int]]] = {
@@ -118,8 +120,9 @@ def test_what_does_not_hold_is_refuted_at_small_values(name: str) -> None:
 
 def test_a_refutation_says_all_of_it() -> None:
     evidence = prove_plan(*BAD["only from 1000 on"][:2]).evidence
-    assert evidence.detail == (
-        "for n = 1000: buffers a (conv) and b share byte 999 of pool workspace while both are live, at position 1"
+    assert (
+        evidence.detail
+        == "for n = 1000: buffers a (conv) and b share byte 999 of pool workspace while both are live, at position 1"
     )
     assert (evidence.data["bytes"], evidence.data["positions"]) == ((999, 1000), (1, 2))
 
@@ -144,7 +147,8 @@ def test_empty_bounds_are_refused() -> None:
     assert "no value of n lies in 5 to 4" in prove_plan(two(N, 8, n=(5, 4)), plan(N + 8, a=0, b=N)).evidence.detail
 
 
-# --- int64 ---------------------------------------------------------------------------------------------------------------
+# --- int64
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def test_overflow_within_bounds_is_refuted() -> None:
@@ -171,7 +175,8 @@ def test_a_step_in_between_may_overflow() -> None:
     assert not evidence.holds and evidence.data["claim"] == "overflow"
 
 
-# --- random plans ----------------------------------------------------------------------------------------------------------
+# --- random plans
+# ----------------------------------------------------------------------------------------------------------
 
 
 def planned(given: Problem, *, by_bound: bool = False) -> Plan:
@@ -241,7 +246,8 @@ def test_many_buffers_need_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
         assert refuted_at(*BAD[name][:3]) == BAD[name][3]
 
 
-# --- parts ---------------------------------------------------------------------------------------------------------------
+# --- parts
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def random_dim(rng: random.Random, depth: int) -> Dim:
@@ -306,7 +312,8 @@ def test_pairs_are_all_pairs() -> None:
 
 
 def test_goals_that_are_left_out_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without neighbours, or without a pair, a clash that no sample shows goes unseen; but lives tell that one is missing."""
+    """Without neighbours, or without a pair, a clash that no sample shows goes unseen; but lives tell that one is
+    missing."""
     strange = select(apply("eq", N, 54_321), 1, 0)
     given, found = two(N + strange, 8), plan(N + 16, a=0, b=N)
     monkeypatch.setattr("assay.verify.memory.symbolic.SMALL", 0)
@@ -358,7 +365,8 @@ def test_several_pools() -> None:
     assert refuted_at(given, worse, "inside") == {"n": 0, "m": 1}
 
 
-# --- cost ------------------------------------------------------------------------------------------------------------------
+# --- cost
+# ------------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.bench

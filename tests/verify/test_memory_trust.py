@@ -1,5 +1,5 @@
-"""Proofs of symbolic plans believe nothing of the search that found them: faults planted in it are found out by the text
-alone, read anew (specs/verify.md, "Memory plans")."""
+"""Proofs of symbolic plans believe nothing of the search that found them: faults planted in it are found out by the
+text alone, read anew (specs/verify.md, "Memory plans")."""
 
 from __future__ import annotations
 
@@ -193,7 +193,8 @@ def test_the_bounds_of_symbols_are_all_that_is_assumed() -> None:
         assert all(line.startswith(("(assert (>= v", "(assert (<= v")) for line in asserted) and 3 <= len(asserted) <= 4
 
 
-# --- which are live together -------------------------------------------------------------------------------------------
+# --- which are live together
+# -------------------------------------------------------------------------------------------
 
 
 def random_lives(rng: random.Random, count: int) -> list[BufferInfo]:

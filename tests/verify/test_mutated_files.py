@@ -268,7 +268,8 @@ WIDE = '@R.function\ndef main(x: R.Tensor((1,), "float32")) -> R.Tensor((), "flo
     [
         (f"R.reshape(x, {(1,) * 63})", 0, 0, ""),
         (f"R.reshape(x, {(1,) * 64})", 0, 2, "check.C2"),
-        (f"R.take(R.reshape(x, {(1,) * 40}), R.zeros({(1,) * 40}, 'int64'), axis=0)", 6, 2, "check.C2"),  # ends the process in NumPy
+        # ends the process in NumPy
+        (f"R.take(R.reshape(x, {(1,) * 40}), R.zeros({(1,) * 40}, 'int64'), axis=0)", 6, 2, "check.C2"),
         (f"A.tensor('float32', {(1,) * 65}, 'AAAAAA==')", 2, 2, "text.C6"),
         (f"A.tensor('float32', (0, {2**62}, 4), '')", 2, 2, "text.C6"),
         (f"R.zeros((0, {2**58}), 'float32')", 0, 2, "check.C2"),

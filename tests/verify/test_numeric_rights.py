@@ -45,7 +45,8 @@ def outcome(proto: ModelProto, inputs: Mapping[str, Array], outputs: Mapping[str
 
 
 def checker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """The exit code of `assay check MODEL --inputs --expected`, of a model, its inputs and outputs, and more options."""
+    """The exit code of `assay check MODEL --inputs --expected`, of a model, its inputs and outputs, and more
+    options."""
 
     def run(proto: ModelProto, inputs: Mapping[str, Array], outputs: Mapping[str, Array], *more: object) -> int:
         onnx.save(proto, tmp_path / "m.onnx")
@@ -425,8 +426,8 @@ def test_a_range_of_floats_may_add_again_and_again() -> None:
 
 
 def test_a_place_on_a_jump_may_be_either() -> None:
-    """49 elements become 14: the scale 2 / 7 is rounded in float32, and every other coordinate lies half between two elements.
-    Where the scale is exact, there is one answer."""
+    """49 elements become 14: the scale 2 / 7 is rounded in float32, and every other coordinate lies half between two
+    elements. Where the scale is exact, there is one answer."""
     x = rng().normal(size=(1, 1, 49)).astype(F32)
 
     def case(m: int, nearest: str) -> ModelProto:
@@ -463,8 +464,8 @@ def test_topk_in_any_order_through_the_command(check: Any, capsys: pytest.Captur
 
 
 def test_a_folded_scale_may_be_subnormal(check: Any) -> None:
-    """Batch norm as x * scale: where the scale is two units of the least number, what it is rounded by is a fifth of the result. Our
-    own C does so."""
+    """Batch norm as x * scale: where the scale is two units of the least number, what it is rounded by is a fifth of
+    the result. Our own C does so."""
     shapes = {"x": [1, 1, 3], "scale": [1], "b": [1], "mean": [1], "var": [1]}
     values = {"x": [[[1e38, 2e38, 3]]], "scale": [1e-38], "b": [0], "mean": [0], "var": [1e13]}
     inputs = {n: np.array(v, F32).reshape(shapes[n]) for n, v in values.items()}
@@ -485,7 +486,8 @@ SIGNALLING = {"float16": 0x7C72, "bfloat16": 0x7F82, "float32": 0x7F800072, "flo
 
 @pytest.mark.parametrize("name", SIGNALLING)
 def test_a_signalling_nan_is_a_nan(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the power 0 it is 1, in every definition, whatever the platform's pow says; so `check` holds on all values of 16 bits."""
+    """To the power 0 it is 1, in every definition, whatever the platform's pow says; so `check` holds on all values of
+    16 bits."""
     of = DTYPES[name]
     nan = np.array([SIGNALLING[name]], f"u{of.itemsize}").view(of.numpy)
     zero, one = np.zeros(1, of.numpy), np.ones(1, of.numpy)
@@ -495,7 +497,8 @@ def test_a_signalling_nan_is_a_nan(name: str, tmp_path: Path, monkeypatch: pytes
     if name == "float16":
         kind = 'R.Tensor((2,), "float16")'
         (tmp_path / "m.py").write_text(
-            f"@I.ir_module\nclass M:\n    @R.function\n    def main(x: {kind}, y: {kind}):\n        return R.power(x, y)\n"
+            f"@I.ir_module\nclass M:\n    @R.function\n    def main(x: {kind}, y: {kind}):\n        return R.power(x,"
+            " y)\n"
         )
         assert assay(monkeypatch, "check", tmp_path / "m.py", "--stop-after", "legalize") == 0
 
@@ -527,7 +530,8 @@ def test_tanh_of_a_recurrent_operator_by_its_formula(check: Any, op: str, gates:
 
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_a_running_total_of_minus_zero(exclusive: bool) -> None:
-    """It begins with the element, or with 0 where that is left out: where nothing rounds, definition and kernel agree to the bit."""
+    """It begins with the element, or with 0 where that is left out: where nothing rounds, definition and kernel agree
+    to the bit."""
     attrs = {"axis": 0, "exclusive": exclusive, "reverse": False}
     x = np.array([-0.0, 3e38], F32)
     of = TensorType((2,), DTYPES["float32"])

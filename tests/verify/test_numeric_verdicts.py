@@ -83,8 +83,8 @@ def test_errors_together_tell_what_no_element_does() -> None:
 
 @pytest.mark.parametrize("name", operators.CASES)
 def test_operators(name: str) -> None:
-    """A sum, a softmax, a convolution, poolings, elementwise functions: right ways pass on all data, and each wrong way is
-    found on at least one kind."""
+    """A sum, a softmax, a convolution, poolings, elementwise functions: right ways pass on all data, and each wrong way
+    is found on at least one kind."""
     case = operators.CASES[name]
     oracle = Oracle(case.module)
     found = {}

@@ -1,4 +1,5 @@
-"""Names of inputs and outputs that look like something else in a file: each is written so that it is read as what it was."""
+"""Names of inputs and outputs that look like something else in a file: each is written so that it is read as what it
+was."""
 
 from __future__ import annotations
 

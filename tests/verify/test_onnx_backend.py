@@ -76,7 +76,10 @@ def test_a_node_alone_and_inputs_with_initializers() -> None:
     a = np.array([1, 2], np.float32)
     (c,) = onnx_backend.run_node(node, [a, a])
     np.testing.assert_array_equal(c, a + a)
-    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x, float[2] w = {3, 4}) => (float[2] y) { y = Mul (w, x) }'
+    text = (
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x, float[2] w = {3, 4}) => (float[2] y) { y = Mul (w,'
+        " x) }"
+    )
     (y,) = onnx_backend.run_model(onnx.parser.parse_model(text), [a])
     np.testing.assert_array_equal(y, a * np.array([3, 4], np.float32))
     (y,) = onnx_backend.run_model(onnx.parser.parse_model(text), {"x": a, "w": a})
@@ -121,7 +124,8 @@ def test_cases_of_onnx_through_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Every case of ONNX with a sequence, an optional value or strings at its border that the interpreter runs."""
     said: dict[str, str] = {}
     for case in named(
-        "optional sequence identity_sequence identity_opt if_seq if_opt loop13_seq loop16_seq string_ split_to_sequence regex_full label_encoder equal_string"
+        "optional sequence identity_sequence identity_opt if_seq if_opt loop13_seq loop16_seq string_ split_to_sequence"
+        " regex_full label_encoder equal_string"
     ):
         assert case.model is not None
         if not holds_more(case.model):

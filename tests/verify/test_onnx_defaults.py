@@ -1,4 +1,5 @@
-"""Inputs of an ONNX model that have a default: what is given for them counts, for the definition and for who is judged."""
+"""Inputs of an ONNX model that have a default: what is given for them counts, for the definition and for who is
+judged."""
 
 from __future__ import annotations
 

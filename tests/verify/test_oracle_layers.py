@@ -1,4 +1,5 @@
-"""The layers of verdicts, each on its own: elements and their ulps, whole numbers, errors together, data, disturbed kernels."""
+"""The layers of verdicts, each on its own: elements and their ulps, whole numbers, errors together, data, disturbed
+kernels."""
 
 from __future__ import annotations
 
@@ -39,9 +40,10 @@ def test_which_elements_differ() -> None:
     want, got = np.array([1, np.nan, 0, -0.0, np.nan, 0], F), np.array([1, np.nan, -0.0, 0, 1, 0], F)
     assert differing(want, got).tolist() == [False, False, False, False, True, False]
     assert differing(want, got, signs=True).tolist() == [False, False, True, True, True, False]
-    assert differing(np.array([1, 0]), np.array([1, 2]), signs=True).tolist() == [False, True], (
-        "integers have no signed zero"
-    )
+    assert differing(np.array([1, 0]), np.array([1, 2]), signs=True).tolist() == [
+        False,
+        True,
+    ], "integers have no signed zero"
 
 
 def test_the_element_that_differs_most_and_by_how_much() -> None:

@@ -87,7 +87,8 @@ def count_of(module: Module) -> int:
 
 
 def holds(model: onnx.ModelProto, inputs: dict[str, Any], how: Callable[[int], Where], *, scopes: bool) -> Module:
-    """Assert that the annotated model gives, on memories of its own and in C, what the model gives on one; the module."""
+    """Assert that the annotated model gives, on memories of its own and in C, what the model gives on one; the
+    module."""
     source = import_onnx(model, evaluate=evaluate)
     plain = source
     for stage in passes(vector.run).values():

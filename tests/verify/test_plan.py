@@ -1,4 +1,5 @@
-"""Memory plans of programs: the sweep on all paths, at all phases and in all pools, against the machine and the proof."""
+"""Memory plans of programs: the sweep on all paths, at all phases and in all pools, against the machine and the
+proof."""
 
 from __future__ import annotations
 
@@ -310,7 +311,8 @@ def test_cells_say_what_bytes_say() -> None:
 
 
 def test_the_sweep_takes_no_memory_for_bytes() -> None:
-    """A pool of a million gigabytes is as many cells as one of twelve bytes; what is wrong in it is named by its byte."""
+    """A pool of a million gigabytes is as many cells as one of twelve bytes; what is wrong in it is named by its
+    byte."""
     wide = 1 << 50
     program = chain([0, wide, 0], 2 * wide)
     big = {n: replace(s, type=TensorType((wide,), UINT8)) for n, s in program.slots.items()}

@@ -166,7 +166,8 @@ def test_a_place_that_is_missing_and_one_that_is_too_many() -> None:
 
 
 def test_a_life_that_is_cut() -> None:
-    """Lives are the same at all sizes: the check of lives names the position, the sweep sizes at which bytes are lost."""
+    """Lives are the same at all sizes: the check of lives names the position, the sweep sizes at which bytes are
+    lost."""
     made = planned(source(), EXACT)
     program = made.program
     plan = program.plan

@@ -1,5 +1,5 @@
-"""`assay plan --bound`: sizes and offsets with symbols, planned, proved and refuted for all their values (specs/verify.md,
-"Memory plans"; specs/lower.md, "memory planners")."""
+"""`assay plan --bound`: sizes and offsets with symbols, planned, proved and refuted for all their values
+(specs/verify.md, "Memory plans"; specs/lower.md, "memory planners")."""
 
 from __future__ import annotations
 
@@ -168,7 +168,10 @@ def test_a_capacity_is_for_all_values(assay: Command, tmp_path: Path, capsys: py
         (
             FOUR,
             ["n=1..2305843009213693900"],
-            "4: the size of buffer c, 8 * n, is 18446744073709551200 for n = 2305843009213693900, and must be in int64 [csv.C4]",
+            (
+                "4: the size of buffer c, 8 * n, is 18446744073709551200 for n = 2305843009213693900, and must be in"
+                " int64 [csv.C4]"
+            ),
         ),
         (
             HEAD + "a,0,2,(n - 50)*(n - 52)\n",
@@ -256,7 +259,8 @@ def test_a_false_fact_of_the_search_proves_nothing(
 
 @pytest.mark.parametrize(("last", "code"), [(319, 0), (318, 1)])
 def test_lives_of_many_buffers_are_in_the_proof(assay: Command, tmp_path: Path, last: int, code: int) -> None:
-    """One after another, each where the one before has ended: the last of 320 may take the place of the others, or not yet."""
+    """One after another, each where the one before has ended: the last of 320 may take the place of the others, or not
+    yet."""
     rows = "".join(f"b{i},{i},{i + 1},4*n,0\n" for i in range(319))
     many = written(
         tmp_path / "many.csv", HEAD.replace("size", "size,offset") + rows + f"b319,{last},{last + 2},4*n,0\n"

@@ -91,7 +91,8 @@ def test_marker(assay_backend):
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A directory with a model, tests, and backends that a distribution registers; Assay's own entry point beside them."""
+    """A directory with a model, tests, and backends that a distribution registers; Assay's own entry point beside
+    them."""
     nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["m"]), onnx.helper.make_node("Relu", ["m"], ["y"])]
     f = np.float32
     onnx.save(model(nodes, {"x": (f, [2, 4]), "w": (f, [4, 3])}, {"y": (f, [2, 3])}), tmp_path / "model.onnx")

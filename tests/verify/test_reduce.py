@@ -129,7 +129,8 @@ def test_values_are_as_simple_as_can_be() -> None:
 def test_the_faults_of_the_reference_evaluator_are_found_in_a_network(
     node: onnx.NodeProto, opset: int, shape: tuple[int, ...], tmp_path: Path
 ) -> None:
-    """Both are known of it: Softmax before 13 takes one axis instead of all behind it; LRN walks along the wrong one."""
+    """Both are known of it: Softmax before 13 takes one axis instead of all behind it; LRN walks along the wrong
+    one."""
     w = RNG.normal(size=(8, 3, 3, 3)).astype(np.float32)
     nodes = [h.make_node("Conv", ["x", "w"], ["c"]), node, h.make_node("Add", ["s", "s"], ["o"])]
     out = io.StringIO()

@@ -1,4 +1,5 @@
-"""`assay run` of a Relay text (row R26): by its file's name or by how it begins, printed as TVMScript, refused in one line."""
+"""`assay run` of a Relay text (row R26): by its file's name or by how it begins, printed as TVMScript, refused in one
+line."""
 
 from __future__ import annotations
 

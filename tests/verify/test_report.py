@@ -1,4 +1,5 @@
-"""The page of `assay check --report`: what stands on it is what the program does, and nothing in a model can break it."""
+"""The page of `assay check --report`: what stands on it is what the program does, and nothing in a model can break
+it."""
 
 from __future__ import annotations
 

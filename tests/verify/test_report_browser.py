@@ -151,7 +151,10 @@ def test_names_cannot_do_anything(tmp_path: Path) -> None:
 def test_a_refutation(tmp_path: Path) -> None:
     program = rich()
     wrong = moved(program, flag=replace(program.slots["flag"], offset=63))
-    script = "return {words: hover(one('.refuted .first'), centre(one('.refuted .frame'))), row: one('tr.wrong').id, plots: all('svg.plot').length};"
+    script = (
+        "return {words: hover(one('.refuted .first'), centre(one('.refuted .frame'))), row: one('tr.wrong').id, plots:"
+        " all('svg.plot').length};"
+    )
     got = browse(tmp_path, page(report_of(wrong, "wrong")), script)
     assert got == {"words": "a, 64 bytes at offset 0", "row": "b3", "plots": 6}
 

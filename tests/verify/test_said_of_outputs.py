@@ -1,4 +1,5 @@
-"""What `assay check --expected` says of outputs: no more than is known, no less, and nothing of a file that does not fit."""
+"""What `assay check --expected` says of outputs: no more than is known, no less, and nothing of a file that does not
+fit."""
 
 from __future__ import annotations
 
@@ -73,8 +74,8 @@ class Module:
 
 @pytest.mark.parametrize(("turned", "free"), [(0, False), (1, False), (2, False), (3, False), (4, True), (5, True)])
 def test_the_sign_of_a_zero_that_is_only_moved(turned: int, free: bool, said: Any) -> None:
-    """It is the input's, by whatever way it comes: an identity, a reshape to the same shape, a branch, beside a sum. Of a sum or a
-    maximum it is free, moved or not, and the line says that a bit differs."""
+    """It is the input's, by whatever way it comes: an identity, a reshape to the same shape, a branch, beside a sum. Of
+    a sum or a maximum it is free, moved or not, and the line says that a bit differs."""
     double, relu = ZEROS + ZEROS, np.maximum(ZEROS, F(0))
     right = [ZEROS, ZEROS, ZEROS, np.concatenate([double, ZEROS]), double, relu]
     right[turned] = right[turned].copy()
@@ -114,7 +115,8 @@ def test_an_identity_of_onnx_keeps_signs_and_bits_are_counted(said: Any) -> None
     ],
 )
 def test_updates_that_meet_in_a_place(op: str, given: list[float], code: int, said: Any) -> None:
-    """5 and 6 meet in the second place, and any order is right; another place's number is not, nor another number beside it."""
+    """5 and 6 meet in the second place, and any order is right; another place's number is not, nor another number
+    beside it."""
     places = np.array([1, -2, 2], L).reshape((3, 1) if op == "ScatterND" else (3,))
     of = {"x": (F, [3]), "i": (L, list(places.shape)), "u": (F, [3])}
     scatter = model([helper.make_node(op, ["x", "i", "u"], ["y"])], of, {"y": (F, [3])}, opset=18)
@@ -138,7 +140,8 @@ def test_a_place_beside_nan_is_that_of_its_own_operator(given: list[int], code: 
     assert found == code, text
     if code == 0:
         assert text.endswith(
-            "but for 1 element left open; 1 element as the standard leaves open: nan.place: one of the numbers is NaN (ONNX ArgMax is silent)"
+            "but for 1 element left open; 1 element as the standard leaves open: nan.place: one of the numbers is NaN"
+            " (ONNX ArgMax is silent)"
         )
 
 
@@ -297,8 +300,8 @@ def in_float64(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_what_overflows_within_an_operator_need_not(said: Any) -> None:
-    """The operators of the model are several of ours, whose squares and sums overflow in float32, not in a wider dtype. The
-    squares are an output too, and infinite as such. An addition and a division are not one operator."""
+    """The operators of the model are several of ours, whose squares and sums overflow in float32, not in a wider dtype.
+    The squares are an output too, and infinite as such. An addition and a division are not one operator."""
     given = {"a": F([3e38, 1]), "g": F([3e25, 4e25]), **REST}
     _, text = said(WITHIN, given, in_float64(given))
     assert text.startswith("right") and text.endswith(
@@ -328,7 +331,8 @@ def test_within_an_operator_a_fault_is_one(wrong: str, said: Any) -> None:
      ("HardSigmoid", 0.2, "wrong")],
 )  # fmt: skip
 def test_of_16_bits_within_an_operator(op: str, given: float, answer: str, said: Any) -> None:
-    """A sum is in float32, and an attribute has not been rounded to 16 bits; without the right to keep tensors wider between operators."""
+    """A sum is in float32, and an attribute has not been rounded to 16 bits; without the right to keep tensors wider
+    between operators."""
     half = np.float16
     node = (
         helper.make_node("Mean", ["x", "x"], ["y"])
@@ -347,7 +351,8 @@ def test_of_16_bits_within_an_operator(op: str, given: float, answer: str, said:
 def test_a_scaled_number_may_be_too_large_before_its_bias(
     op: str, scale: float, fault: float, answer: str, said: Any
 ) -> None:
-    """6 / sqrt(12.5) and 0.5 / 0.25 times 3e38 are infinite in float32, and with a bias of -3e38 no more so in a wider dtype."""
+    """6 / sqrt(12.5) and 0.5 / 0.25 times 3e38 are infinite in float32, and with a bias of -3e38 no more so in a wider
+    dtype."""
     x = F([[1, 2, 3, 10]] if op == "LayerNormalization" else [[10]])
     more = {"scale": np.full(x.size, scale, F), "bias": np.full(x.size, -scale, F)}
     mean, var = (4, 12.5) if op == "LayerNormalization" else (9.5, 0.0625)

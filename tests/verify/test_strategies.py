@@ -1,4 +1,5 @@
-"""Generated graph modules: valid by construction, each switch has an effect, every operator is reached, minima are small."""
+"""Generated graph modules: valid by construction, each switch has an effect, every operator is reached, minima are
+small."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ def test_every_operator_has_a_recipe_or_examples_that_vary() -> None:
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_invalid_uses_break_every_rule(name: str) -> None:
-    """Each is refused with a label: one of the operator's own constraints, or of a rule that all share. Every constraint
-    that the operator declares is broken by some use."""
+    """Each is refused with a label: one of the operator's own constraints, or of a rule that all share. Every
+    constraint that the operator declares is broken by some use."""
     wanted = {f"{name}.{label}" for label in OPERATORS[name].constraints}
     seen: set[str] = set()
     for seed in count():

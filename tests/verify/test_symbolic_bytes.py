@@ -1,4 +1,5 @@
-"""Proofs for all sizes where one memory is seen as numbers of several dtypes: bytes count, and what is wrong is refuted."""
+"""Proofs for all sizes where one memory is seen as numbers of several dtypes: bytes count, and what is wrong is
+refuted."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Faults that ordinary inputs do not show, each planted in a stage or in the C and found by the main job (specs/verify.md,
-"Trials")."""
+"""Faults that ordinary inputs do not show, each planted in a stage or in the C and found by the main job
+(specs/verify.md, "Trials")."""
 
 from __future__ import annotations
 
@@ -263,7 +263,8 @@ def test_an_arm_that_cannot_run_is_named() -> None:
 
 
 def test_a_kernel_of_the_c_that_is_wrong_for_what_reaches_it_never() -> None:
-    """Behind a product of a Relu with itself no operand is negative: no input of the model shows what is done to these."""
+    """Behind a product of a Relu with itself no operand is negative: no input of the model shows what is done to
+    these."""
     nodes = [
         helper.make_node("Relu", ["x"], ["a"]),
         helper.make_node("MatMul", ["a", "a"], ["b"]),

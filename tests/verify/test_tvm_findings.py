@@ -1,4 +1,5 @@
-"""What was found in apache-tvm: every case under specs/findings/tvm-0.27 is a program, and still shows what it is about."""
+"""What was found in apache-tvm: every case under specs/findings/tvm-0.27 is a program, and still shows what it is
+about."""
 
 from __future__ import annotations
 

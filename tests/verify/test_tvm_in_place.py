@@ -1,4 +1,5 @@
-"""What TVM's DataflowUseInplaceCalls does wrong is named, from inside: a stage that is refused, and results that differ."""
+"""What TVM's DataflowUseInplaceCalls does wrong is named, from inside: a stage that is refused, and results that
+differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""apache-tvm judged from inside: after each pass and at each call of a kernel; each detector with a fault and a twin."""
+"""apache-tvm judged from inside: after each pass and at each call of a kernel; each detector with a fault and a
+twin."""
 
 from __future__ import annotations
 
@@ -98,7 +99,8 @@ def test_a_pass_over_kernels_is_judged_kernel_by_kernel() -> None:
 
 
 def test_a_wrong_kernel_and_an_overwritten_operand_are_told_apart() -> None:
-    """The machine is given code whose kernel subtracts the wrong way round; and a plan that gives memory away too early."""
+    """The machine is given code whose kernel subtracts the wrong way round; and a plan that gives memory away too
+    early."""
     mod = program(PLAIN)
     first = judge_kernels(
         mod,

@@ -1,4 +1,5 @@
-"""Sequences, optional values, tuples, strings and element types that NumPy has not, through the files of the commands."""
+"""Sequences, optional values, tuples, strings and element types that NumPy has not, through the files of the
+commands."""
 
 from __future__ import annotations
 
@@ -140,7 +141,10 @@ def test_messages_say_how_an_element_type_travels(
     assert "assay run" in capsys.readouterr().err
 
 
-SEQUENCE = "(seq(float[2]) s, float[2] x) => (seq(float[2]) t, float[2] y) { t = SequenceInsert(s, x) y = ConcatFromSequence <axis = 0> (t) }"
+SEQUENCE = (
+    "(seq(float[2]) s, float[2] x) => (seq(float[2]) t, float[2] y) { t = SequenceInsert(s, x) y = ConcatFromSequence"
+    " <axis = 0> (t) }"
+)
 HELD = "(optional(float[2]) o) => (optional(float[2]) p, bool y) { p = Identity(o) y = OptionalHasElement(o) }"
 
 

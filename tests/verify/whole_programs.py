@@ -100,8 +100,8 @@ def case(pick: Pick, size: int = 16) -> Case:
 
 
 def memory(module: Module, choice: int) -> Memory:
-    """Memories for a program that has lives: pools for its constants, a small one before each of the workspace's, inputs
-    and outputs in them, operands in place, each where a bit of `choice` says so."""
+    """Memories for a program that has lives: pools for its constants, a small one before each of the workspace's,
+    inputs and outputs in them, operands in place, each where a bit of `choice` says so."""
     program, pools = module.program, list[Pool]()
     if choice & 1:
         held = program.placed("constant")
@@ -197,7 +197,8 @@ class Whole:
     # --- graph functions -----------------------------------------------------------------------------------------
 
     def function(self, params: list[str], lets: int, result: str) -> Function:
-        """A function of parameters "f", "i" and "b", with so many lets; its result is of a kind, or all that is loose."""
+        """A function of parameters "f", "i" and "b", with so many lets; its result is of a kind, or all that is
+        loose."""
         before, self.pool = self.pool, {k: list(v) for k, v in self.shared.items()}
         made = [var(p, KINDS[p.upper()]) for p in params]
         made = [replace(p, device=self.device()) if self.pick(5) == 4 else p for p in made]
@@ -239,7 +240,8 @@ class Whole:
                 return self.constant(kind)
 
     def constant(self, kind: str) -> Expr:
-        """A constant: a new one, maybe with the bits of another, or one that is used already; by name, where it has one."""
+        """A constant: a new one, maybe with the bits of another, or one that is used already; by name, where it has
+        one."""
         named = [n for n, a in self.constants.items() if str(KINDS[kind]) == str(constant(a).type)]
         if named and self.pick(2):
             name = named[self.pick(len(named))]
@@ -408,7 +410,8 @@ class _Tensor:
         return self.readable[::-1][self.pick(len(self.readable))]
 
     def fill(self, out: Buffer) -> Stmt:
-        """Each element of a buffer from elements of others, with constants inside the loop and its condition now and then."""
+        """Each element of a buffer from elements of others, with constants inside the loop and its condition now and
+        then."""
         depth = self.pick(4)
         if depth == 0:
             plain = self.value()

@@ -1,11 +1,12 @@
-"""What crosses the border to a backend's process: names, texts and arrays, and nothing else (specs/verify.md, "Backends").
+"""What crosses the border to a backend's process: names, texts and arrays, and nothing else (specs/verify.md,
+"Backends").
 
     head = HEAD bytes: the length of the description, the length of all the contents
     description: JSON; null, true, numbers and texts stand for themselves, [tag, ...] for what else there is
     contents: the bytes of one array after the other, each at a multiple of ALIGNMENT
 
-Nothing that is read is run or looked up by name, but for element types, which are in a table. What is not of this form is
-`Garbled`. The other side may be hostile: every length is checked before anything is made of that size.
+Nothing that is read is run or looked up by name, but for element types, which are in a table. What is not of this form
+is `Garbled`. The other side may be hostile: every length is checked before anything is made of that size.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Garbled(ValueError):
 
 
 def pack(value: Any) -> bytes:
-    """A message that holds `value`: None, bool, int, str, bytes, arrays, NumPy's scalars, and lists, tuples and mappings of them."""
+    """A message that holds `value`: None, bool, int, str, bytes, arrays, NumPy's scalars, and lists, tuples and
+    mappings of them."""
     parts: list[bytes | memoryview] = []
     size = 0
 

@@ -14,8 +14,8 @@ from assay.verify.oracle.adversarial import Adversary
 from assay.verify.protocol import Backend
 
 GROUP = "assay.backends"
-"""The group of entry points by which a package registers backends: each has the backend's name, and stands for an object
-that is a `Backend`, or for a class or function without arguments that gives one."""
+"""The group of entry points by which a package registers backends: each has the backend's name, and stands for an
+object that is a `Backend`, or for a class or function without arguments that gives one."""
 
 BUILT_IN: tuple[Backend, ...] = (
     OnnxRuntime("onnxruntime"),

@@ -175,7 +175,7 @@ def _ranks(
 
 
 TABLE: dict[str, Rule] = {
-    **{n: (lambda attrs, of, *args, function=f: function(*args)) for n, f in (UNARY | BINARY).items()},
+    **{n: lambda attrs, of, *args, function=f: function(*args) for n, f in (UNARY | BINARY).items()},
     **_ranks(_conv, "nn.conv", (F.conv1d, F.conv2d, F.conv3d)),
     **_ranks(_max_pool, "nn.max_pool", (F.max_pool1d, F.max_pool2d, F.max_pool3d)),
     **_ranks(_average_pool, "nn.avg_pool", (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)),

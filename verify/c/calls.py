@@ -1,8 +1,9 @@
 """The entry of generated C behind one signature, whatever its convention and its devices (specs/verify.md, "Compiled").
 
-`caller` writes `int assay_call(void *const *p)`: the addresses of inputs and outputs, but those that lie in a workspace,
-of workspaces and of weights in an array, for there may be more of them than a foreign call can have. It stands in for the hooks too, and holds the entry to
-their order: WRONG_HOOKS where a device is opened before it is activated, closed twice, or left open.
+`caller` writes `int assay_call(void *const *p)`: the addresses of inputs and outputs, but those that lie in a
+workspace, of workspaces and of weights in an array, for there may be more of them than a foreign call can have. It
+stands in for the hooks too, and holds the entry to their order: WRONG_HOOKS where a device is opened before it is
+activated, closed twice, or left open.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ static int assay_move(struct assay_calls *calls, int device, int from, int to)
         index = "".join(f"id == {id} ? {i} : " for i, id in same[:-1]) + str(same[-1][0])
         for verb, (before, after) in moves.items():
             yield f"\nint {source.name}_device_{c}_{verb}(void *handle, int32_t id)\n{{\n"
-            yield f"    (void)id;\n    return assay_move((struct assay_calls *)handle, {index}, {before}, {after});\n}}\n"
+            yield (
+                f"    (void)id;\n    return assay_move((struct assay_calls *)handle, {index}, {before}, {after});\n}}\n"
+            )
 
 
 def _unpacked(source: CSource, handle: str) -> Iterator[str]:
@@ -97,7 +100,10 @@ def _packed(source: CSource, handle: str) -> Iterator[str]:
     yield "    const struct assay_tensor tensors[] = {\n"
     for i, (shape, of) in enumerate(rows):
         code, bits = dlpack(of)
-        yield f"        {{p[{i}], 1, 0, {len(shape)}, {code}, {bits}, 1, {f'shape_{i}' if shape else 'NULL'}, NULL, 0}},\n"
+        yield (
+            f"        {{p[{i}], 1, 0, {len(shape)}, {code}, {bits}, 1, {f'shape_{i}' if shape else 'NULL'}, NULL,"
+            " 0},\n"
+        )
     yield f"    }};\n    struct assay_value args[{len(rows)}];\n    struct assay_value result;\n    int32_t k;\n"
     yield f"    for (k = 0; k < {len(rows)}; ++k) {{\n"
     yield "        args[k].code = ASSAY_CODE_TENSOR;\n        args[k].zero = 0;\n"

@@ -1,8 +1,8 @@
 """Generated C compiled and run (specs/verify.md, "Compiled").
 
 `compile_c` builds a shared library and runs it in this process, on guarded memory: the workspace and the outputs are
-full of garbage before, zones around every buffer are compared afterwards, and so are the inputs. `run_sanitized` runs it
-in a process of its own, under the sanitizers.
+full of garbage before, zones around every buffer are compared afterwards, and so are the inputs. `run_sanitized` runs
+it in a process of its own, under the sanitizers.
 
     compiled = compile_c(emit(module, "lenet"), reproducible=True)
     outputs = compiled.run({"data": x})

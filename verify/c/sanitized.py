@@ -34,8 +34,8 @@ def run_sanitized(
 ) -> dict[str, Array]:
     """As `Compiled.run`, in a process of its own under the sanitizers, every buffer allocated to its exact size.
 
-    A report of a sanitizer is a Trap of kind "sanitizer" with its first line; more than `timeout` seconds is a Trap too.
-    `externs` as in `compile_c`.
+    A report of a sanitizer is a Trap of kind "sanitizer" with its first line; more than `timeout` seconds is a Trap
+    too. `externs` as in `compile_c`.
     """
     arrays = check_inputs(source, inputs)
     with on_disk(), children.folder() as temporary:

@@ -103,8 +103,10 @@ def defines(source: CSource, reproducible: bool) -> list[str]:
 
 
 def build(words: Sequence[str], output: Path, place: Path) -> None:
-    """Run the compiler in `place`; Crash with its first error, for generated C is always accepted. EnvironmentFailure where
-    it is the compiler that does not work: it refuses a program that means nothing too, or says nothing of the source."""
+    """Run the compiler in `place`; Crash with its first error, for generated C is always accepted. EnvironmentFailure
+    where it is the compiler that does not work: it refuses a program that means nothing too, or says nothing of the
+    source.
+    """
     done = compiler([*words, "-o", str(output.resolve()), "-lm"], place)
     if done.returncode != 0:
         require_working(words, place)
@@ -170,8 +172,8 @@ def speaks_of_source(done: subprocess.CompletedProcess[bytes]) -> bool:
 
 
 def require_working(words: Sequence[str], place: Path) -> None:
-    """EnvironmentFailure where the compiler refuses a program that means nothing, with the same flags: then what it says of
-    another program says nothing about that."""
+    """EnvironmentFailure where the compiler refuses a program that means nothing, with the same flags: then what it
+    says of another program says nothing about that."""
     (place / "nothing.c").write_text("int nothing(void);\nint nothing(void)\n{\n    return 0;\n}\n", encoding="ascii")
     flags = [w for w in words if w.startswith("-") and w != "-shared"]
     done = compiler([*flags, "-c", "nothing.c", "-o", "nothing.o"], place)
@@ -180,12 +182,14 @@ def require_working(words: Sequence[str], place: Path) -> None:
 
 
 def add_externs(source: CSource, text: str, flags: Sequence[str], place: Path) -> tuple[str, ...]:
-    """The user's C, compiled by itself to see that it is accepted and defines what is called; the names of files to link."""
+    """The user's C, compiled by itself to see that it is accepted and defines what is called; the names of files to
+    link."""
     missing = [c for c in source.externs if not re.search(rf"\b{c}\b", text)]
     if missing:
         message = (
-            f"{source.name} calls {', '.join(missing)}, which nobody defines: give the C of its externs, compile_c(..., externs=TEXT)."
-            " check and build compile no C of yours: --stop-after pool ends before it, and assay run --extern runs a Python function"
+            f"{source.name} calls {', '.join(missing)}, which nobody defines: give the C of its externs, compile_c(...,"
+            " externs=TEXT). check and build compile no C of yours: --stop-after pool ends before it, and assay run"
+            " --extern runs a Python function"
         )
         raise Invalid(message, label="compiled.C5")
     if not text:

@@ -1,8 +1,8 @@
 """Whether folding, merging and placing constants changed anything (specs/verify.md, "constants").
 
 The source is numbered again with every call on constants evaluated; the target's table is numbered by content (dtype,
-shape and bytes). Equal results mean equal programs. No value is used on a device where it was not, and the table is what
-`assay.verify.constants.table` says. z3 shows that no two constants share a byte of it.
+shape and bytes). Equal results mean equal programs. No value is used on a device where it was not, and the table is
+what `assay.verify.constants.table` says. z3 shows that no two constants share a byte of it.
 """
 
 from __future__ import annotations

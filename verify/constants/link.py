@@ -1,8 +1,8 @@
 """Whether linking constants into tensor functions, or taking them out, changed anything (specs/verify.md, "constants").
 
 Both modules are numbered with a call of a linked function as the call of what it says that it was, its constants among
-the arguments. Equal results mean equal programs, if each linked function is what it says: its text with the constants as
-parameters is that of the function of the other module.
+the arguments. Equal results mean equal programs, if each linked function is what it says: its text with the constants
+as parameters is that of the function of the other module.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Whether constants made by compilation are what they are said to be (specs/verify.md, "constants made").
 
-Each made constant is computed again, by its definition from what it is made of, and compared bit for bit; what it is made of
-must be the constant of the source that it is said to be. A tensor function that reads a constant in another layout is shown
-equal to the original: the definition, run on the places of the elements instead of the elements, says where each of
-them has gone; a function that lays the operand so and then does what the new one does is compared with the original for
-every input. With the originals back in their places the module is the source, simplified.
+Each made constant is computed again, by its definition from what it is made of, and compared bit for bit; what it is
+made of must be the constant of the source that it is said to be. A tensor function that reads a constant in another
+layout is shown equal to the original: the definition, run on the places of the elements instead of the elements, says
+where each of them has gone; a function that lays the operand so and then does what the new one does is compared with
+the original for every input. With the originals back in their places the module is the source, simplified.
 """
 
 from __future__ import annotations

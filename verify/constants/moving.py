@@ -1,9 +1,9 @@
-"""Whether constants went along when functions moved to another module, were bound or became parameters (specs/verify.md,
-"constants").
+"""Whether constants went along when functions moved to another module, were bound or became parameters
+(specs/verify.md, "constants").
 
-`check_moved` puts the names back that the definitions had and writes every constant out: then each definition must be the
-text that it was. So a reference that means other bits shows, whatever it is called. `check_bound` is the same with names
-kept. `check_extracted` runs both: main with the arrays given is main before.
+`check_moved` puts the names back that the definitions had and writes every constant out: then each definition must be
+the text that it was. So a reference that means other bits shows, whatever it is called. `check_bound` is the same with
+names kept. `check_extracted` runs both: main with the arrays given is main before.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from assay.verify.evidence import Evidence, checked, refuted
 
 
 def check_constant_places(module: Module) -> Evidence:
-    """Refuted at the first constant that lies in a pool in which it must not, or less aligned than it asks, or nowhere."""
+    """Refuted at the first constant that lies in a pool in which it must not, or less aligned than it asks, or
+    nowhere."""
     program = module.program
     count = 0
     for slot in program.placed("constant"):

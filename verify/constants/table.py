@@ -78,7 +78,10 @@ def _stored_otherwise(before: Module, target: Module) -> str | None:
     for name in target.constants:
         was, now = before.info(name), target.info(name)
         if name in before.constants and (was.alignment, was.section) != (now.alignment, now.section):
-            return f"constant {name} was to be aligned to {was.alignment} in {was.section!r}, and is to {now.alignment} in {now.section!r}"
+            return (
+                f"constant {name} was to be aligned to {was.alignment} in {was.section!r}, and is to {now.alignment} in"
+                f" {now.section!r}"
+            )
     return None
 
 
@@ -203,7 +206,8 @@ def moved(source: Numbered, target: Numbered, before: Module, after: Module) -> 
 
 
 def _origins(numbered: Numbered) -> dict[int, Expr]:
-    """What each node is, by identity: names, lets, and projections of tuples that are written out, are looked through."""
+    """What each node is, by identity: names, lets, and projections of tuples that are written out, are looked
+    through."""
     found: dict[int, Expr] = {}
     for node in numbered.order:
         of = numbered.nest.resolve(node)

@@ -56,7 +56,10 @@ def check_devices(
     if avoidable:
         few = f"{avoidable} {'copy' if avoidable == 1 else 'copies'} avoidable"
     if unknown:
-        few = f"{f'{few}, ' if avoidable else ''}z3 does not know whether there are fewer in {plural(unknown, 'component')}"
+        few = (
+            f"{f'{few}, ' if avoidable else ''}z3 does not know whether there are fewer in"
+            f" {plural(unknown, 'component')}"
+        )
     said = "operands where they are used; the source without devices"
     return checked(f"{said}{'; planned again the same' if again else ''}; {few}", avoidable=avoidable, unknown=unknown)
 
@@ -87,8 +90,8 @@ def copies(module: Module) -> int:
 
 
 def unshared(module: Module) -> Module:
-    """The module, each graph function made of nodes of its own: a node that two of them share is two evaluations, and each
-    may be somewhere else."""
+    """The module, each graph function made of nodes of its own: a node that two of them share is two evaluations, and
+    each may be somewhere else."""
     seen: set[int] = set()
     made: dict[str, Definition] = {}
     for name, d in module.definitions.items():
@@ -189,8 +192,8 @@ class _Check:
             apart = {p for p, (at, wanted) in ends.items() if at != wanted}
 
     def places(self, steps: list[Step]) -> Iterator[tuple[Expr, Expr]]:
-        """Values of the source with what they are in the planned module. A tuple that is written out is copied by writing
-        it out again: of those that are one, the one is meant of whose fields the others' are copies."""
+        """Values of the source with what they are in the planned module. A tuple that is written out is copied by
+        writing it out again: of those that are one, the one is meant of whose fields the others' are copies."""
         tuples: dict[int, list[tuple[Tuple, Tuple]]] = {}
         for wanted, got in steps:
             yield from zip(bound_by(wanted[0]), bound_by(got[0]), strict=True)

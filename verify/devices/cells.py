@@ -1,7 +1,7 @@
 """Where values are, by cells that are united (specs/verify.md, "devices").
 
-A value has one cell; a function has a domain for each parameter and, last, one for its result. What is inside a tuple, a
-reference or a data value has the cell of the whole.
+A value has one cell; a function has a domain for each parameter and, last, one for its result. What is inside a tuple,
+a reference or a data value has the cell of the whole.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ Part: TypeAlias = Literal["place", "scope"]
 
 @dataclass(frozen=True)
 class Use:
-    """A value, named by `key`, of so many tensors, is wanted where the cell `wanted` is; it is where `at` is. `place` is
-    the operand: the node that wants it, by identity, and the number of its child."""
+    """A value, named by `key`, of so many tensors, is wanted where the cell `wanted` is; it is where `at` is. `place`
+    is the operand: the node that wants it, by identity, and the number of its child."""
 
     key: tuple[int, ...]
     tensors: int
@@ -167,8 +167,8 @@ class Demands:
             self.uses.append(Use(key, self.tensors(child.type) or 0, at, wanted, (id(node), index)))
 
     def real(self, of: Expr) -> tuple[tuple[int, ...], Domain]:
-        """The value that is copied where `of` is wanted, by a name for it, and where it is: not an annotation, but what it
-        is about. Equal projections of one value are one value."""
+        """The value that is copied where `of` is wanted, by a name for it, and where it is: not an annotation, but what
+        it is about. Equal projections of one value are one value."""
         steps: list[int] = []
         value, top = of, of
         while True:
@@ -351,16 +351,16 @@ class Demands:
         return all_
 
     def shown_only(self, components: list[list[int]]) -> set[int]:
-        """The numbers of the components that are there for the host to look at, and for nothing else: what leaves them is
-        looked at, and nothing is computed in them."""
+        """The numbers of the components that are there for the host to look at, and for nothing else: what leaves them
+        is looked at, and nothing is computed in them."""
         number = {c: i for i, cells in enumerate(components) for c in cells}
         ends = [(number[self.cells.find(u.at)], u.wanted) for u in self.uses]
         leaves_ = {i for i, w in ends if w not in self.seen and number[self.cells.find(w)] != i}
         return {i for i, w in ends if w in self.seen} - leaves_ - {number[self.cells.find(c)] for c in self.made}
 
     def tensors(self, of: Type) -> int | None:
-        """How many tensors a value of a type is made of; None where it cannot be copied from one device to another, for it
-        is no tensor or tuple of tensors. Each part of a type is looked at once."""
+        """How many tensors a value of a type is made of; None where it cannot be copied from one device to another, for
+        it is no tensor or tuple of tensors. Each part of a type is looked at once."""
         known, root = self.counts, of
         if isinstance(of, TensorType):
             return 1

@@ -1,8 +1,8 @@
 """A module without its devices: what planning must give back (rule M8; specs/verify.md, "devices").
 
 Annotations and copies go, fields are open, an instance of a function counts as the function. A tuple is copied field by
-field, so a tuple that is made of all fields of one tuple is that tuple, two tuples of the same fields are one, and so are
-two projections of one tuple; what is named and then given is the value itself.
+field, so a tuple that is made of all fields of one tuple is that tuple, two tuples of the same fields are one, and so
+are two projections of one tuple; what is named and then given is the value itself.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def erased(module: Module) -> Eraser:
 
 
 def original_of(module: Module, name: str) -> str:
-    """The name of the definition of which the one called `name` is an instance, or of an instance of it; else `name`."""
+    """The name of the definition of which the one called `name` is an instance, or of an instance of it; else
+    `name`."""
     seen = {name}
     while True:
         found = module.definitions.get(name)
@@ -100,7 +101,8 @@ class Eraser:
         return found
 
     def part(self, of: Expr) -> object:
-        """What is the same for fields that are one value. A constant is that wherever it is: by its contents or its name."""
+        """What is the same for fields that are one value. A constant is that wherever it is: by its contents or its
+        name."""
         match of:
             case Constant():
                 if id(of.data) not in self.contents:
@@ -167,8 +169,8 @@ def _is_unit(node: Expr) -> bool:
 
 
 def under(node: Expr, eraser: Eraser) -> Expr | None:
-    """What `node` is when devices do not count: the operand of an annotation, of a copy or of a projection, the tuple that
-    is made anew of its fields; None where it is none of these."""
+    """What `node` is when devices do not count: the operand of an annotation, of a copy or of a projection, the tuple
+    that is made anew of its fields; None where it is none of these."""
     if isinstance(node, (OnDevice, TupleGetItem)):
         return node.value
     if is_copy(node, eraser.module):

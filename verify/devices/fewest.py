@@ -18,8 +18,8 @@ from assay.verify.devices.demands import Demands
 from assay.verify.devices.said import Broken
 
 SMALL = 12
-"""Up to so many values to choose for, a plan that needs more copies than it must is refused. Beyond, what is avoidable is
-reported."""
+"""Up to so many values to choose for, a plan that needs more copies than it must is refused. Beyond, what is avoidable
+is reported."""
 STEPS = 2_000_000
 """z3's limit for one question, in its own unit of work, so that an answer does not depend on the machine."""
 
@@ -52,7 +52,10 @@ def count_copies(demands: Demands, chosen: Mapping[int, VirtualDevice], shown: M
         wanted = demands.host if said == ANYWHERE and i in shown_only else demands.whole(said)
         for c in component:
             if place.setdefault(c, wanted) != wanted:
-                what = f"{show_head(shown[c])} is on {place[c]}; by what is said of it and of what it is used with it is on {wanted}"
+                what = (
+                    f"{show_head(shown[c])} is on {place[c]}; by what is said of it and of what it is used with it is"
+                    f" on {wanted}"
+                )
                 total.broken.append(Broken("default", what, shown[c].span))
     for component in torn:
         _weigh(demands, component, place, shown, total)

@@ -69,7 +69,8 @@ class _Conditions:
     broken: list[Broken] = field(default_factory=list)
 
     def domain(self, of: Expr) -> Domain:
-        """Where a value is. That of a function is written on it for its result; its parameters have cells of their own."""
+        """Where a value is. That of a function is written on it for its result; its parameters have cells of their
+        own."""
         if isinstance(of, GlobalVar) and isinstance(target := self.module.definitions.get(of.name), Function):
             of = target
         if not isinstance(of.type, FuncType):
@@ -217,8 +218,8 @@ class _Conditions:
 
 
 def _value(of: Expr) -> tuple[object, ...]:
-    """What equal values have in common that need not be computed to be equal: constants of one name or of the same contents,
-    and projections of one value at one index."""
+    """What equal values have in common that need not be computed to be equal: constants of one name or of the same
+    contents, and projections of one value at one index."""
     steps: list[object] = []
     while isinstance(of, TupleGetItem):
         steps.append(of.index)

@@ -1,4 +1,5 @@
-"""Whether instances of tensor functions differ from their originals in scopes alone (rule M6.23; specs/verify.md, "devices").
+"""Whether instances of tensor functions differ from their originals in scopes alone (rule M6.23; specs/verify.md,
+"devices").
 
 Original and instance are walked in step, field by field, without the code that makes instances. Then the instance is
 looked at by itself: each view, and each parameter of what is called, is in the scope of the memory that it names.
@@ -75,7 +76,10 @@ def differences(
             yield f"{b.name} was in {a.scope} and is in {b.scope or 'an open scope'}"
     for old, view in walk.views:
         if view.buffer.scope != view.source.scope and not _crossed(old.buffer, old.source, view.buffer, view.source):
-            yield f"{view.buffer.name} is in {view.buffer.scope or 'an open scope'}, its memory {view.source.name} in {view.source.scope or 'an open scope'}"
+            yield (
+                f"{view.buffer.name} is in {view.buffer.scope or 'an open scope'}, its memory {view.source.name} in"
+                f" {view.source.scope or 'an open scope'}"
+            )
     for first, call in walk.calls:
         was = before.kernels.get(first.function)
         of = after.kernels.get(call.function)
@@ -84,7 +88,10 @@ def differences(
             continue
         for p, b, old_p, old_b in zip(of.params, call.buffers, was.params, first.buffers, strict=False):
             if p.scope != b.scope and not _crossed(old_p, old_b, p, b):
-                yield f"{b.name} is in {b.scope or 'an open scope'}, and is handed to {of.name} as {p.name} in {p.scope or 'an open scope'}{_at(call.span)}"
+                yield (
+                    f"{b.name} is in {b.scope or 'an open scope'}, and is handed to {of.name} as {p.name} in"
+                    f" {p.scope or 'an open scope'}{_at(call.span)}"
+                )
 
 
 def _crossed(old: Buffer, old_source: Buffer, new: Buffer, source: Buffer) -> bool:

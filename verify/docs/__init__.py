@@ -1,4 +1,5 @@
-"""The generated pages of specs/: operators, labels, rows, and what findings say of the standard. Chapter: specs/verify.md, "Generated pages".
+"""The generated pages of specs/: operators, labels, rows, and what findings say of the standard. Chapter:
+specs/verify.md, "Generated pages".
 
 Each page is a function of the records, the sources or the tests, so that none is kept by hand. A page that is stale
 fails a test; `make docs` writes them all.

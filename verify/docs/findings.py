@@ -1,7 +1,7 @@
 """The differences of specification in the pages of findings (specs/verify.md, "Findings").
 
-That part of a page is made from the table of what a standard leaves open and from the cases beside this file; the rest is kept by
-hand.
+That part of a page is made from the table of what a standard leaves open and from the cases beside this file; the rest
+is kept by hand.
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ def findings_page(path: Path) -> str:
 
 
 def _lines(who: str, name: str) -> Iterator[str]:
-    yield "This part is generated from `semantics/left_open/table.py` and the cases in `verify/docs/left_open_cases.py`;"
-    yield "`tests/verify/test_findings.py` runs them all. Here ONNX says nothing, or says that it is undefined, so the verdict is not *wrong*."
+    yield (
+        "This part is generated from `semantics/left_open/table.py` and the cases in `verify/docs/left_open_cases.py`;"
+    )
+    yield (
+        "`tests/verify/test_findings.py` runs them all. Here ONNX says nothing, or says that it is undefined, so the"
+        " verdict is not *wrong*."
+    )
     yield f"What is given is of version {RAN[who]}x."
     yield ""
     yield f"| entry | case | {name} gives | verdict | under this condition | allowed | ONNX |"
@@ -39,7 +44,10 @@ def _lines(who: str, name: str) -> Iterator[str]:
     for case in CASES:
         if case.entry and who in case.verdicts:
             entry = BY_NAME[case.entry]
-            yield f"| {case.entry} | {case.name} | {_given(case, who)} | {case.verdicts[who]} | {entry.condition} | {entry.allowed} | {_said(entry.source_of(case.body))} |"
+            yield (
+                f"| {case.entry} | {case.name} | {_given(case, who)} | {case.verdicts[who]} | {entry.condition} |"
+                f" {entry.allowed} | {_said(entry.source_of(case.body))} |"
+            )
     others = [c for c in CASES if not c.entry and who in c.verdicts]
     if others:
         yield ""

@@ -1,7 +1,7 @@
 """Cases of what ONNX leaves open, each run by a test (specs/verify.md, "Findings").
 
-Each is as small as it gets. `verdicts` are what the oracle says of a backend's run; a backend that is not named gives what our
-definition gives, refuses, or cannot run it.
+Each is as small as it gets. `verdicts` are what the oracle says of a backend's run; a backend that is not named gives
+what our definition gives, refuses, or cannot run it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ INF, NAN, TOP = float("inf"), float("nan"), 2**31 - 1
 
 @dataclass(frozen=True)
 class Case:
-    """A node of ONNX on small inputs. `entry` is that of `assay.semantics.left_open.table`; where it is empty no entry is needed, and
-    `why` says what is so."""
+    """A node of ONNX on small inputs. `entry` is that of `assay.semantics.left_open.table`; where it is empty no entry
+    is needed, and `why` says what is so."""
 
     name: str
     entry: str

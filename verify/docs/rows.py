@@ -1,9 +1,9 @@
 """The page of feature rows: what the five seed systems do, and which test shows that we do it.
 
 Chapter: specs/verify.md, "Generated pages". The rows stand in specs/rows.csv; a test claims one by the marker
-`@pytest.mark.row("A1", "A2")`, on itself, its class, a parameter set or (as `pytestmark`) its whole file, or by an entry
-`Shown("A1 A2", ...)` of a table `SHOWN`. Both are read without running anything, so the page says what is claimed; the
-tests say whether it holds. A test that is expected to fail, or is skipped as it stands, claims nothing.
+`@pytest.mark.row("A1", "A2")`, on itself, its class, a parameter set or (as `pytestmark`) its whole file, or by an
+entry `Shown("A1 A2", ...)` of a table `SHOWN`. Both are read without running anything, so the page says what is
+claimed; the tests say whether it holds. A test that is expected to fail, or is skipped as it stands, claims nothing.
 """
 
 from __future__ import annotations

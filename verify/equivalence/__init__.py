@@ -161,8 +161,9 @@ class _Problem:
         places = [{v.name: k for k, v in enumerate(f.scalars) if v.name in sizes} for f in (source, target)]
         if places[0] != places[1]:
             raise Invalid(
-                f"{source.name} and {target.name} take the scalars {', '.join(sorted(places[0].keys() | places[1].keys()))}"
-                " at different places, so one number for each name says nothing of both",
+                f"{source.name} and {target.name} take the scalars"
+                f" {', '.join(sorted(places[0].keys() | places[1].keys()))} at different places, so one number for each"
+                " name says nothing of both",
                 label="equivalence.C1",
             )
 
@@ -170,7 +171,8 @@ class _Problem:
             self.require_room(f)
 
     def require_room(self, f: PrimFunc) -> None:
-        """Unsupported where the elements of a function are too many. What is allocated in other sizes is not counted."""
+        """Unsupported where the elements of a function are too many. What is allocated in other sizes is not
+        counted."""
         numbers = {v: int(n) for v, n in self.of[id(f)].items() if v.dtype.is_integer}
 
         def at_least(dim: Dim) -> int:

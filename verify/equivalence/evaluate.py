@@ -48,7 +48,8 @@ class Domain(Protocol):
         ...
 
     def guard(self, before: Words, condition: Words, holds: bool) -> Words:
-        """The condition under which a place is reached: `before`, and `condition` or its negation. `always` at first."""
+        """The condition under which a place is reached: `before`, and `condition` or its negation. `always` at
+        first."""
         ...
 
     def stored(self, guards: Words, value: Words, old: Words, of: DType) -> Words:

@@ -75,7 +75,8 @@ class Fingerprint:
 
 
 class Field:
-    """Numbers modulo a prime: sums, products and quotients are those of the field, other operations mix their operands."""
+    """Numbers modulo a prime: sums, products and quotients are those of the field, other operations mix their
+    operands."""
 
     def __init__(self) -> None:
         self.other = Fingerprint()
@@ -174,7 +175,8 @@ class Field:
 
 
 class Degree:
-    """An upper bound of the degree of the polynomial that a word of `Field` is, of a quotient those of both its parts."""
+    """An upper bound of the degree of the polynomial that a word of `Field` is, of a quotient those of both its
+    parts."""
 
     def __init__(self, quotients: bool) -> None:
         self.quotients = quotients

@@ -64,7 +64,8 @@ class _Normal:
         return self.new[numbers]
 
     def survey(self, numbers: Array) -> tuple[Array, Array, Array]:
-        """Which terms are parts of the given ones; which of them stand other than as an addend in a sum; how deep each is."""
+        """Which terms are parts of the given ones; which of them stand other than as an addend in a sum; how deep each
+        is."""
         needed, roots = np.zeros(self.top, bool), np.zeros(self.top, bool)
         needed[numbers] = roots[numbers] = True
         bounds = list(zip(self.cuts, [*self.cuts[1:], self.top], strict=True))

@@ -100,7 +100,8 @@ def _element(terms: Terms, number: int) -> str:
 
 
 def first_difference(terms: Terms, a: int, b: int) -> tuple[int, int]:
-    """The parts, as deep as possible, that make two terms differ: same operation and one operand the same are gone through."""
+    """The parts, as deep as possible, that make two terms differ: same operation and one operand the same are gone
+    through."""
     while True:
         (f, *left), (g, *right) = ([int(x) for x in terms.parts(n)] for n in (a, b))
         if f != g or not f:

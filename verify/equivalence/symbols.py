@@ -38,7 +38,8 @@ def outcome(trace: Trace, terms: Terms, first: Sequence[int], scalars: Sequence[
 
 
 class Symbols:
-    """The domain of terms. It notes what may trap: its kind, its operands, and the condition under which it is reached."""
+    """The domain of terms. It notes what may trap: its kind, its operands, and the condition under which it is
+    reached."""
 
     def __init__(self, trace: Trace, terms: Terms, first: Sequence[int], scalars: Sequence[int]) -> None:
         self.terms = terms

@@ -1,4 +1,5 @@
-"""Every store of a tensor function at given sizes, in order, and which store each load reads (specs/verify.md, "equivalence").
+"""Every store of a tensor function at given sizes, in order, and which store each load reads (specs/verify.md,
+"equivalence").
 
 Where control and indices do not depend on data they are numbers, so the whole run is known but for the data: which
 statement writes which element when. An *event* is a statement that makes a value; its *instances* are the times that
@@ -44,7 +45,8 @@ MOST_CELLS = 1 << 27
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """A load: of an input (`number` and places), of memory (addresses), or of a read-only buffer at indices that are data."""
+    """A load: of an input (`number` and places), of memory (addresses), or of a read-only buffer at indices that are
+    data."""
 
     buffer: Buffer
     number: int = -1
@@ -93,8 +95,8 @@ def trace_of(func: PrimFunc, sizes: Mapping[Var, Any], anywhere: bool = False) -
     """The events of `func` at `sizes`, which give its symbolic dims and those scalar parameters that are to be numbers.
 
     Raises `Undecided` where control or an index depends on data, or there are too many instances; Trap where the
-    function traps for all data. With `anywhere`, a load or a store at an index that depends on data has no places and no
-    address: it may be any element, and its value is not known.
+    function traps for all data. With `anywhere`, a load or a store at an index that depends on data has no places and
+    no address: it may be any element, and its value is not known.
     """
     with np.errstate(all="ignore"):
         return _Tracer(func, sizes, anywhere).run()
@@ -307,9 +309,11 @@ class _Tracer:
             self.leaves[id(expr)] = (expr, [n for n in post_order(expr) if isinstance(n, (Load, Var))])
         leaves = self.leaves[id(expr)][1]
         which = tuple(
-            lanes.known(n) is not None
-            if isinstance(n, Var)
-            else isinstance(n, Load) and lanes.place(n.buffer).data is None
+            (
+                lanes.known(n) is not None
+                if isinstance(n, Var)
+                else isinstance(n, Load) and lanes.place(n.buffer).data is None
+            )
             for n in leaves
         )
         found = self.known.get((id(expr), which))

@@ -124,8 +124,8 @@ def _graphs(source: Module, target: Module) -> Iterator[str]:
 
 
 def check_group(kernel: PrimFunc, module: Module, seed: int, most: int = MOST, tried: Tried | None = None) -> Evidence:
-    """Whether a fused tensor function computes, bit for bit, what the calls of its group do. What stores more than `most`
-    elements is run on numbers only. What the trials were is added to `tried`."""
+    """Whether a fused tensor function computes, bit for bit, what the calls of its group do. What stores more than
+    `most` elements is run on numbers only. What the trials were is added to `tried`."""
     try:
         group = module.group(kernel)
         if group is None:

@@ -8,7 +8,8 @@ from assay.semantics.module import Module
 
 
 def changed_beside(source: Module, target: Module) -> str | None:
-    """What `target` lost or changed of `source` beside the bodies of graph functions, in a sentence; None if nothing."""
+    """What `target` lost or changed of `source` beside the bodies of graph functions, in a sentence; None if
+    nothing."""
     for name, before in source.definitions.items():
         after = target.definitions.get(name)
         if after is None:

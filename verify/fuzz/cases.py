@@ -1,7 +1,7 @@
 """One example of a campaign: a module and inputs, made by choices (specs/verify.md, "Fuzzing").
 
-An example is named by the campaign's seed and its number; the choices that made it are kept, so it can be made again and
-made simpler.
+An example is named by the campaign's seed and its number; the choices that made it are kept, so it can be made again
+and made simpler.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A campaign on a Dask cluster (specs/verify.md, "Fuzzing"): the extra `cluster`.
 
 Each task is a few examples, named by numbers, so a task that is lost with its worker is simply done again, by another:
-nothing is lost and nothing is counted twice. A task on which workers die again and again is cut into single examples, and
-one that kills its workers alone has died. The corpus stays with who started the campaign.
+nothing is lost and nothing is counted twice. A task on which workers die again and again is cut into single examples,
+and one that kills its workers alone has died. The corpus stays with who started the campaign.
 
 Examples run in a process beside each thread of a worker (`assay.verify.fuzz.pool`), which is held to the limits of the
 campaign and goes with it: one that takes too long, or too much, dies alone.
@@ -30,7 +30,8 @@ from assay.verify.spending import default_memory
 
 @dataclass(frozen=True)
 class Limits:
-    """What the examples of one campaign, which has a name, may take: seconds each, and bytes on each worker together."""
+    """What the examples of one campaign, which has a name, may take: seconds each, and bytes on each worker
+    together."""
 
     campaign: str
     patience: float
@@ -42,7 +43,8 @@ _pools: dict[int, tuple[str, Pool]] = {}
 
 
 def run_task(task: Task, limits: Limits, threads: int) -> Report:
-    """What one of the threads of a worker of the cluster does with a task. EnvironmentFailure: no process can be had."""
+    """What one of the threads of a worker of the cluster does with a task. EnvironmentFailure: no process can be
+    had."""
     thread = threading.get_ident()
     campaign, pool = _pools.get(thread, ("", None))
     if pool is None or campaign != limits.campaign:
@@ -66,8 +68,9 @@ def end_campaign(campaign: str) -> None:
 
 
 class Cluster:
-    """The workers behind a scheduler's address. `patience` as for a pool; on each worker the examples together may take the
-    memory of the budget, and no more than half of what its machine has. Invalid: fuzz.C3, Dask is not there, or no scheduler.
+    """The workers behind a scheduler's address. `patience` as for a pool; on each worker the examples together may take
+    the memory of the budget, and no more than half of what its machine has. Invalid: fuzz.C3, Dask is not there, or no
+    scheduler.
     """
 
     def __init__(self, address: str, patience: float = 60.0, *, timeout: float = 10.0) -> None:

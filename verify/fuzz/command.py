@@ -133,7 +133,10 @@ def summary(campaign: Campaign) -> str:
     wanted = campaign.plan.recipe.operators
     met = len(wanted) - len(unseen(campaign.done.operators, wanted))
     rate = f"{campaign.rate:.0f} a second"
-    return f"{plural(campaign.before + campaign.judged, 'example')}, {rate}: {', '.join(said) or 'none yet'}; {met} of {len(wanted)} operators"
+    return (
+        f"{plural(campaign.before + campaign.judged, 'example')}, {rate}: {', '.join(said) or 'none yet'}; {met} of"
+        f" {len(wanted)} operators"
+    )
 
 
 def _as_data(campaign: Campaign, interrupted: bool) -> dict[str, Any]:

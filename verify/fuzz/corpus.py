@@ -1,8 +1,8 @@
 """Failures as files that can be replayed (specs/verify.md, "Fuzzing").
 
-One failure is three files of one name: `.json` says what failed and which choices made it, `.py` is the program as text,
-`.npz` has the inputs. Replaying needs the last two alone, so it does not depend on the generator. What was done is
-kept in `campaign.json`, so that a campaign goes on where it ended.
+One failure is three files of one name: `.json` says what failed and which choices made it, `.py` is the program as
+text, `.npz` has the inputs. Replaying needs the last two alone, so it does not depend on the generator. What was done
+is kept in `campaign.json`, so that a campaign goes on where it ended.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Corpus:
             ) from None
 
     def add(self, target: str, result: Result, case: Case, recipe: Recipe, seed: int, number: int) -> Path | None:
-        """Store a failure; its path, or None where one like it is there: of the same target, kind, layer and operators."""
+        """Store a failure; its path, or None where one like it is there: of the same target, kind, layer and
+        operators."""
         path = self.directory / f"{name_of(target, result, case.operators)}.json"
         if path.exists():
             return None

@@ -50,7 +50,8 @@ def serve(channel: Connection[Any, Any], work: Work, memory: int | None = None) 
 
 
 def _hold_to(memory: int | None) -> None:
-    """The system refuses this process more than so many bytes from now on: what is judged in it may grow without end."""
+    """The system refuses this process more than so many bytes from now on: what is judged in it may grow without
+    end."""
     if memory is None or resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -71,8 +72,8 @@ class Worker:
 
 
 class Pool:
-    """So many workers. `patience`: seconds that one example may take, and being made simpler comes on top. `memory`: bytes
-    that all may take together, by default those of the budget."""
+    """So many workers. `patience`: seconds that one example may take, and being made simpler comes on top. `memory`:
+    bytes that all may take together, by default those of the budget."""
 
     def __init__(self, jobs: int, patience: float = 60.0, work: Work = work, memory: int | None = None) -> None:
         self.context = mp.get_context("spawn")

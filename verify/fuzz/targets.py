@@ -35,9 +35,9 @@ FAILURES = ("wrong", "crash", "died", "late")
 class Result:
     """What came of one example.
 
-    `kind`: right, open, undecided and unpredictable are the oracle's words; unsaid, ONNX or a stage has no word for the program;
-    refused, the backend cannot run it. Failures are wrong, crash (a fault of ours), died (the process) and late (its time).
-    `where` is the layer or stage, `culprit` the operator, if that is known.
+    `kind`: right, open, undecided and unpredictable are the oracle's words; unsaid, ONNX or a stage has no word for the
+    program; refused, the backend cannot run it. Failures are wrong, crash (a fault of ours), died (the process) and
+    late (its time). `where` is the layer or stage, `culprit` the operator, if that is known.
     """
 
     kind: str

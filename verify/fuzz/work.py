@@ -29,7 +29,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Failure:
-    """A failure: the example's number, what came of it, and the choices that make the simplest program that shows it."""
+    """A failure: the example's number, what came of it, and the choices that make the simplest program that shows
+    it."""
 
     number: int
     result: Result

@@ -234,7 +234,10 @@ def _shared(plan: Plan, b: BufferInfo) -> Interval:
 
 
 def clash(a: BufferInfo, b: BufferInfo, pool: str, bytes_: Interval, when: Interval) -> Fault:
-    what = f"buffers {called(a)} and {called(b)} share {shown(bytes_)} of pool {pool} while both are live, at {shown(when, 'position')}"
+    what = (
+        f"buffers {called(a)} and {called(b)} share {shown(bytes_)} of pool {pool} while both are live, at"
+        f" {shown(when, 'position')}"
+    )
     return Fault("apart", what, pool, (a.name, b.name), bytes_, when)
 
 

@@ -65,7 +65,8 @@ def within(rest: Form, ranges: list[Range]) -> Iterator[Form]:
 
 
 def scaled(rest: Form, fact: Form, top: Product) -> Form:
-    """A multiple of a form less a multiple of a fact, so that one product vanishes: if that is 0 or more, so is the form."""
+    """A multiple of a form less a multiple of a fact, so that one product vanishes: if that is 0 or more, so is the
+    form."""
     k, by = dict(rest.terms)[top], dict(fact.terms)[top]
     common = gcd(k, by)
     return rest.times(abs(by) // common) - fact.times(abs(k) // common)

@@ -1,4 +1,5 @@
-"""Sizes and offsets as polynomials over atoms, and the linear facts that hold of them (specs/verify.md, "Memory plans").
+"""Sizes and offsets as polynomials over atoms, and the linear facts that hold of them (specs/verify.md, "Memory
+plans").
 
 Integers are unbounded here. An atom is a symbol, a quotient, a maximum or minimum, or a part of which nothing is known
 but where it lies. A product of atoms is one unknown to the solver: what it needs to know are facts, each of which says
@@ -214,7 +215,8 @@ class Forms:
         return form(terms)
 
     def quotient(self, a: Form, b: Form) -> Form | None:
-        """What is a multiple of the divisor leaves: (c * x + r) // c is x + r // c. None: the divisor may be 0 or less."""
+        """What is a multiple of the divisor leaves: (c * x + r) // c is x + r // c. None: the divisor may be 0 or
+        less."""
         by = b.constant
         if by is None:
             return self._atom(Quotient(a, b)) if at_least(self.range(b), 1) else None
@@ -345,7 +347,8 @@ class Forms:
                 yield fact.times(sign)
 
     def either(self, wanted: Iterable[Form]) -> Iterator[tuple[Form, Form]]:
-        """Pairs of forms of which one is 0, for every maximum and minimum that the wanted forms speak of, at any depth."""
+        """Pairs of forms of which one is 0, for every maximum and minimum that the wanted forms speak of, at any
+        depth."""
         atoms = {a for f in [*wanted] for g in [f, *self.facts([f])] for p, _ in g.terms for a in p}
         for a in sorted(atoms):
             match self.atoms[a]:

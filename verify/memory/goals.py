@@ -162,7 +162,8 @@ def linear_text(
 
 
 def forms_text(forms: Forms) -> str:
-    """The text that asks whether each part of each size and offset is the form that stands for it in the other texts."""
+    """The text that asks whether each part of each size and offset is the form that stands for it in the other
+    texts."""
     grounds = Grounds(forms, forms.ranges)
     parts = list(forms.parts())
     return text(
@@ -184,7 +185,8 @@ def _wrong(goal: Goal) -> str:
     return f"(not (= (mod {total(found)} {goal.multiple}) 0))"
 
 
-# --- exactly -----------------------------------------------------------------------------------------------------------
+# --- exactly
+# -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

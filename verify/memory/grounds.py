@@ -2,8 +2,8 @@
 
 A text about forms speaks of atoms and products as unknowns, and of facts about them. Nothing of that is believed: the
 same text defines each atom by its parts, and states of each fact that it follows. What a part's range is used for is a
-fact too, so all rests on the bounds of the symbols and on definitions. A range follows from ranges of smaller parts, any
-other fact from ranges: there is no circle.
+fact too, so all rests on the bounds of the symbols and on definitions. A range follows from ranges of smaller parts,
+any other fact from ranges: there is no circle.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ class Grounds:
                 return None
 
     def sections(self, facts: Iterable[Form], pairs: Iterable[tuple[Form, Form]] = ()) -> Iterator[str]:
-        """The questions whether each fact, and each "one of two is 0", follows from the definitions; what they need too."""
+        """The questions whether each fact, and each "one of two is 0", follows from the definitions; what they need
+        too."""
         asked: dict[tuple[Form, ...], None] = dict.fromkeys([*((f,) for f in facts), *pairs])
         linear: list[tuple[str, list[int], list[Form]]] = []
         todo = list(asked)

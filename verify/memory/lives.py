@@ -1,8 +1,9 @@
-"""That no pair of buffers is left out: which are live together, and what is asked of them (specs/verify.md, "Memory plans").
+"""That no pair of buffers is left out: which are live together, and what is asked of them (specs/verify.md, "Memory
+plans").
 
-The texts about symbolic sizes have a goal for each pair that is live together, or for each two that are neighbours. Which
-these are does not depend on sizes. A text with all lives says that the list is whole; of what made the list nothing is
-trusted. `listed_<i>_<j>` stands for a goal of the other texts about buffers i and j: true if there is one.
+The texts about symbolic sizes have a goal for each pair that is live together, or for each two that are neighbours.
+Which these are does not depend on sizes. A text with all lives says that the list is whole; of what made the list
+nothing is trusted. `listed_<i>_<j>` stands for a goal of the other texts about buffers i and j: true if there is one.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def pairs_text(buffers: Sequence[BufferInfo], listed: Pairs) -> str:
 
 
 def chain_text(buffers: Sequence[BufferInfo], offsets: Sequence[int], listed: Pairs) -> str:
-    """Whether each is all its life next beneath another that is live there, and that a goal says it ends below, or beneath
-    the end of the pool; and one buffer at most next beneath another (`assay.verify.memory.chain`)."""
+    """Whether each is all its life next beneath another that is live there, and that a goal says it ends below, or
+    beneath the end of the pool; and one buffer at most next beneath another (`assay.verify.memory.chain`)."""
     lives = [join(b.live) for b in buffers]
     made = chain(lives, offsets)
     lines = _head(buffers, "each lies all its life next beneath one that it is listed with, or the end of the pool")
@@ -59,7 +60,8 @@ def chain_text(buffers: Sequence[BufferInfo], offsets: Sequence[int], listed: Pa
     for there in made.beneath.values():
         for s in there:
             lines.append(
-                f"(define-fun x{s.name} () Int {literal(s.start)}) ; {s.below} beneath {'the end' if s.above == TOP else s.above}"
+                f"(define-fun x{s.name} () Int {literal(s.start)}) ; {s.below} beneath"
+                f" {'the end' if s.above == TOP else s.above}"
             )
             lines.append(f"(define-fun y{s.name} () Int {literal(s.stop)})")
         wrong += [f"(< y{s.name} x{s.name})" for s in there]

@@ -45,7 +45,10 @@ def overflow(
         if most is None:
             return _broken(left, forms), ""
         bounds = {**bounds, **{v: (range_of(bounds, v)[0], most) for v in free}}
-        stays = f"int64 suffices while {' and '.join(v.name for v in free)} {'is' if len(free) == 1 else 'are'} at most {most}"
+        stays = (
+            f"int64 suffices while {' and '.join(v.name for v in free)} {'is' if len(free) == 1 else 'are'} at most"
+            f" {most}"
+        )
     ranges = forms.ranges_within(bounds)
     goals = [Goal("overflow", f"{about} is in int64", "", (), (_at_most(f),)) for about, f, _ in ends]
     text = local_text([(g, tuple(within(g.ways[0].form, ranges))) for g in goals], forms, stays, ranges)

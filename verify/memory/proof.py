@@ -60,9 +60,14 @@ def prove_plan(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> Proo
 def prove_pool(found: list[Box], pool: Pool, size: int, deadline: Deadline = NEVER) -> tuple[Evidence, str]:
     """z3's verdict on what lies in one pool, in numbers, and the text it was asked; "" where it was not."""
     if len(found) > MANY:
-        return unknown(
-            "proved", f"not put to z3: {len(found)} buffers in pool {pool.name} are more than {MANY}", claim="unknown"
-        ), ""
+        return (
+            unknown(
+                "proved",
+                f"not put to z3: {len(found)} buffers in pool {pool.name} are more than {MANY}",
+                claim="unknown",
+            ),
+            "",
+        )
     text = ""
     try:
         asked = query(found, pool, size, deadline)
@@ -94,7 +99,8 @@ def _beside(found: list[Box], i: int, pool: Pool) -> tuple[int, ...]:
         if i != j and shared and both_live(a.buffer, b.buffer) is not None:
             return i, j
     raise Crash(
-        f"nothing shown of buffer {a.buffer.name} in pool {pool.name} says that it is apart, and it is: the sweep is wrong"
+        f"nothing shown of buffer {a.buffer.name} in pool {pool.name} says that it is apart, and it is: the sweep is"
+        " wrong"
     )
 
 
@@ -110,7 +116,10 @@ def _fault(broken: list[Box], pool: Pool, size: int) -> Fault:
         case [a]:
             what = f"buffer {called(a.buffer)} at offset {a.offset} of pool {pool.name}"
             hand = "" if a.buffer.offset is None else f", placed at {a.buffer.offset} by hand"
-            detail = f"{what} is misaligned or outside the {size} bytes: {a.nbytes} bytes, aligned to {a.buffer.alignment}{hand}"
+            detail = (
+                f"{what} is misaligned or outside the {size} bytes: {a.nbytes} bytes, aligned to"
+                f" {a.buffer.alignment}{hand}"
+            )
             return Fault("inside", detail, pool.name, (a.buffer.name,), (a.offset, a.offset + a.nbytes))
         case _ if size > MOST:
             return Fault("overflow", f"pool {pool.name} has {size} bytes, more than int64 can count", pool.name)

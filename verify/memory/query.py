@@ -1,9 +1,9 @@
 """One SMT-LIB text for each pool: is there a buffer out of place, or a byte that two live ones share? (specs/verify.md)
 
 Lives, offsets and sizes stand in the formulas, so the text alone decides. Up to `SMALL` buffers it states the
-definition: two buffers, a position in both lives and a byte in both; and, for a good counterexample, a claim for each two
-that are adjacent by offset. Of more the definition is too much for any solver: the text states what lies next beneath each
-buffer, and that this leaves nobody out (`assay.verify.memory.chain`), in linearly many claims.
+definition: two buffers, a position in both lives and a byte in both; and, for a good counterexample, a claim for each
+two that are adjacent by offset. Of more the definition is too much for any solver: the text states what lies next
+beneath each buffer, and that this leaves nobody out (`assay.verify.memory.chain`), in linearly many claims.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ About: TypeAlias = Literal["pool", "place", "pair", "order", "covered"]
 
 @dataclass(frozen=True)
 class Query:
-    """The text about a pool, and what the numbers that it gives to `bad` stand for, in words and as buffers by number."""
+    """The text about a pool, and what the numbers that it gives to `bad` stand for, in words and as buffers by
+    number."""
 
     text: str
     claims: tuple[tuple[About, tuple[int, ...]], ...]

@@ -53,7 +53,9 @@ def whole_answer(said: Sequence[str], asked: int) -> Answer:
 
 def second_opinion(queries: Mapping[str, str], *, holds: bool = True) -> Evidence:
     """Put the texts of a proof to z3 and to cvc5. Solvers that contradict each other are a failure, so is a text that
-    is not `unsat` where the proof `holds`. What a solver does not know is counted, and is no agreement: then it is unknown."""
+    is not `unsat` where the proof `holds`. What a solver does not know is counted, and is no agreement: then it is
+    unknown.
+    """
     undecided = []
     for name, text in queries.items():
         ours, theirs = solve(text).answer, recheck(text)

@@ -69,7 +69,10 @@ class Proofs:
             return found_overflow
         self.queries["forms"] = text = forms_text(self.forms)
         if (solved := self._solve(text)).answer != "unsat":
-            what = f"whether sizes and offsets are what is said of them: question {solved.question} of the text, {solved.answer}"
+            what = (
+                f"whether sizes and offsets are what is said of them: question {solved.question} of the text,"
+                f" {solved.answer}"
+            )
             return unknown("proved", f"not decided: {what} {solved.reason}", claim="unknown")
         for number, pool in enumerate(self.problem.pools):
             if (found := self._pool(f"pool{number}", pool)) is not None:
@@ -85,7 +88,8 @@ class Proofs:
     def _solve(self, text: str) -> Solved:
         return solve(text, deadline=self.deadline)
 
-    # --- the goals of one pool -----------------------------------------------------------------------------------------
+    # --- the goals of one pool
+    # -----------------------------------------------------------------------------------------
 
     def _pool(self, name: str, pool: Pool) -> tuple[At, Fault] | None:
         make = Goals(self.forms, self.plan)
@@ -116,7 +120,7 @@ class Proofs:
     def _whole(self, name: str, there: Sequence[BufferInfo], order: Sequence[Goal], pairs: Sequence[Goal]) -> None:
         """That the goals leave out no two that are live together; else it is unknown whether the plan is good."""
         number = {b.name: i for i, b in enumerate(there)}
-        listed = {(number[g.buffers[0]], number[g.buffers[1]]) for g in (pairs or order)}
+        listed = {(number[g.buffers[0]], number[g.buffers[1]]) for g in pairs or order}
         if pairs or not order:
             text = pairs_text(there, listed)
         else:
@@ -245,7 +249,8 @@ class Proofs:
         self.unknown.append(f"{goal.about} ({'; '.join(reasons)})")
         return None
 
-    # --- counterexamples -------------------------------------------------------------------------------------------------
+    # --- counterexamples
+    # -------------------------------------------------------------------------------------------------
 
     def _at(self, at: At) -> tuple[Problem, Plan] | None:
         """Problem and plan at values of the symbols, exactly; None: some size has no value there."""
@@ -319,12 +324,14 @@ def prove_symbolic(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> 
     try:
         return work.prove(), work.queries
     except Late:
-        return unknown(
-            "proved", "the time was up before z3 had decided about all values of the symbols", claim="unknown"
-        ), work.queries
+        return (
+            unknown("proved", "the time was up before z3 had decided about all values of the symbols", claim="unknown"),
+            work.queries,
+        )
 
 
-# --- parts ---------------------------------------------------------------------------------------------------------------
+# --- parts
+# ---------------------------------------------------------------------------------------------------------------
 
 
 def beside(goal: Goal, forms: Forms, points: Sequence[list[int]]) -> Sequence[Form] | None:

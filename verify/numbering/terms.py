@@ -27,8 +27,8 @@ def constant_key(array: Array) -> Key:
 
 
 def _is_believed(one: PrimFunc, other: PrimFunc) -> bool:
-    """Whether two tensor functions that are said to have been of one name are one: where neither holds constants, or in the
-    sizes that its constants fix, the texts are the same."""
+    """Whether two tensor functions that are said to have been of one name are one: where neither holds constants, or in
+    the sizes that its constants fix, the texts are the same."""
     if linked(one) is None and linked(other) is None:
         return True
     pairs = ((in_numbers(one, other), other), (one, in_numbers(other, one)))
@@ -48,8 +48,8 @@ class Table:
     told: dict[int, tuple[PrimFunc, int]] = field(default_factory=dict)
 
     def text(self, kernel: PrimFunc) -> int:
-        """Which of the tensor functions of its name one is that claims no operator: a name is believed, but not what one
-        that holds constants says that it was (`assay.semantics.linked`): that is so where the texts are one."""
+        """Which of the tensor functions of its name one is that claims no operator: a name is believed, but not what
+        one that holds constants says that it was (`assay.semantics.linked`): that is so where the texts are one."""
         if id(kernel) not in self.told:
             name = unlinked(kernel).name
             known = self.texts.setdefault(name, [])

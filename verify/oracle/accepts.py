@@ -22,8 +22,9 @@ class Accepts:
     `flushes`: subnormal numbers are taken for zero, operands and results, all or none. `splits`: float32 factors of
     contractions are taken as two bfloat16 parts each, and the product of the lesser parts is left out; each product is
     off by `SPLIT` of its magnitude, and whole numbers are no longer exact. `wider`: tensors of 16 bits may be held in
-    float32 between operators (M9.11), which every backend may do unless it is excluded; a run that is judged so `holds`.
-    `within` is how a run is judged in which something overflows within an operator (`assay.verify.oracle.inside`).
+    float32 between operators (M9.11), which every backend may do unless it is excluded; a run that is judged so
+    `holds`. `within` is how a run is judged in which something overflows within an operator
+    (`assay.verify.oracle.inside`).
     """
 
     flushes: bool = False

@@ -1,7 +1,7 @@
 """Other inputs of the same sizes, for a run in between (specs/verify.md, "Verdict").
 
-They differ from the first in every input that can take another value, and where the program lets them, so that what came of the
-first would be wrong of them: outputs that stay from an earlier call show only so.
+They differ from the first in every input that can take another value, and where the program lets them, so that what
+came of the first would be wrong of them: outputs that stay from an earlier call show only so.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ RUNS = 40
 
 @dataclass(frozen=True)
 class Between:
-    """What may come of other inputs, None where there are none; and what a run on them cannot show, "" where that is nothing."""
+    """What may come of other inputs, None where there are none; and what a run on them cannot show, "" where that is
+    nothing."""
 
     expected: Expected | None
     unseen: str = ""
 
 
 def find_between(oracle: Oracle, first: Expected, outputs: Mapping[str, Any]) -> Between:
-    """Other inputs than the first, of which `outputs` came. All that can be are changed at once; where the program fails on all
-    of these, in halves, so that those stay on which it fails."""
+    """Other inputs than the first, of which `outputs` came. All that can be are changed at once; where the program
+    fails on all of these, in halves, so that those stay on which it fails."""
     ways = {name: made for name, given in first.inputs.items() if (made := others_of(given))}
     if not ways:
         return Between(None, "no input has another value of its size" if first.inputs else "")
@@ -61,9 +62,7 @@ def find_between(oracle: Oracle, first: Expected, outputs: Mapping[str, Any]) ->
         else []
     )
     said += (
-        [
-            f"{_named('output', best[1])} right for the other inputs that were tried too, so one that stays would not show"
-        ]
+        [f"{_named('output', best[1])} right for the other inputs that were tried too: one that stays would not show"]
         if best[1]
         else []
     )
@@ -77,8 +76,8 @@ class _Search:
     left: int
 
     def best(self, base: Mapping[str, Any], ways: Mapping[str, Sequence[Array]]) -> tuple[Expected, list[str]] | None:
-        """Inputs on which the program does not fail, each that `ways` has changed in one of them, and the outputs that would not
-        show there that they stayed: of the first ways, with the fewest such outputs."""
+        """Inputs on which the program does not fail, each that `ways` has changed in one of them, and the outputs that
+        would not show there that they stayed: of the first ways, with the fewest such outputs."""
         best: tuple[Expected, list[str]] | None = None
         for k in range(max(map(len, ways.values()))):
             if not self.left or (best is not None and not best[1]):
@@ -94,8 +93,8 @@ class _Search:
 
 
 def others_of(given: Any) -> list[Array]:
-    """Tensors of the same size with other elements, those first that a program is likeliest to take: the elements that there are, in
-    another order and, if floats, halved, so that indices stay in range and what is positive stays so."""
+    """Tensors of the same size with other elements, those first that a program is likeliest to take: the elements that
+    there are, in another order and, if floats, halved, so that indices stay in range and what is positive stays so."""
     if not isinstance(given, np.ndarray) or given.dtype.kind in "OUST" or not given.size:
         return []
     turned = np.roll(given.reshape(-1), given.size // 2 + 1).reshape(given.shape)

@@ -1,8 +1,8 @@
 """Tensor functions that do the same in another order (specs/verify.md, "Adversarial runs").
 
 A loop whose iterations are independent (rule M6) runs in a random order, and workspace and results are full of garbage
-before anything is written. A right function gives the same; one that is wrong in saying "parallel", or reads what nobody
-wrote, does not.
+before anything is written. A right function gives the same; one that is wrong in saying "parallel", or reads what
+nobody wrote, does not.
 """
 
 from __future__ import annotations

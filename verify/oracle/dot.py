@@ -55,7 +55,8 @@ def magnitudes(op: Operator, attrs: Attrs, args: Sequence[Array]) -> Array:
 
 
 def telling(terms: int, args: Sequence[Array], reference: Array, of: DType) -> bool:
-    """Whether the roundings behind the elements may be taken for independent. In float64 there is no wider reference."""
+    """Whether the roundings behind the elements may be taken for independent. In float64 there is no wider
+    reference."""
     if (
         of is FLOAT64
         or reference.size < ENOUGH

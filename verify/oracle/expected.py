@@ -126,8 +126,10 @@ class Expected:
 def _leaves(
     module: Module, allowed: Mapping[str, Value], outputs: Mapping[str, Any]
 ) -> dict[str, tuple[Any, Any, tuple[Any, ...]]]:
-    """Arrays in outputs that may be tuples, sequences or optional values: by name, what is allowed, what was given (None if
-    nothing), and the path. The length of a sequence, and whether an optional value holds something, stand beside them."""
+    """Arrays in outputs that may be tuples, sequences or optional values: by name, what is allowed, what was given
+    (None if nothing), and the path. The length of a sequence, and whether an optional value holds something, stand
+    beside them.
+    """
     found: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {}
     work: list[tuple[str, Any, Any, tuple[Any, ...]]] = [
         (n, allowed[n], outputs.get(n), (n,)) for n in reversed(list(allowed))

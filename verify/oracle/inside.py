@@ -1,7 +1,8 @@
 """What overflows within an operator of ONNX need not do so (rule M9.2; specs/verify.md, "Verdict").
 
-One operator of ONNX may be several of ours, each of which rounds and overflows in the dtype. An implementation computes it in
-that dtype or a wider one: the squares in the root of their sum may be too large for the dtype where the root is not.
+One operator of ONNX may be several of ours, each of which rounds and overflows in the dtype. An implementation computes
+it in that dtype or a wider one: the squares in the root of their sum may be too large for the dtype where the root is
+not.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from assay.verify.oracle.signs import carried_over
 from assay.verify.oracle.wider import is_narrow
 
 Width = Literal["", "wide", "any"]
-"""What is computed within an operator, where it overflows: not asked; all of it is held in a wider dtype; or some of it, nobody
-knows what."""
+"""What is computed within an operator, where it overflows: not asked; all of it is held in a wider dtype; or some of
+it, nobody knows what."""
 SAID = "what overflows within an operator need not in a wider dtype (M9.2)"
 
 
@@ -79,8 +80,8 @@ class Inside:
         self.parts = parts_of(module) if self.width else frozenset()
 
     def read(self, node: Call | CallTIR, args: Sequence[Value]) -> list[Value]:
-        """The operands of a call: those that are made within its own node as they are there, and its constants as they were
-        before they had 16 bits."""
+        """The operands of a call: those that are made within its own node as they are there, and its constants as they
+        were before they had 16 bits."""
         here = _node(node) if self.width else None
         if here is None:
             return list(args)
@@ -111,7 +112,8 @@ class Inside:
 
 
 def _unlimited(op: Operator, attrs: Mapping[str, Any], args: Sequence[Value], made: Value, width: Width) -> Value:
-    """A result within an operator that need not overflow: as it is in float64, with the error of its own dtype; or anything."""
+    """A result within an operator that need not overflow: as it is in float64, with the error of its own dtype; or
+    anything."""
     if not isinstance(made, Bounded) or not made.of.is_float:
         return made
     beyond = ~np.isfinite(made.value) | np.isinf(made.radius)

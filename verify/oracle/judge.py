@@ -31,8 +31,8 @@ UNDECIDED = ("bounds.C1", "bounds.C2", "bounds.C4")
 
 
 class Oracle:
-    """Judges outputs of one module. `tensors` are tensors by name, as nodes of its main, and `makers` what people call the
-    operators that make them; `accepts` is what the judged implementation declares of itself."""
+    """Judges outputs of one module. `tensors` are tensors by name, as nodes of its main, and `makers` what people call
+    the operators that make them; `accepts` is what the judged implementation declares of itself."""
 
     def __init__(
         self,
@@ -173,8 +173,8 @@ class Oracle:
     def _of_what_is_shown(
         self, expected: Expected, outputs: Mapping[str, Any], theirs: Mapping[str, Array]
     ) -> Finding | None:
-        """What is wrong with outputs as results of their own operators, on what is shown of their operands: where a run decides by an
-        element that a standard leaves open, no more can be said of it."""
+        """What is wrong with outputs as results of their own operators, on what is shown of their operands: where a run
+        decides by an element that a standard leaves open, no more can be said of it."""
         shown = {**{n: a for n, a in outputs.items() if isinstance(a, np.ndarray)}, **theirs}
         found = self._excused(expected, shown, self._rebase(expected, shown)[0])
         return next((f for f in found.values() if f.wrong), None)
@@ -203,7 +203,8 @@ class Oracle:
         if unknown:
             of = plural(sum(f.size for f in found.values()), "element")
             said.append(
-                f"nothing is known of {unknown} of {of}: the graph's intervals there exclude nothing, or leave a decision open"
+                f"nothing is known of {unknown} of {of}: the graph's intervals there exclude nothing, or leave a"
+                " decision open"
             )
         silent = dict.fromkeys(e for f in (*rebased.values(), *found.values()) for e in f.silent)
         if silent:

@@ -47,8 +47,8 @@ class Applied:
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict on one tensor. `unknown` says which elements were not decided, None for none, of `size`; `excused` is how many
-    are what only the standard's silence allows, by the entries `silent`."""
+    """The verdict on one tensor. `unknown` says which elements were not decided, None for none, of `size`; `excused` is
+    how many are what only the standard's silence allows, by the entries `silent`."""
 
     tensor: str
     layer: str
@@ -92,7 +92,8 @@ def judge_result(
 
 
 def _with_bits(found: Finding, allowed: Any, got: Array) -> Finding:
-    """The finding with the bits counted that are others than ours and are free; wrong where the sign of a zero is not."""
+    """The finding with the bits counted that are others than ours and are free; wrong where the sign of a zero is
+    not."""
     if not isinstance(allowed, Bounded) or not allowed.of.is_float:
         return found
     turned = flipped(allowed, got)
@@ -137,8 +138,8 @@ def _by_layers(
     if flushing and op.family not in MOVES and bool(np.any(is_subnormal(got))):
         return Finding(tensor, layer, f"{tensor}: subnormal numbers are kept here and flushed elsewhere", by=by)
     found = _found(tensor, layer, worst_outside(tensor, allowed, got), by, allowed)
-    # operands are known: what is wide here is as wide as the roundings of sums make it, and only an infinite radius says
-    # nothing; but a variance may be computed in a way that leaves nothing of it
+    # operands are known: what is wide here is as wide as the roundings of sums make it, and only an infinite radius
+    # says nothing; but a variance may be computed in a way that leaves nothing of it
     nothing = allowed.vacuous if op.family == "normalization" else np.isinf(allowed.radius)
     found = replace(found, unknown=nothing)
     if layer == DOT and not found.wrong and not accepts.splits:

@@ -1,8 +1,8 @@
 """What only a standard's silence allows (specs/verify.md, "Verdict").
 
-The oracle judges by our own definition first. What is wrong by it is judged again, element by element, by a run in which every element
-that an entry of `assay.semantics.left_open` opens is as wide as what the entry allows: what lies in there is open, and what is left
-over is as wrong as before.
+The oracle judges by our own definition first. What is wrong by it is judged again, element by element, by a run in
+which every element that an entry of `assay.semantics.left_open` opens is as wide as what the entry allows: what lies in
+there is open, and what is left over is as wrong as before.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Node:
 
 @dataclass(frozen=True)
 class Opened:
-    """A result with what is left open in it: `upstream` is what its operands allow, `direct` what the operator itself opens."""
+    """A result with what is left open in it: `upstream` is what its operands allow, `direct` what the operator itself
+    opens."""
 
     value: Any
     upstream: Any
@@ -55,12 +56,13 @@ class Opened:
     of_node: int = 0
     """How many of `direct`, the first, a node of the standard's opens."""
     whole: Any = np.False_
-    """Where a node of the standard's opens it, of operands in which nothing is open: there nothing but that is allowed."""
+    """Where a node of the standard's opens it, of operands in which nothing is open: there nothing but that is
+    allowed."""
 
 
 def closed(by: Applied, result: Value) -> Value:
-    """A result in which every element that is open without more (rule M9.9) is what our definition gives; the result itself where
-    there is none."""
+    """A result in which every element that is open without more (rule M9.9) is what our definition gives; the result
+    itself where there is none."""
     if (
         by.op is None
         or not by.attrs.get("open")
@@ -190,8 +192,8 @@ def excused(
     finding: Finding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array], given: Mapping[str, Any], accepts: Accepts,
     flushing: bool, index: int = 0,
 ) -> Finding:  # fmt: skip
-    """The verdict on a tensor that is wrong or not decided by our definition, one of those `given`, with the elements that are left
-    open taken for ours."""
+    """The verdict on a tensor that is wrong or not decided by our definition, one of those `given`, with the elements
+    that are left open taken for ours."""
     from assay.verify.oracle.layers import judge_result
 
     strict = finding.allowed
@@ -247,8 +249,8 @@ def of_nodes(
     tensors: Mapping[str, Expr],
     inputs: Mapping[str, Any],
 ) -> dict[str, list[Opening]]:
-    """What is left open in the results of nodes of the standard's, by tensor. `ours` has their results by our definition, `used`
-    what was computed with."""
+    """What is left open in the results of nodes of the standard's, by tensor. `ours` has their results by our
+    definition, `used` what was computed with."""
     found: dict[str, list[Opening]] = {}
     for node in {id(n): n for n in nodes.values()}.values():
         operands = [_value(n, used, tensors, inputs) for n in node.inputs if n]

@@ -26,7 +26,8 @@ class Named:
     def openings(
         self, module: Module, inputs: Mapping[str, Any], theirs: Mapping[str, Any], accepts: Accepts, flushing: bool
     ) -> Mapping[str, Sequence[Opening]]:
-        """What is left open in the results of nodes, on the operands that a run has; `theirs` take the place of ours."""
+        """What is left open in the results of nodes, on the operands that a run has; `theirs` take the place of
+        ours."""
         if not self.nodes:
             return {}
         walk = Recording(module, self.places, theirs, accepts, flushing)

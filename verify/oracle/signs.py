@@ -1,8 +1,9 @@
 """Of which zeros the sign is free (specs/verify.md, "Verdict", point 2).
 
-Operators that move elements keep their signs, and so do negative and abs. Of a zero that any other operator gives the sign is
-free: implementations differ in it, and the definitions that ours follow are silent. It stays free where such a zero is moved.
-Intervals carry which zeros these are (`Bounded.free`), for a value may reach an output without another operator.
+Operators that move elements keep their signs, and so do negative and abs. Of a zero that any other operator gives the
+sign is free: implementations differ in it, and the definitions that ours follow are silent. It stays free where such a
+zero is moved. Intervals carry which zeros these are (`Bounded.free`), for a value may reach an output without another
+operator.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ KEEPS_SIGNS = frozenset({
 
 
 def marked(op: Operator | None, attrs: Mapping[str, Any], args: Sequence[Value], result: Value) -> Value:
-    """A result with the zeros marked of which the sign is free. What is one of the operands is that no longer where another
-    operator gives it: the operand's zeros are as certain as before."""
+    """A result with the zeros marked of which the sign is free. What is one of the operands is that no longer where
+    another operator gives it: the operand's zeros are as certain as before."""
     parts = list(result) if isinstance(result, tuple) else [result]
     if not any(_is_float(p) for p in parts):
         return result

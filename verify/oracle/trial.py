@@ -1,7 +1,7 @@
 """A backend is tried: what it is asked, and the verdict on all that it gives (specs/verify.md, "Verdict").
 
-It runs on the inputs, on others of the same sizes in between, and on the first again, in one preparation: what it keeps from run to
-run shows. Another preparation gives its intermediate tensors for the same runs, where it can give them.
+It runs on the inputs, on others of the same sizes in between, and on the first again, in one preparation: what it keeps
+from run to run shows. Another preparation gives its intermediate tensors for the same runs, where it can give them.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Run:
 def judge_backend(
     subject: Subject, backend: Backend, inputs: Mapping[str, Array] | Expected, excluded: Collection[str] = ()
 ) -> Verdict:
-    """Run a backend, and judge what it gives: its outputs; and, where it can be asked for every tensor of the model, each
-    operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it has one; rights that
-    are `excluded` are not granted.
-    A backend that changes its inputs is wrong; so is one that is wrong on other inputs in between, or when it is asked again. What
-    other inputs could not show is said beside what is right. Raises what the backend raises for the outputs, and Invalid where the
-    inputs are not what main takes."""
+    """Run a backend, and judge what it gives: its outputs; and, where it can be asked for every tensor of the model,
+    each operator on the backend's own operands. What the backend declares of itself is its attribute `accepts`, if it
+    has one; rights that are `excluded` are not granted.
+    A backend that changes its inputs is wrong; so is one that is wrong on other inputs in between, or when it is asked
+    again. What other inputs could not show is said beside what is right. Raises what the backend raises for the
+    outputs, and Invalid where the inputs are not what main takes."""
     given = inputs.inputs if isinstance(inputs, Expected) else inputs
     graph.check_inputs(subject.module.main, given)
     oracle = oracle_of(subject, getattr(backend, "accepts", EVERYTHING_KEPT).excluding(excluded))
@@ -59,7 +59,10 @@ def judge_backend(
             if verdict is None or found.outcome == "wrong":
                 verdict = found if not run.when else replace(found, detail=f"{run.when}, {found.detail}")
             elif found.outcome == "undecided" and not _is_own(run) and verdict.outcome in ("right", "open"):
-                what = f"{run.when}, it gives other outputs than its own tensors, of which nothing is known; {found.detail}"
+                what = (
+                    f"{run.when}, it gives other outputs than its own tensors, of which nothing is known;"
+                    f" {found.detail}"
+                )
                 verdict = replace(found, detail=what)
             elif run.when and found.outcome not in ("right", "open"):
                 unseen.append(f"{run.when}, {found}")
@@ -81,8 +84,8 @@ def judge_backend(
 
 
 def _runs(subject: Subject, backend: Backend, oracle: Oracle, first: Expected, unseen: list[str]) -> Iterator[Run]:
-    """The runs that are judged: the first, that on other inputs, and the first again where it gives other bits. What these cannot
-    show is put into `unseen`."""
+    """The runs that are judged: the first, that on other inputs, and the first again where it gives other bits. What
+    these cannot show is put into `unseen`."""
     prepared = backend.prepare(subject, subject.outputs)
     outputs = called(backend.name, prepared, first.inputs)
     found = find_between(oracle, first, outputs)

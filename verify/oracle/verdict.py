@@ -19,8 +19,8 @@ class Worst:
     """The element that is furthest outside: what it is, and the least and most that a correct implementation gives.
 
     `excess` is how far outside it is, in units in the last place of its dtype at that end; whole numbers count in ones.
-    It is inf for what no distance tells: NaN, an infinity, the sign of a zero; and 0 for what is no number of the float `narrow`, from
-    which the tensor was cast.
+    It is inf for what no distance tells: NaN, an infinity, the sign of a zero; and 0 for what is no number of the float
+    `narrow`, from which the tensor was cast.
     """
 
     tensor: str
@@ -51,9 +51,10 @@ class Verdict:
     - undecided: nothing is wrong, but for some elements the intervals leave a decision open, or say nothing.
     - unpredictable: the comparison is waived, for the reason in `detail`: nobody can tell what is right here.
 
-    `layer` is the rule that decided (see `assay.verify.oracle.layers`). `culprit` is the first operator, with its tensor,
-    whose result is wrong on the very operands that the backend gave it; `judged` is how many tensors were judged so.
-    `unseen` is what the runs of a backend on other inputs in between could not show, "" where that is nothing.
+    `layer` is the rule that decided (see `assay.verify.oracle.layers`). `culprit` is the first operator, with its
+    tensor, whose result is wrong on the very operands that the backend gave it; `judged` is how many tensors were
+    judged so. `unseen` is what the runs of a backend on other inputs in between could not show, "" where that is
+    nothing.
     """
 
     outcome: Answer

@@ -65,7 +65,8 @@ class Walk:
     findings: dict[str, Finding] = field(default_factory=dict)
     """In the order of evaluation."""
     makers: dict[int, tuple[Value, Applied]] = field(default_factory=dict)
-    """Results that come of operands known exactly, or of a decision, and how; for judging outputs that are such results."""
+    """Results that come of operands known exactly, or of a decision, and how; for judging outputs that are such
+    results."""
     kept: Kept = field(default_factory=Kept)
     narrowed: bool = False
     """Whether an element is open, and was taken for what our definition gives."""
@@ -117,7 +118,8 @@ class Walk:
         return self.inside.hold(node, tuple(parts) if several else parts[0], within)
 
     def settled(self, by: Applied, result: Value, judged: Sequence[tuple[str, int | None]]) -> Value:
-        """The result by our own definition, where the standard leaves an element open and its interval holds anything."""
+        """The result by our own definition, where the standard leaves an element open and its interval holds
+        anything."""
         ours = closed(by, result)
         self.narrowed |= ours is not result
         return ours
@@ -150,8 +152,8 @@ class Walk:
 
 @dataclass
 class OpenWalk(Walk):
-    """The same with all that a standard leaves open: what the walk before, of which `before` are the findings, calls wrong is judged
-    again."""
+    """The same with all that a standard leaves open: what the walk before, of which `before` are the findings, calls
+    wrong is judged again."""
 
     before: Mapping[str, Finding] = field(default_factory=dict)
     silence: Silence = field(default_factory=Silence)

@@ -5,8 +5,8 @@ the sum of the magnitudes of all terms stays below step * 2**p, p the bits of th
 every contraction and every folding of factors gives the same bits, and outputs are compared bit for bit.
 
 `Whole` is such a tensor. The interpreter carries it through a program by its hook for other kinds of values: beside the
-values it computes the same program on the magnitudes. Where a result may round, `lost` says why, and what comes of it is
-not judged by this layer.
+values it computes the same program on the magnitudes. Where a result may round, `lost` says why, and what comes of it
+is not judged by this layer.
 """
 
 from __future__ import annotations
@@ -275,7 +275,8 @@ def exactly(op: Operator, attrs: Attrs, args: Sequence[Any]) -> Result:
 
 
 def run_whole(module: Module, inputs: Mapping[str, Array]) -> dict[str, Value] | str:
-    """The outputs of main as whole tensors, or why there are none: a decision depends on numbers that may be rounded."""
+    """The outputs of main as whole tensors, or why there are none: a decision depends on numbers that may be
+    rounded."""
 
     floats = [x for x in inputs.values() if isinstance(x, np.ndarray) and dtype(x.dtype).is_float]
     if floats and not any(map(_may_be_whole, floats)):

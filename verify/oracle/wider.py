@@ -1,8 +1,9 @@
-"""Tensors of 16 bits that a backend holds in a wider dtype between its operators (rule M9.11; specs/verify.md, "Verdict").
+"""Tensors of 16 bits that a backend holds in a wider dtype between its operators (rule M9.11; specs/verify.md,
+"Verdict").
 
-An operator then reads numbers that were not rounded to 16 bits, or overflowed there. `Kept` runs an operator so: a tensor of
-16 bits is carried as intervals that hold the number before it was rounded and after, and shown as what is left of it in
-16 bits where somebody looks at it.
+An operator then reads numbers that were not rounded to 16 bits, or overflowed there. `Kept` runs an operator so: a
+tensor of 16 bits is carried as intervals that hold the number before it was rounded and after, and shown as what is
+left of it in 16 bits where somebody looks at it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def _as_float32(x: Value) -> Value:
 
 
 def carried(x: Bounded, of: DType) -> Bounded:
-    """Numbers as float32 has them, of a tensor of 16 bits: as they are, or rounded. Exact ones that have 16 bits are themselves."""
+    """Numbers as float32 has them, of a tensor of 16 bits: as they are, or rounded. Exact ones that have 16 bits are
+    themselves."""
     with np.errstate(all="ignore"):
         short = x.value.astype(of.numpy).astype(np.float64) == x.value
         more = of.unit_roundoff * (np.abs(x.value) + x.radius) + of.smallest_subnormal
@@ -54,8 +56,8 @@ def carried(x: Bounded, of: DType) -> Bounded:
 
 
 def own(x: Any) -> Any:
-    """Somebody's tensor, of which its operators may have read what it was before it had 16 bits. An infinity may have been
-    any large number."""
+    """Somebody's tensor, of which its operators may have read what it was before it had 16 bits. An infinity may have
+    been any large number."""
     of = dtype(x.dtype)
     if not is_narrow(of):
         return Bounded.exact(x) if of.is_float else x
@@ -89,7 +91,7 @@ class Kept:
             if not isinstance(x, Bounded) or not x.of.is_float:
                 return ordinary(*args)
             return self.keep(Bounded(x.raw, 0 if x.is_exact else x.radius, FLOAT32, x.terms), to)
-        (of, *_) = (a.of for a in args if isinstance(a, Bounded) and is_narrow(a.of))
+        of, *_ = (a.of for a in args if isinstance(a, Bounded) and is_narrow(a.of))
         made = op.value(attrs, *wide)
         if isinstance(made, tuple):
             return tuple(self.keep(m, of) for m in made)

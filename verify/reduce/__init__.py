@@ -3,8 +3,8 @@
     case = reduce(Case(model, inputs), shows)
 
 `shows` says whether a case still shows what was found. Greedy delta debugging (Zeller and Hildebrandt, "Simplifying and
-isolating failure-inducing input", 2002): operators, then outputs, attributes, sizes, values; over and over until nothing
-more can go.
+isolating failure-inducing input", 2002): operators, then outputs, attributes, sizes, values; over and over until
+nothing more can go.
 """
 
 from __future__ import annotations

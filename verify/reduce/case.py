@@ -66,8 +66,8 @@ def rebuilt(
     outputs: Iterable[str],
     arrays: Mapping[str, Array],
 ) -> Case:
-    """The case with other operators, outputs, and values of what is read. Inputs and initializers that nothing reads are
-    gone; an array that was neither becomes an input."""
+    """The case with other operators, outputs, and values of what is read. Inputs and initializers that nothing reads
+    are gone; an array that was neither becomes an input."""
     kept = list(nodes)
     made = {o for n in kept for o in n.output}
     wanted = list(outputs)
@@ -96,8 +96,8 @@ def outputs_of(case: Case) -> list[str]:
 
 
 def tidy(case: Case) -> Case:
-    """The case with short names, x0, x1 ... for what goes in, t0, t1 ... for what is made, and its outputs' types. A model with inner graphs or
-    functions keeps its names."""
+    """The case with short names, x0, x1 ... for what goes in, t0, t1 ... for what is made, and its outputs' types. A
+    model with inner graphs or functions keeps its names."""
     if case.model.functions or any(a.HasField("g") or a.graphs for n in case.nodes for a in n.attribute):
         return case
     names: dict[str, str] = {"": ""}

@@ -30,8 +30,8 @@ def reduce_model(
     model: onnx.ModelProto, backend: Backend, given: Mapping[str, Array], dims: Mapping[str, int], seed: int, limit: int,
     output: Path, console: Screen,
 ) -> int:  # fmt: skip
-    """Find what is wrong, make it smaller, write the test, and say what was found: the exit code. Interrupted, it writes the
-    smallest case so far."""
+    """Find what is wrong, make it smaller, write the test, and say what was found: the exit code. Interrupted, it
+    writes the smallest case so far."""
     make_directory(output)  # before the work begins
     subject = subject_of_model(model, dims)
     model = with_sizes(model, dims)  # what is made of it is imported again and again

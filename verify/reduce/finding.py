@@ -36,8 +36,8 @@ def find(case: Case, backend: Backend) -> Finding | None:
 
 
 def look(case: Case, backend: Backend, seen: list[str] | None = None) -> Finding | None:
-    """What is to be found in a case, if anything; the verdict is put to those that were `seen`. Raises what says that it cannot be
-    judged."""
+    """What is to be found in a case, if anything; the verdict is put to those that were `seen`. Raises what says that
+    it cannot be judged."""
     try:
         verdict = judge_backend(subject_of_model(case.model), backend, case.inputs)
     except Unsupported as wrong:
@@ -64,9 +64,9 @@ def shows(backend: Backend, found: Finding) -> Callable[[Case], bool]:
 def first_finding(
     case: Case, backend: Backend, others: Mapping[str, Mapping[str, Array]], seen: list[str] | None = None
 ) -> tuple[Case, Finding] | None:
-    """The case with its own inputs or the first of others, by what they are called, on which there is something to find; the
-    verdicts are put to those that were `seen`. Raises why it cannot be judged where that is so on all of them; and at once where
-    that is no refusal by the backend."""
+    """The case with its own inputs or the first of others, by what they are called, on which there is something to
+    find; the verdicts are put to those that were `seen`. Raises why it cannot be judged where that is so on all of
+    them; and at once where that is no refusal by the backend."""
     refused: Unsupported | None = None
     judged = False
     for inputs in (case.inputs, *others.values()):

@@ -127,7 +127,10 @@ def literal(array: Array) -> str:
     special = of.is_float and bool(np.isnan(array).any())
     if not standard or special:
         bits = np.ascontiguousarray(array).reshape(-1).view(f"u{array.dtype.itemsize}")
-        made = f"np.array({bits.tolist()}, np.uint{8 * array.dtype.itemsize}).view({'np' if standard else 'ml_dtypes'}.{name})"
+        made = (
+            f"np.array({bits.tolist()},"
+            f" np.uint{8 * array.dtype.itemsize}).view({'np' if standard else 'ml_dtypes'}.{name})"
+        )
     else:
         made = f"np.array([{', '.join(values)}], np.{name})"
     return made if array.ndim == 1 else f"{made}.reshape({array.shape})"

@@ -16,8 +16,8 @@ PARTS = 64
 
 
 def simpler_values(case: Case) -> Iterator[Case]:
-    """Cases with one array, or a part of it, that is all zero or all one, or of fewer digits. What is given is as simple
-    as it can be when nothing of that shows it any more."""
+    """Cases with one array, or a part of it, that is all zero or all one, or of fewer digits. What is given is as
+    simple as it can be when nothing of that shows it any more."""
     arrays = {**case.initializers, **case.inputs}
     for name, array in arrays.items():
         for simpler in _simpler(array):

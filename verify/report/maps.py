@@ -32,8 +32,8 @@ MAP_HEIGHT, PRESSURE_HEIGHT = 440, 200
 
 @dataclass(frozen=True)
 class Box:
-    """A buffer on a map, or a step in a lane: its name, a class that says its colour, a title of several lines; a name of
-    its own in the page and where a click leads, where it has them."""
+    """A buffer on a map, or a step in a lane: its name, a class that says its colour, a title of several lines; a name
+    of its own in the page and where a click leads, where it has them."""
 
     name: str
     kind: str
@@ -89,7 +89,10 @@ def byte_ticks(low: int, high: int, most: int) -> list[tuple[int, str]]:
 
 def _box(b: Box) -> str:
     ident = f' id="{b.ident}"' if b.ident else ""
-    path = f'<path{ident} class="{b.kind}" d="{areas(b.live, b.offset, b.offset + b.nbytes)}"><title>{text(b.title, 1000)}</title></path>'
+    path = (
+        f'<path{ident} class="{b.kind}"'
+        f' d="{areas(b.live, b.offset, b.offset + b.nbytes)}"><title>{text(b.title, 1000)}</title></path>'
+    )
     # not a stop of the tab key: ten thousand of them would be a wall; the tables have the same links
     return f'<a href="{b.link}" tabindex="-1">{path}</a>' if b.link else path
 
@@ -160,7 +163,10 @@ def plan_picture(problem: Problem, plan: Plan) -> str:
         for picture, height in drawn:
             parts.append(picture.replace("<svg ", f'<svg y="{y}" width="{WIDTH}" height="{height}" ', 1))
             y += height + 8
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {max(y, 1)}" width="{WIDTH}" height="{max(y, 1)}">'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {max(y, 1)}" width="{WIDTH}"'
+        f' height="{max(y, 1)}">'
+    )
     paper = '<rect width="100%" height="100%" style="fill:var(--paper)"/>'
     return f"{head}<style>{STYLE}</style>{paper}{''.join(parts)}</svg>\n"
 

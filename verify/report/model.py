@@ -17,7 +17,8 @@ Kind = Literal["input", "output", "constant", "tensor", "scratch"]
 
 @dataclass(frozen=True)
 class StageLine:
-    """A line of the table of `assay check`: `how` is the word it says, `holds` None where nothing was shown either way."""
+    """A line of the table of `assay check`: `how` is the word it says, `holds` None where nothing was shown either
+    way."""
 
     name: str
     did: str

@@ -54,7 +54,8 @@ def page(report: Report) -> str:
 
 
 def _shown(report: Report) -> list[Buffer]:
-    """The buffers that the page names: all of them, or those with the most bytes times positions; those in pools first."""
+    """The buffers that the page names: all of them, or those with the most bytes times positions; those in pools
+    first."""
     if len(report.buffers) <= MOST:
         return sorted(report.buffers, key=lambda b: not b.pool)
     area = sorted(report.buffers, key=lambda b: -b.nbytes * sum(z - a for a, z in b.live))
@@ -145,9 +146,9 @@ def _pool(report: Report, pool: PoolLine, shown: Sequence[Buffer], axis: Axis) -
         )
         yield f'<ul class="legend">{legend}</ul>'
         yield (
-            "<p class=note>Which bytes belong to which buffer while it is live. <span class=hint>Hover for a buffer's size, offset,"
-            " producer and last reader; a click leads to its row in the table.<span class=js> Drag to zoom in, Reset to see"
-            " all.</span></span></p>"
+            "<p class=note>Which bytes belong to which buffer while it is live. <span class=hint>Hover for a buffer's"
+            " size, offset, producer and last reader; a click leads to its row in the table.<span class=js> Drag to"
+            " zoom in, Reset to see all.</span></span></p>"
         )
         boxes = [
             Box(b.name, b.kind, _title(report, b), b.offset, b.nbytes, b.live, f"m{b.number}", f"#b{b.number}")
@@ -163,7 +164,9 @@ def _pool(report: Report, pool: PoolLine, shown: Sequence[Buffer], axis: Axis) -
             yield f"<p>{left:,} smaller buffers of {len(inside) + left:,} are not drawn and not in the table.</p>"
     about = f"bytes live in pool {pool.name} over time: at most {pool.bound}, in a pool of {pool.nbytes} bytes"
     limit = f"; its limit is {pool.limit:,} bytes" if pool.limit is not None else ""
-    yield f"<h3>Pressure</h3><p class=note>Bytes that are live at once{limit}. A pool at the lower bound is optimal.</p>"
+    yield (
+        f"<h3>Pressure</h3><p class=note>Bytes that are live at once{limit}. A pool at the lower bound is optimal.</p>"
+    )
     yield f'<div class="scroll">{pressure_plot(pool.pressure, pool.bound, pool.nbytes, axis, about)}</div></section>'
 
 

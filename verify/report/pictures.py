@@ -1,4 +1,5 @@
-"""The pictures of a report that are more than a map: what is wrong with a plan, and what runs where (specs/verify.md)."""
+"""The pictures of a report that are more than a map: what is wrong with a plan, and what runs where
+(specs/verify.md)."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def refutation_picture(report: Report, found: Refutation, axis: Axis) -> str:
         offset = b.offset or 0
         title = f"<title>{text(b.name)}, {b.nbytes:,} bytes at offset {offset:,}</title>"
         inside.append(
-            f'<path class="{b.kind} {order}" data-buffer="{b.number}" d="{areas(b.live, offset, offset + b.nbytes)}">{title}</path>'
+            f'<path class="{b.kind} {order}" data-buffer="{b.number}"'
+            f' d="{areas(b.live, offset, offset + b.nbytes)}">{title}</path>'
         )
     start, stop = found.positions
     bad_low, bad_high = found.low, found.high

@@ -79,7 +79,8 @@ def plot(
 ) -> str:
     """A plot. `inside` is in the data's own units, upwards; `over` lies on it, in the units of the outer `svg`.
 
-    `about` says what is shown to whoever cannot see it. `kind` is a class of the outer `svg`, `count` the number of shapes.
+    `about` says what is shown to whoever cannot see it. `kind` is a class of the outer `svg`, `count` the number of
+    shapes.
     """
     w = window
     width, height = w.inner

@@ -1,7 +1,7 @@
 """What is wrong with a plan that does not hold, for its picture (specs/verify.md).
 
-Found anew by the definition (`assay.verify.memory.definition`): two buffers that are live at one position share a byte, or
-a buffer lies outside its pool or off its alignment. Of several faults the one is shown that the check names. Where a
+Found anew by the definition (`assay.verify.memory.definition`): two buffers that are live at one position share a byte,
+or a buffer lies outside its pool or off its alignment. Of several faults the one is shown that the check names. Where a
 life is too short the check itself says where.
 """
 

@@ -61,8 +61,8 @@ def check_shapes(source: Module, target: Module) -> Evidence:
         except Wrong as wrong:
             return refuted("proved", f"{name}: {wrong}")
     return proved(
-        f"{plural(sum(map(len, added.values())), 'statement')} about sizes in {plural(len(added), 'function')}: each as rule"
-        " M4 asks, each slot written once and before it is read; without them the same program"
+        f"{plural(sum(map(len, added.values())), 'statement')} about sizes in {plural(len(added), 'function')}: each as"
+        " rule M4 asks, each slot written once and before it is read; without them the same program"
     )
 
 
@@ -114,7 +114,8 @@ def without(function: Function, added: frozenset[Var]) -> Function:
 
 
 def told_apart(source: Module, target: Module, inputs: Mapping[str, Any], externs: Externs | None = None) -> str | None:
-    """What tells two runs apart, if anything: effects, results, the kind of a trap and, if it is about sizes, its words.
+    """What tells two runs apart, if anything: effects, results, the kind of a trap and, if it is about sizes, its
+    words.
 
     Inputs that `source` refuses for their sizes are a trap of `target`, in the same words.
     """

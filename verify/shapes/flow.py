@@ -205,8 +205,8 @@ class Flow:
             self.duties.append(Duty("ge", d, const(0), show_head(node)))
 
     def met(self, meetings: Sequence[tuple[Type, Type | None, Place]], why: str) -> None:
-        """Values meet types: symbols without a value get it, every other dim is compared unless it is shown, by the type
-        that is given second, to be equal."""
+        """Values meet types: symbols without a value get it, every other dim is compared unless it is shown, by the
+        type that is given second, to be equal."""
         later: list[Duty] = []
         work = list(reversed(meetings))
         while work:
@@ -470,7 +470,8 @@ def _told_by_type(node: CallTIR, kernel: PrimFunc) -> list[Dim]:
 
 
 def _made(node: CallTIR, kernel: PrimFunc) -> Type:
-    """The type of what a tensor function makes: its sizes by its scalars, else by its operands, else by the call's type."""
+    """The type of what a tensor function makes: its sizes by its scalars, else by its operands, else by the call's
+    type."""
     bound: Bound = {}
     operands = [t for a in node.args for t in flatten(a.type)]
     for buffers, types in ((kernel.outputs, flatten(node.type)), (kernel.inputs[::-1], operands[::-1])):

@@ -1,5 +1,5 @@
-"""Hypothesis strategies: programs, operands, memory problems and inputs that are valid by construction (specs/verify.md,
-"Programs").
+"""Hypothesis strategies: programs, operands, memory problems and inputs that are valid by construction
+(specs/verify.md, "Programs").
 
     from assay.verify.strategies import modules_with_inputs
 
@@ -100,7 +100,8 @@ def dims() -> SearchStrategy[int]:
 
 
 def shapes(least: int = 0, most: int = 4, *, empty: bool = False) -> SearchStrategy[tuple[int, ...]]:
-    """Shapes of `least` to `most` axes, up to six; their sizes differ pairwise, but for ones (and zeros, where `empty`)."""
+    """Shapes of `least` to `most` axes, up to six; their sizes differ pairwise, but for ones (and zeros, where
+    `empty`)."""
     return chosen_by(lambda pick: kinds.a_shape(pick, kinds.a_rank(pick, least, most), empty=empty))
 
 
@@ -157,8 +158,8 @@ def modules(operators: Sequence[str] | None = None, *, size: int = 12, **switche
     """Graph modules of about `size` nodes at most.
 
     `operators` are those that are called, by name or as `nn.*`; by default all whose results have sizes that are known.
-    `switches` are the fields of `Features`: branches, sharing, names, functions, recursion, effects, data, casts, symbolic,
-    constants, named_constants, kernels, traps, dtypes, devices.
+    `switches` are the fields of `Features`: branches, sharing, names, functions, recursion, effects, data, casts,
+    symbolic, constants, named_constants, kernels, traps, dtypes, devices.
     """
     features = features_of(operators, switches)
     return chosen_by(lambda pick: a_module(pick, size, features))
@@ -183,13 +184,14 @@ def modules_with_inputs(
 
 
 def tensor_functions(*, static: bool = False) -> SearchStrategy[PrimFunc]:
-    """Valid tensor functions: loops of all kinds, tiles, guards, triangles, reductions, blocks, views, workspace, tables,
-    while loops; `static`: without symbolic sizes."""
+    """Valid tensor functions: loops of all kinds, tiles, guards, triangles, reductions, blocks, views, workspace,
+    tables, while loops; `static`: without symbolic sizes."""
     return chosen_by(lambda pick: a_tensor_function(pick, static=static))
 
 
 def loop_nests() -> SearchStrategy[PrimFunc]:
-    """Valid nests with affine accesses: recurrences, stencils, reductions, guards; for schedules and dependence analyses."""
+    """Valid nests with affine accesses: recurrences, stencils, reductions, guards; for schedules and dependence
+    analyses."""
     return chosen_by(lambda pick: Nests(pick).make())
 
 

@@ -45,8 +45,8 @@ class Tape:
 
 
 def simpler(picks: Sequence[int]) -> Iterator[list[int]]:
-    """Lists that are simpler than one: a part cut out, a part set to 0, one choice lowered, one lowered and a part behind
-    it cut out. Large steps first."""
+    """Lists that are simpler than one: a part cut out, a part set to 0, one choice lowered, one lowered and a part
+    behind it cut out. Large steps first."""
     n = len(picks)
     width = n
     while width >= 1:

@@ -73,8 +73,8 @@ def a_scalar(pick: Pick, of: DType) -> Any:
 
 
 def special(of: DType) -> tuple[Any, ...]:
-    """Numbers of an element type as Python's: small ones, then zeros of both signs, extremes, subnormals, infinities and
-    NaN, as far as the type has them."""
+    """Numbers of an element type as Python's: small ones, then zeros of both signs, extremes, subnormals, infinities
+    and NaN, as far as the type has them."""
     if of.kind == "bool":
         return (False, True)
     if of.is_integer:

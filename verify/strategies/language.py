@@ -64,7 +64,8 @@ _KIND_OF = {str(t): k for k, t in KINDS}
 
 @dataclass(eq=False)
 class Language:
-    """What is made so far, and how more is made. `pick(n)` chooses below n; `size` is about how many nodes there may be."""
+    """What is made so far, and how more is made. `pick(n)` chooses below n; `size` is about how many nodes there may
+    be."""
 
     pick: Pick
     size: int = 40

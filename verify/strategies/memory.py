@@ -1,7 +1,7 @@
 """Random problems of memory planning (specs/verify.md, "Programs").
 
-Buffers with gaps in their lives, alignments of which a third is no power of two, constants, a buffer placed by hand, and
-pools, some with limits. A problem with limits may have no answer.
+Buffers with gaps in their lives, alignments of which a third is no power of two, constants, a buffer placed by hand,
+and pools, some with limits. A problem with limits may have no answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ ALIGNMENT = 24
 
 
 def a_life(pick: Pick, positions: int, intervals: int) -> tuple[Interval, ...]:
-    """So many intervals of positions, in order, that neither meet nor touch; there must be room for twice as many points."""
+    """So many intervals of positions, in order, that neither meet nor touch; there must be room for twice as many
+    points."""
     free = list(range(positions))
     points = sorted(free.pop(pick(len(free))) for _ in range(2 * intervals))
     return tuple(zip(points[::2], points[1::2], strict=True))
@@ -23,7 +24,8 @@ def a_life(pick: Pick, positions: int, intervals: int) -> tuple[Interval, ...]:
 def a_problem(
     pick: Pick, most_buffers: int = 8, most: int = 12, positions: int = 9, *, limits: bool = False
 ) -> Problem:
-    """A problem with from 1 to `most_buffers` buffers of `most` bytes at most; `limits`: with a first pool that is small."""
+    """A problem with from 1 to `most_buffers` buffers of `most` bytes at most; `limits`: with a first pool that is
+    small."""
     return problem_of(pick, 1 + pick(most_buffers), most, positions, limits=limits)
 
 

@@ -1,4 +1,5 @@
-"""Random loop nests with affine accesses, which schedules and dependence analyses are about (specs/verify.md, "Programs").
+"""Random loop nests with affine accesses, which schedules and dependence analyses are about (specs/verify.md,
+"Programs").
 
 They are valid: in bounds, and whole before they are read.
 """

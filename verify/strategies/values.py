@@ -1,4 +1,5 @@
-"""Contents of tensors, and inputs for modules, with the numbers that are most often wrong (specs/verify.md, "Programs")."""
+"""Contents of tensors, and inputs for modules, with the numbers that are most often wrong (specs/verify.md,
+"Programs")."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ Made = tuple[Sequence[TensorType], Mapping[str, Any]]
 
 
 def _spans(pick: Pick, sizes: Sequence[int], inside: bool) -> tuple[list[int], dict[str, Any]] | None:
-    """Windows over axes of these sizes, with strides, dilation and padding; `inside`: each takes an element at least."""
+    """Windows over axes of these sizes, with strides, dilation and padding; `inside`: each takes an element at
+    least."""
     rank = len(sizes)
     if not all(sizes):
         return None

@@ -57,7 +57,8 @@ def memory(f: Function) -> list[str]:
 
 
 def _first_byte(instance: Instance, frame: Frame) -> Term:
-    """The byte of the memory at which a view begins, as `assay.semantics.tensor.places.first_byte` has it in numbers."""
+    """The byte of the memory at which a view begins, as `assay.semantics.tensor.places.first_byte` has it in
+    numbers."""
     assert isinstance(frame.what, Window)
     terms, view = instance.query.terms, frame.what.view
     byte = instance.value(view.offset, frame.what.site) * view.buffer.dtype.itemsize

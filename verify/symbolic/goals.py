@@ -63,7 +63,8 @@ class Goal:
     """One claim for all sizes, and what became of it.
 
     `detail` says, for a refutation, what the run gave and, for unknown, why. `sizes` and `iteration` are those of the
-    counterexample, by name. `query` is SMT-LIB text, unsatisfiable exactly if the claim holds; empty where none was made.
+    counterexample, by name. `query` is SMT-LIB text, unsatisfiable exactly if the claim holds; empty where none was
+    made.
     """
 
     kind: Kind

@@ -273,7 +273,8 @@ def _domain(f: Function, d: Domain) -> Goal:
 
 
 def bounds(f: Function) -> Iterator[Goal]:
-    """Every access in bounds in each dimension, of the view that it names and of what lies below; no constant stored to."""
+    """Every access in bounds in each dimension, of the view that it names and of what lies below; no constant stored
+    to."""
     seen: set[Any] = set()
     number = Interner()
     for a in f.events.accesses:

@@ -1,4 +1,5 @@
-"""Refutations are run: a counterexample counts only if the interpreter traps (specs/verify.md, "Proofs for all sizes")."""
+"""Refutations are run: a counterexample counts only if the interpreter traps (specs/verify.md, "Proofs for all
+sizes")."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ def _values(buffer: Buffer, shape: tuple[int, ...], element: Element, rest: int)
 
 
 def leaves_dtype(site: Site, node: Expr, values: Mapping[Var, Any]) -> Replayed:
-    """Whether a step of an expression leaves its dtype, loops and sizes having these values: evaluated, not believed."""
+    """Whether a step of an expression leaves its dtype, loops and sizes having these values: evaluated, not
+    believed."""
     try:
         env = _arrived(site, values)
     except _Elsewhere as why:

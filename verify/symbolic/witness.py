@@ -25,7 +25,8 @@ Factor: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Linear:
-    """A sum of multiples of atoms (unknown loop variables, quotients and remainders of sums of them) and a known rest."""
+    """A sum of multiples of atoms (unknown loop variables, quotients and remainders of sums of them) and a known
+    rest."""
 
     terms: Mapping[Expr, Factor]
     rest: Factor
@@ -203,7 +204,8 @@ class Solver:
                 return None
 
     def values(self, default: str, strict: Frame | None, before: Term | None) -> dict[Frame, Term]:
-        """A value for each loop: what was found, else the first or the last iteration; for `strict` the one `before`."""
+        """A value for each loop: what was found, else the first or the last iteration; for `strict` the one
+        `before`."""
         made: dict[Frame, Term] = {}
         for f in self.frames:
             var = f.what.var if isinstance(f.what, Loop) else None

@@ -1,4 +1,5 @@
-"""Every element read was written before, and every element of an output at all (specs/verify.md, "Proofs for all sizes").
+"""Every element read was written before, and every element of an output at all (specs/verify.md, "Proofs for all
+sizes").
 
 For a read in any iteration, some write in an earlier iteration, or earlier in the same one, has the same element. Which
 iteration of the write that is, a witness says; z3 shows that it is one, that its guards hold, and that it came before.

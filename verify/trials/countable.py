@@ -1,7 +1,8 @@
 """Tensors that a batch of trials can hold (specs/verify.md, "Trials").
 
-NumPy has a limit of axes and counts no more bytes than int64 does, in an array without elements too, whose other axes it
-multiplies. A batch has one axis more than a tensor; some functions of NumPy end the process where there are too many.
+NumPy has a limit of axes and counts no more bytes than int64 does, in an array without elements too, whose other axes
+it multiplies. A batch has one axis more than a tensor; some functions of NumPy end the process where there are too
+many.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from assay.semantics.walk import post_order
 
 AXES = RANKS - 1
 ELEMENTS = 1 << 48
-"""What the axes of a tensor without elements may come to, but for those that are 0. Where there are elements, the budget says what is too large."""
+"""What the axes of a tensor without elements may come to, but for those that are 0. Where there are elements, the
+budget says what is too large."""
 
 
 def require_countable(module: Module) -> None:
@@ -47,7 +49,10 @@ def _tensors(of: Type) -> Iterator[TensorType]:
 
 def _look(shape: Any, what: str, where: Any) -> None:
     if len(shape) > AXES:
-        wrong = f"{len(shape)} axes; the checks try it out many times at once, in arrays of at most {AXES} axes and one for the trials"
+        wrong = (
+            f"{len(shape)} axes; the checks try it out many times at once, in arrays of at most {AXES} axes and one for"
+            " the trials"
+        )
     elif 0 in shape and prod(d for d in shape if isinstance(d, int) and d) > ELEMENTS:
         wrong = f"the axes {tuple(shape)}, which are too long for the arrays of the checks' trials"
     else:

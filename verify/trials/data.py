@@ -3,8 +3,8 @@
 A kind of operands is a choice of numbers of one dtype; which place of an operand gets which of them is drawn.
 
 - specials: NaN, infinities, both zeros, subnormal numbers, the ends of the range, between ordinary numbers.
-- ties: few different numbers, so that many are equal; halves, which lie between two whole numbers. A step of a program is handed
-  elements equal to those of its other operands too, so that it meets its constants (`meeting`).
+- ties: few different numbers, so that many are equal; halves, which lie between two whole numbers. A step of a program
+  is handed elements equal to those of its other operands too, so that it meets its constants (`meeting`).
 - extremes: the ends of the range and their neighbours, all finite.
 - constants: what the function itself compares with or computes with, and the numbers next to it.
 - mixed: each element is of one of these kinds; for functions whose elements do not meet.
@@ -163,8 +163,8 @@ def _chosen(drawn: Sequence[Array], rng: np.random.Generator) -> Array:
 
 
 def meeting(x: Array, others: Sequence[Array], rng: np.random.Generator, surely: bool = True) -> Array:
-    """`x` with elements of `others` of its dtype, at the places where they meet by broadcasting, else at any: some of each, of the
-    last one at least, if `surely`. Truths meet anyway."""
+    """`x` with elements of `others` of its dtype, at the places where they meet by broadcasting, else at any: some of
+    each, of the last one at least, if `surely`. Truths meet anyway."""
     found = x.copy()
     for other in others:
         if other.dtype != x.dtype or x.dtype == np.bool_ or not other.size or not x.size:

@@ -1,5 +1,5 @@
-"""Fused tensor functions beside the calls of their group, on special values, ties, extremes, and on all numbers of small
-types, bit for bit (specs/verify.md, "Trials")."""
+"""Fused tensor functions beside the calls of their group, on special values, ties, extremes, and on all numbers of
+small types, bit for bit (specs/verify.md, "Trials")."""
 
 from __future__ import annotations
 
@@ -85,7 +85,10 @@ def try_group(
         many = [GroupCall(c.name, f, c.args, c.scalars) for c, f in zip(calls, inner, strict=True) if f is not None]
         wrong = apart(wide, scalars, many, group, operands)
         if wrong:
-            return f"on all values of operand{'s' if len(way.places) > 1 else ''} {' and '.join(map(str, way.places))}: {wrong}"
+            return (
+                f"on all values of operand{'s' if len(way.places) > 1 else ''} {' and '.join(map(str, way.places))}:"
+                f" {wrong}"
+            )
     if ways and complete:
         tried.through += 1
     elif ways:
@@ -100,7 +103,8 @@ def symbolic(kernel: PrimFunc) -> bool:
 def apart(
     kernel: PrimFunc, scalars: Sequence[int], calls: Iterable[GroupCall], group: Function, operands: Sequence[Array]
 ) -> str | None:
-    """Where a fused kernel differs from the calls of its group, one after another, on one set of operands; None if nowhere."""
+    """Where a fused kernel differs from the calls of its group, one after another, on one set of operands; None if
+    nowhere."""
     values: dict[object, Sequence[Array]] = {p: [x] for p, x in zip(group.params, operands, strict=True)}
     wanted: Sequence[Array] = []
     try:

@@ -148,8 +148,8 @@ def _loop(function: str, name: str, result: str, params: Sequence[str]) -> str:
     given = "".join(f", const {p} *p{i}" for i, p in enumerate(params))
     words = ", ".join(f"p{i}[i]" for i in range(len(params)))
     return (
-        f"\nvoid {name}(size_t n, {result} *out{given});\nvoid {name}(size_t n, {result} *out{given})\n{{\n    size_t i;\n"
-        f"    for (i = 0; i < n; ++i) {{\n        out[i] = {function}({words});\n    }}\n}}\n"
+        f"\nvoid {name}(size_t n, {result} *out{given});\nvoid {name}(size_t n, {result} *out{given})\n{{\n    size_t"
+        f" i;\n    for (i = 0; i < n; ++i) {{\n        out[i] = {function}({words});\n    }}\n}}\n"
     )
 
 
@@ -176,9 +176,10 @@ def _reference(h: Helper) -> tuple[Reference, Callable[..., Any] | None] | None:
     short = _transcendental(h)
     if short is not None:
         # the helper computes in C's float: operands are numbers of the dtype, and so is the result
-        return lambda *a: np.asarray(TRANSCENDENTAL[op].meaning(*(x.astype(short.numpy) for x in a))).astype(
-            result.numpy
-        ), None
+        return (
+            lambda *a: np.asarray(TRANSCENDENTAL[op].meaning(*(x.astype(short.numpy) for x in a))).astype(result.numpy),
+            None,
+        )
     match re.fullmatch(r"(.*?)_([iuf])(32|64)", h.name), h.name:
         case re.Match() as m, _ if m[1] in _NAMED:
             meaning = OPERATIONS[_NAMED[m[1]]].meaning

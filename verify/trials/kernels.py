@@ -97,7 +97,10 @@ def try_kernel(
     for way in found:
         wrong = run.all_of(way, rng)
         if wrong:
-            return f"on all values of operand{'s' if len(way.places) > 1 else ''} {' and '.join(map(str, way.places))}: {wrong}"
+            return (
+                f"on all values of operand{'s' if len(way.places) > 1 else ''} {' and '.join(map(str, way.places))}:"
+                f" {wrong}"
+            )
     if found:
         if run.complete:
             tried.through += 1
@@ -313,7 +316,10 @@ def different(wanted: Array, got: Array) -> str | None:
     if same.all():
         return None
     at = tuple(int(i) for i in np.argwhere(~same)[0])
-    return f"element {at} is {got[at]}, must be {wanted[at]} ({int(same.size - np.count_nonzero(same))} of {same.size} differ)"
+    return (
+        f"element {at} is {got[at]}, must be {wanted[at]} ({int(same.size - np.count_nonzero(same))} of {same.size}"
+        " differ)"
+    )
 
 
 def outside(allowed: Bounded, got: Array) -> str | None:
@@ -323,4 +329,7 @@ def outside(allowed: Bounded, got: Array) -> str | None:
         return None
     at = tuple(int(i) for i in np.argwhere(~inside)[0])
     low, high = allowed.interval()
-    return f"element {at} is {float(got[at])!r}, allowed is [{float(low[at])!r}, {float(high[at])!r}] ({int((~inside).sum())} of {got.size} outside)"
+    return (
+        f"element {at} is {float(got[at])!r}, allowed is [{float(low[at])!r}, {float(high[at])!r}]"
+        f" ({int((~inside).sum())} of {got.size} outside)"
+    )

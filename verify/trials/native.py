@@ -176,7 +176,10 @@ class Trials:
 
     def __str__(self) -> str:
         t = self.tried
-        said = f"{plural(len(t.steps), 'step')} of the C bit for bit their tensor functions on {', '.join(t.kinds)} handed to each"
+        said = (
+            f"{plural(len(t.steps), 'step')} of the C bit for bit their tensor functions on {', '.join(t.kinds)} handed"
+            " to each"
+        )
         if t.traps:
             said += f", traps alike ({t.traps})"
         branches = sum(isinstance(s, Branch) for s in self.program.steps)
@@ -275,8 +278,8 @@ class _Run:
         return np.random.default_rng([self.trials.seed, 13, self.turn, what, attempt])
 
     def make_inputs(self) -> dict[str, Array]:
-        """Inputs of the kind on which no step that reads them must trap; integers, which may be indices, are plain then,
-        and in the end all are those that the check was given."""
+        """Inputs of the kind on which no step that reads them must trap; integers, which may be indices, are plain
+        then, and in the end all are those that the check was given."""
         found: dict[str, Array] = {}
         for attempt in range(3):
             for k, name in enumerate(self.program.inputs):

@@ -1,8 +1,8 @@
 """Which way the conditions in a tensor function go, and which comparisons meet a tie (specs/verify.md, "Trials").
 
 The function is written once more with one output for each condition of a select, an if or a while: what it was, at each
-iteration around it. So a run shows which sides were taken, on any operands, and the same text says where they stand. A comparison
-of elements has an output for whether its sides were equal.
+iteration around it. So a run shows which sides were taken, on any operands, and the same text says where they stand. A
+comparison of elements has an output for whether its sides were equal.
 """
 
 from __future__ import annotations
@@ -148,8 +148,8 @@ def conditions_of(stmt: Stmt) -> list[Expr]:
 
 
 def comparisons_of(stmt: Stmt) -> list[Expr]:
-    """The comparisons of elements in a statement that are made wherever it runs: those in a side of a select, or behind another
-    truth, may stand there to guard what they read."""
+    """The comparisons of elements in a statement that are made wherever it runs: those in a side of a select, or behind
+    another truth, may stand there to guard what they read."""
     found: dict[int, Expr] = {}
     work = [*stmt.expressions]
     seen: set[int] = set()

@@ -6,7 +6,8 @@
     report.first                                              # the first pass that changed the meaning, or None
     judge_kernels(mod, {"x": x}).first                        # the first call of a kernel that is wrong, or None
 
-apache-tvm is imported only where it is used; without the version that `assay.lower.tvm_import` reads, Unsupported (tvm.C1).
+apache-tvm is imported only where it is used; without the version that `assay.lower.tvm_import` reads, Unsupported
+(tvm.C1).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m assay.verify.tvm.campaign --seconds 60 --match Conv     # the node models of the onnx package
 
-A *finding* is the first stage whose meaning is another one: the frontend, a pass, or the code generator. A model that TVM
-refuses, or that our import does not read, is counted and not a finding.
+A *finding* is the first stage whose meaning is another one: the frontend, a pass, or the code generator. A model that
+TVM refuses, or that our import does not read, is counted and not a finding.
 """
 
 from __future__ import annotations

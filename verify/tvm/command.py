@@ -1,7 +1,8 @@
-"""`assay check MODEL --backend tvm --per-pass`, `--per-kernel`: inside apache-tvm (specs/verify.md, "Inside a backend").
+"""`assay check MODEL --backend tvm --per-pass`, `--per-kernel`: inside apache-tvm (specs/verify.md, "Inside a
+backend").
 
-MODEL is an ONNX model, which TVM's frontend imports, or a module as TVMScript, which TVM reads itself. Exit codes: 0, no
-pass and call that is judged changes the meaning, and what is undecided or not read is told; 1, one does.
+MODEL is an ONNX model, which TVM's frontend imports, or a module as TVMScript, which TVM reads itself. Exit codes: 0,
+no pass and call that is judged changes the meaning, and what is undecided or not read is told; 1, one does.
 """
 
 from __future__ import annotations
@@ -92,9 +93,9 @@ def inside(request: Request, backends: Sequence[str], out: Screen, as_json: bool
                 )
                 answer["holds"] = both(answer["holds"], known(v.how for v in report.verdicts), first is not None)
     ends = (
-        f"not judged one by one: passes inside of {', '.join(NESTED)}, which compile functions of their own, and those from {FINAL} on,"
-        " where a tensor function takes handles; what they do shows in the stage around them and in what the compiled code"
-        " gives. A stage that calls an extern is not read"
+        f"not judged one by one: passes inside of {', '.join(NESTED)}, which compile functions of their own, and those"
+        f" from {FINAL} on, where a tensor function takes handles; what they do shows in the stage around them and in"
+        " what the compiled code gives. A stage that calls an extern is not read"
     )
     if as_json:
         write_answer({**answer, "note": ends})
@@ -117,7 +118,8 @@ def both(before: bool | None, shown: bool, wrong: bool) -> bool | None:
 
 
 def say(out: Screen, as_json: bool, head: str, lines: Sequence[str], wrong: str | None) -> None:
-    """One table as lines: how many verdicts of each kind there are, those that are not plainly right, the first wrong one."""
+    """One table as lines: how many verdicts of each kind there are, those that are not plainly right, the first wrong
+    one."""
     if as_json:
         return
     for line in (head, *(f"  {line}" for line in lines), *([f"FAILS first: {wrong}"] if wrong else [])):

@@ -1,7 +1,7 @@
 """What may be wrong inside TVM, as a list of small detectors (specs/verify.md, "Inside a backend").
 
-Each looks at one compilation and tells what it finds, with the pass after which it is first so. They overlap on purpose:
-a wrong plan is seen in the memory that it describes, in values, and in the machine.
+Each looks at one compilation and tells what it finds, with the pass after which it is first so. They overlap on
+purpose: a wrong plan is seen in the memory that it describes, in values, and in the machine.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def memory(of: Subjects) -> Iterator[Finding]:
 
 
 def undefined(of: Subjects) -> Iterator[Finding]:
-    """(d) An operation that has no meaning on its numbers, where there was none: a shift, a division by zero, a cast out
-    of range, or whole numbers that wrap."""
+    """(d) An operation that has no meaning on its numbers, where there was none: a shift, a division by zero, a cast
+    out of range, or whole numbers that wrap."""
     for v in of.verdicts:
         if v.how == "changed" and v.why in UNDEFINED:
             yield Finding("d", v.name, v.function, v.detail)
@@ -153,7 +153,8 @@ def wrapping(stage: Stage, arguments: Sequence[Any]) -> Trap | None:
 
 
 def sizes(of: Subjects) -> Iterator[Finding]:
-    """(e) A size that is used and has no value, or a check of sizes that is lost: sizes that must be equal, and are not."""
+    """(e) A size that is used and has no value, or a check of sizes that is lost: sizes that must be equal, and are
+    not."""
     for v in of.verdicts:
         if v.how == "refused" and v.why not in STORAGE and v.why != DECLARED:
             yield Finding("e", v.name, v.function, v.detail)
@@ -197,7 +198,8 @@ def _grown(arguments: Sequence[Any], places: set[tuple[int, int]], random: np.ra
 
 
 def constants(of: Subjects) -> Iterator[Finding]:
-    """(f) A constant is lost and no other one came: two that differ were taken for one, or its contents were changed."""
+    """(f) A constant is lost and no other one came: two that differ were taken for one, or its contents were
+    changed."""
     graphs = [s for s in of.stages if s.graph]
     for before, after in pairwise(graphs):
         if after.name.partition(" #")[0] in COMPUTING:
@@ -223,8 +225,8 @@ def constants(of: Subjects) -> Iterator[Finding]:
 
 
 def fingerprints(mod: Object, live: bool) -> dict[str, tuple[tuple[int, ...], str]]:
-    """The contents of the tensor constants of a module, those of one element apart: they may become literals. With `live`
-    only those that a result depends on."""
+    """The contents of the tensor constants of a module, those of one element apart: they may become literals. With
+    `live` only those that a result depends on."""
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     for _, f in mod.functions.items():
         if type_key(f) != "relax.expr.Function":

@@ -1,9 +1,9 @@
 """What every correct implementation of a tensor function gives, as intervals (specs/verify.md, "Inside a backend").
 
-The definition of the tensor IR, walked with an interval for each float. What rule M9 allows an operator is allowed here: an
-operation rounds faithfully, a product may be contracted with a sum, a sum into one element may be taken in any order,
-and an elementary function errs by a few units in the last place. So compiled code outside of the intervals is wrong;
-where there are none nothing is known.
+The definition of the tensor IR, walked with an interval for each float. What rule M9 allows an operator is allowed
+here: an operation rounds faithfully, a product may be contracted with a sum, a sum into one element may be taken in any
+order, and an elementary function errs by a few units in the last place. So compiled code outside of the intervals is
+wrong; where there are none nothing is known.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def bounds_of_kernel(
 ) -> tuple[Any, ...]:
     """The results of a tensor function: intervals of floats, and arrays. `inputs` are arrays or intervals.
 
-    Unpredictable where intervals do not decide a branch or an index; Unsupported (tvm.C24) where an operation has no rule,
-    memory is seen in elements of several sizes, or the run is long; Trap as the function traps.
+    Unpredictable where intervals do not decide a branch or an index; Unsupported (tvm.C24) where an operation has no
+    rule, memory is seen in elements of several sizes, or the run is long; Trap as the function traps.
     """
     func = unclaimed(func)
     if is_bytewise(func, functions or {}):
@@ -101,7 +101,8 @@ def has_no_floats(func: PrimFunc) -> bool:
 
 
 def bounds_of(module: Module, arguments: Sequence[Any]) -> Known:
-    """What every correct implementation of a module gives: operators by their own bounds, tensor functions by theirs."""
+    """What every correct implementation of a module gives: operators by their own bounds, tensor functions by
+    theirs."""
 
     def apply(node: Any, attrs: Any, operands: Sequence[Any], ordinary: Callable[..., Any]) -> Any:
         if not isinstance(node, CallTIR):

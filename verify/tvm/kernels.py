@@ -1,9 +1,9 @@
 """Each call of a kernel by TVM's virtual machine judged on its live arguments (specs/verify.md, "Inside a backend").
 
-Arguments are copied before the call and compared after it; memory is filled with ones whenever a tensor is allocated, so
-what is read unwritten, or was given away too early, shows. Two questions are asked of each call: did the kernel do what
-its definition does with these operands, and are these operands still what their producer left? The second needs the same
-program as values, which is the last stage that our import reads; its calls come in the same order.
+Arguments are copied before the call and compared after it; memory is filled with ones whenever a tensor is allocated,
+so what is read unwritten, or was given away too early, shows. Two questions are asked of each call: did the kernel do
+what its definition does with these operands, and are these operands still what their producer left? The second needs
+the same program as values, which is the last stage that our import reads; its calls come in the same order.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from assay.verify.tvm.watch import Stage, Trace, watch
 How = Literal["right", "rounded", "undecided", "wrong", "overwritten", "undefined", "not judged"]
 """*right*: bit for bit what the definition gives. *rounded*: rounded otherwise, inside the bounds of the definition.
 *undecided*: other numbers, and no bounds are known. *wrong*: another result, or memory out of
-bounds or never written. *overwritten*: an operand is not what its producer left. *undefined*: the operation has no meaning
-on these numbers (a shift by the width, a division by zero, a cast out of range), so nothing is compared."""
+bounds or never written. *overwritten*: an operand is not what its producer left. *undefined*: the operation has no
+meaning on these numbers (a shift by the width, a division by zero, a cast out of range), so nothing is compared."""
 
 WRONG: tuple[How, ...] = ("wrong", "overwritten")
 DEADLY = ("tvm.C10", "tvm.P2")
@@ -191,8 +191,8 @@ def judge_kernels(
 ) -> KernelReport:
     """Compile a `tvm.IRModule`, run it on `arguments`, and judge every call of a kernel.
 
-    The definition of a kernel is its tensor function as the graph calls it, or with `flat` as it is just before it becomes
-    a function of handles. Invalid (backend.C2) where TVM refuses the module or the run fails.
+    The definition of a kernel is its tensor function as the graph calls it, or with `flat` as it is just before it
+    becomes a function of handles. Invalid (backend.C2) where TVM refuses the module or the run fails.
     """
     trace = watch(mod, pipeline)
     return judge_calls(trace, arguments, flat, poison, pipeline if isinstance(pipeline, str) else "given")
@@ -245,8 +245,8 @@ Expected = tuple[str, Use, KernelCall]
 
 
 def followed(graphs: Sequence[Stage], arguments: Sequence[Any]) -> tuple[list[Expected], dict[str, list[Use]], str]:
-    """The calls of kernels of the last stage that our import reads, as values, in order, or why there are none; and how that
-    stage uses each kernel that it calls."""
+    """The calls of kernels of the last stage that our import reads, as values, in order, or why there are none; and how
+    that stage uses each kernel that it calls."""
     why = ""
     for stage in reversed(graphs):
         try:

@@ -1,7 +1,7 @@
 """What a stage of TVM means here, and whether two outcomes are one (specs/verify.md, "Inside a backend").
 
-Bit for bit where nothing was rounded otherwise, else inside the bounds of what is meant. Where no bounds are known nothing
-is claimed.
+Bit for bit where nothing was rounded otherwise, else inside the bounds of what is meant. Where no bounds are known
+nothing is claimed.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from assay.verify.legalize_check import outside
 from assay.verify.tvm.peer import Array
 
 CLAIMS = ("tensor.T8", "tensor.T10")
-"""Traps of ours on what compiled code does not look at: a block's iterator outside of its domain, a block that touches what
-it does not declare."""
+"""Traps of ours on what compiled code does not look at: a block's iterator outside of its domain, a block that touches
+what it does not declare."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,8 @@ class Recorder:
 def run_kernel(
     func: PrimFunc, inputs: Sequence[Any], note: Callable[[Trap], None] = lambda t: None, **more: Any
 ) -> Sequence[Array]:
-    """The results of a tensor function. What its blocks claim of themselves and is not so is noted, and else passed over."""
+    """The results of a tensor function. What its blocks claim of themselves and is not so is noted, and else passed
+    over."""
     try:
         return vector.run(func, inputs, **more)
     except Trap as trap:
@@ -106,7 +107,8 @@ def unclaimed(func: PrimFunc) -> PrimFunc:
 
 
 def observed(module: Module, arguments: Sequence[Any]) -> Outcome:
-    """What a module gives on those arguments. Unsupported where it calls what is outside; Invalid where they do not fit."""
+    """What a module gives on those arguments. Unsupported where it calls what is outside; Invalid where they do not
+    fit."""
     recorder = Recorder()
     try:
         values = run_main(module, arguments, recorder)
@@ -152,7 +154,8 @@ def same_bits(a: Array, b: Array) -> bool:
 
 
 def beyond(allowed: Sequence[Any], got: Sequence[Array]) -> str | None:
-    """Where results are outside of what is allowed (intervals, or arrays for what is exact), if anywhere: the worst element."""
+    """Where results are outside of what is allowed (intervals, or arrays for what is exact), if anywhere: the worst
+    element."""
     if len(got) != len(allowed):
         return f"{len(got)} results instead of {len(allowed)}"
     for k, (a, g) in enumerate(zip(allowed, got, strict=True)):

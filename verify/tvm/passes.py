@@ -22,9 +22,11 @@ from assay.verify.tvm.peer import Array
 from assay.verify.tvm.watch import Stage, Trace, outputs, watch
 
 How = Literal["begin", "same", "rounded", "undecided", "changed", "refused", "fails", "claims", "not read"]
-"""*begin*: what the others are compared with. *same*: bit for bit. *rounded*: rounded otherwise, inside what is allowed.
-*undecided*: other numbers, and no bounds are known. *changed*: another meaning. *refused*: the module is ill-formed, such as a memory plan whose live tensors overlap.
-*claims*: the same values, but blocks that touch other than what they say. *fails*: the compiled code ends with an error. *not read*: our import does not handle it; nothing is claimed."""
+"""*begin*: what the others are compared with. *same*: bit for bit. *rounded*: rounded otherwise, inside what is
+allowed. *undecided*: other numbers, and no bounds are known. *changed*: another meaning. *refused*: the module is
+ill-formed, such as a memory plan whose live tensors overlap. *claims*: the same values, but blocks that touch other
+than what they say. *fails*: the compiled code ends with an error. *not read*: our import does not handle it; nothing is
+claimed."""
 
 WRONG: tuple[How, ...] = ("changed", "refused", "fails")
 
@@ -280,7 +282,8 @@ def verdicts(trace: Trace, judge: Judge) -> Iterator[Judged]:
 
 
 def repeated(judged: Judged, got: Sequence[Array], again: Sequence[Array]) -> Judged:
-    """The verdict on the compiled code, after it ran once more on the same arguments: nothing is kept from run to run."""
+    """The verdict on the compiled code, after it ran once more on the same arguments: nothing is kept from run to
+    run."""
     if len(got) == len(again) and all(map(same_bits, got, again)):
         return judged
     return Judged(judged.name, "changed", f"a second run gives other results: {beyond(got, again) or 'other bits'}")
@@ -291,9 +294,9 @@ def judge_passes(
 ) -> PassReport:
     """Compile a `tvm.IRModule` and judge it after each pass, on `arguments` (arrays, or shapes as tuples of sizes).
 
-    `pipeline` is one of `PIPELINES` or passes of TVM. `meant` says what the module means where it is more than the module
-    itself: the ONNX model that it was imported from; then the import is judged too. Invalid (backend.C2) where TVM
-    refuses the module.
+    `pipeline` is one of `PIPELINES` or passes of TVM. `meant` says what the module means where it is more than the
+    module itself: the ONNX model that it was imported from; then the import is judged too. Invalid (backend.C2) where
+    TVM refuses the module.
     """
     trace = watch(mod, pipeline)
     return PassReport(

@@ -53,7 +53,8 @@ def structural_hash(mod: Object) -> int:
 
 
 def from_onnx(model: onnx.ModelProto) -> Object:
-    """The module that TVM's frontend makes of a model, weights as constants. Invalid (backend.C2) where it refuses it."""
+    """The module that TVM's frontend makes of a model, weights as constants. Invalid (backend.C2) where it refuses
+    it."""
     tvm()
     frontend = importlib.import_module("tvm.relax.frontend.onnx")
     try:
@@ -77,7 +78,8 @@ def first_line(wrong: BaseException) -> str:
 
 
 def frozen(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    """The model with its sizes, axes and scalars stored in it, as TVM's frontend wants them; and the inputs that are left.
+    """The model with its sizes, axes and scalars stored in it, as TVM's frontend wants them; and the inputs that are
+    left.
 
     An input after the first becomes a constant where it has rank 0, or holds int64 in rank 1.
     """

@@ -2,10 +2,10 @@
 
     python -m assay.verify.tvm.programs --seconds 60       # random programs through every pipeline
 
-Views by reshape and by match_cast, copies that may be lowered to views, parts of a split, concat, tuples that are made and
-taken apart, values that live long, branches, tensor functions that change an operand in place, several sizes of memory, symbolic sizes, constants of whole
-numbers that passes fold, and that have names. Every value has a rank of one or two, and small sizes that differ. What is made in a dataflow
-block and not taken out of it is dead after it.
+Views by reshape and by match_cast, copies that may be lowered to views, parts of a split, concat, tuples that are made
+and taken apart, values that live long, branches, tensor functions that change an operand in place, several sizes of
+memory, symbolic sizes, constants of whole numbers that passes fold, and that have names. Every value has a rank of one
+or two, and small sizes that differ. What is made in a dataflow block and not taken out of it is dead after it.
 """
 
 from __future__ import annotations

@@ -67,7 +67,8 @@ ACTING = ("relax.call_packed", "relax.print", "relax.assert_op", "relax.call_bui
 
 
 def acts(value: Object) -> bool:
-    """Whether a binding matters though nobody uses it: a kernel called on memory, an effect, a function of the module."""
+    """Whether a binding matters though nobody uses it: a kernel called on memory, an effect, a function of the
+    module."""
     if type_key(value) != "ir.Call":
         return False
     name = op_name(value.op)

@@ -1,8 +1,8 @@
 """What a pipeline of TVM's passes makes of a module, pass by pass (specs/verify.md, "Inside a backend").
 
-TVM calls an instrument after each pass, nested ones too. Modules are told apart by their structural hash, so a pass that
-changes nothing costs one hash. Passes over tensor functions alone are shown as *kernel stages*: the graph functions have
-been compiled apart by then.
+TVM calls an instrument after each pass, nested ones too. Modules are told apart by their structural hash, so a pass
+that changes nothing costs one hash. Passes over tensor functions alone are shown as *kernel stages*: the graph
+functions have been compiled apart by then.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A tensor function that traps where whole numbers wrap (specs/verify.md, "Inside a backend").
 
-Numbers wrap in our language (rule M5); in TVM's compiled code that is undefined, for signed and unsigned ones alike. The
-function here does the same, and asserts before each store, let and branch that nothing in its expressions has wrapped.
+Numbers wrap in our language (rule M5); in TVM's compiled code that is undefined, for signed and unsigned ones alike.
+The function here does the same, and asserts before each store, let and branch that nothing in its expressions has
+wrapped.
 """
 
 from __future__ import annotations

@@ -57,7 +57,8 @@ def exact(problem: Problem, options: Options) -> Plan:
 
 
 def _refuse(layout: Layout, options: Options, pool: int) -> NoReturn:
-    """Raise Invalid: nothing fits in the only pool, as far as the search has come. Says the least limit that would do."""
+    """Raise Invalid: nothing fits in the only pool, as far as the search has come. Says the least limit that would
+    do."""
     name = layout.pools[pool].name
     wider = tuple(replace(p, limit=None) if p.name == name else p for p in layout.pools)
     plan = exact(Problem(layout.buffers, wider), replace(options, capacity=None))

@@ -91,7 +91,8 @@ class Minimum:
         return min(sizes) if sizes else None
 
     def attempt(self, budget: Budget, share: int, size: int | None = None) -> bool | None:
-        """Search at a size, by default at the least there may be or the goal; whether there is a plan, None: unknown."""
+        """Search at a size, by default at the least there may be or the goal; whether there is a plan, None:
+        unknown."""
         top = self._top()
         if size is None:
             size = self.bound if self.goal is None or top is None else max(self.bound, top)

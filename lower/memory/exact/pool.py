@@ -39,8 +39,8 @@ def rest_of(options: Options, layout: Layout) -> Options:
 def least(layout: Layout, options: Options, budget: Budget) -> Found:
     """The least size of the only pool of a layout, or the best that is found within the budget.
 
-    The bound comes first: what a quick planner finds at it is the answer, and nothing else is made. Late: the time is up
-    before there is any plan.
+    The bound comes first: what a quick planner finds at it is the answer, and nothing else is made. Late: the time is
+    up before there is any plan.
     """
     bound, deadline = layout.bound(range(len(layout.buffers))), budget.deadline
     start = best_first_fit(layout, deadline=deadline)

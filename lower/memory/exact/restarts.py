@@ -30,7 +30,8 @@ STYLES = (Style("LWA"), Style("TWA"), Style("LB"), Style("TWA", tight=True), Sty
 NOISE = (0.02, 0.05, 0.1, 0.2, 0.4)
 CLASSES = (20, 10, 50, 5, 200)
 EACH = 3
-"""Nodes of the shortest searches, times the number of buffers. Most that end with a plan end soon, whatever the size."""
+"""Nodes of the shortest searches, times the number of buffers. Most that end with a plan end soon, whatever the
+size."""
 
 
 class Attack:
@@ -60,7 +61,8 @@ class Attack:
 
 
 def luby(k: int) -> int:
-    """The k-th of 1, 1, 2, 1, 1, 2, 4, 1, ...: every length gets as much effort (Luby, Sinclair and Zuckerman, 1993)."""
+    """The k-th of 1, 1, 2, 1, 1, 2, 4, 1, ...: every length gets as much effort (Luby, Sinclair and Zuckerman,
+    1993)."""
     while k & (k + 1):
         k -= (1 << k.bit_length() - 1) - 1
     return (k + 1) // 2

@@ -1,10 +1,12 @@
-"""One search for a plan within a capacity, over skylines (specs/lower.md). It ends with a plan, or proves there is none.
+"""One search for a plan within a capacity, over skylines (specs/lower.md). It ends with a plan, or proves there is
+none.
 
 Everything may be pushed down until it rests on something, so a plan can be built from below: in every section of time
 the buffers come in the order of their offsets, and a floor rises. A valley is a stretch of equal floors between higher
-ones: what can begin there lies within it. Of all valleys, the section is taken with the fewest buffers that can begin at
-its floor. Either one of them begins there, or the section is left empty up to the lowest place at which any could begin
-later. What a section can lose to holes is its slack. Where lives have gaps, the lowest floors count as the valleys.
+ones: what can begin there lies within it. Of all valleys, the section is taken with the fewest buffers that can begin
+at its floor. Either one of them begins there, or the section is left empty up to the lowest place at which any could
+begin later. What a section can lose to holes is its slack. Where lives have gaps, the lowest floors count as the
+valleys.
 
 What is known after each step: no buffer begins below the highest floor of its sections, rounded up to its alignment; no
 floor is below the lowest such place of a buffer in its section; what that adds is taken from the slack. A state that
@@ -67,8 +69,8 @@ class Budget:
 class Search:
     """A search with one order of the buffers: `rank[i]` is the place of i among those that can begin at one floor.
 
-    With `tight`, a section with one candidate is taken first, and then the one with the least slack rather than that with
-    the fewest candidates. `limit` is the number of nodes of this search, `budget` of all.
+    With `tight`, a section with one candidate is taken first, and then the one with the least slack rather than that
+    with the fewest candidates. `limit` is the number of nodes of this search, `budget` of all.
     """
 
     def __init__(
@@ -118,8 +120,8 @@ class Search:
     def _parts(
         self, low: int, high: int, floor: Array, slack: Array, crossing: Array, alive: Array, new: tuple[int, int]
     ) -> Task[bool]:
-        """Solve sections [low, high) by the parts that no buffer connects, the smallest first. In `new` are all sections
-        whose floor or buffers have changed since they were settled."""
+        """Solve sections [low, high) by the parts that no buffer connects, the smallest first. In `new` are all
+        sections whose floor or buffers have changed since they were settled."""
         if not len(alive):
             return True
         cuts = np.flatnonzero(crossing[low : high - 1] == 0) + (low + 1)
@@ -309,8 +311,8 @@ class Search:
     ) -> int | None:  # fmt: skip
         """The lowest place at which something can begin in the section, if nothing begins at its floor.
 
-        A buffer that cannot begin at the floor begins at its least offset or above. One that can, and does not, rests on
-        a buffer that is not in the section, and that ends at its own least offset and size, or above.
+        A buffer that cannot begin at the floor begins at its least offset or above. One that can, and does not, rests
+        on a buffer that is not in the section, and that ends at its own least offset and size, or above.
         """
         levels = least[covering & ~ready]
         level = int(levels.min()) if len(levels) else None

@@ -325,7 +325,10 @@ class Calls(Values):
             return replace(self.as_type(value, node), device=device)
         named = node.args[0] if node.args else node.keywords[0].value
         if isinstance(value, Var):
-            message = f"{value.name} lives where it is bound: write A.on(type, ...) there, or A.on_device({value.name}, ...) here"
+            message = (
+                f"{value.name} lives where it is bound: write A.on(type, ...) there, or A.on_device({value.name}, ...)"
+                " here"
+            )
             raise self.source.error(node, message, "text.C19")
         if isinstance(named, ast.Name) and named.id in self.scope:
             raise self.source.error(
@@ -338,7 +341,10 @@ class Calls(Values):
         kind, number, target, scope = parts
         numbers = type(number) in (int, type(None))
         if any(not isinstance(p, (str, type(None))) for p in (kind, target, scope)) or not numbers:
-            message = 'a device is a name such as "cuda:0", or a type, an id, a target and a scope: "cuda", 0, "cuda", "global"'
+            message = (
+                'a device is a name such as "cuda:0", or a type, an id, a target and a scope: "cuda", 0, "cuda",'
+                ' "global"'
+            )
             raise self.source.error(node, message, "text.C6")
         if ":" in (kind or "") and number is None and target is None:
             found = self.device(kind, node)

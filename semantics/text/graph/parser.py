@@ -3,8 +3,9 @@
     signature = read_signature(names, symbols, node)          # `node` is an `ast.FunctionDef` with @R.function
     function = FunctionParser(names, symbols).function(node, signature)
 
-A statement `v = value` is a let; inside `with A.graph():` it names a node, which has no place in an order. A type that is
-annotated is checked: it is taken where it holds, it becomes a match-cast where only a run can tell, else it is Invalid.
+A statement `v = value` is a let; inside `with A.graph():` it names a node, which has no place in an order. A type that
+is annotated is checked: it is taken where it holds, it becomes a match-cast where only a run can tell, else it is
+Invalid.
 """
 
 from __future__ import annotations

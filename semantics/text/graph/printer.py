@@ -51,7 +51,8 @@ class Sink:
 def print_function(
     function: Function, name: str, module: ModuleTexts, symbols_: Mapping[Symbol, str], depth: int = 0
 ) -> list[str]:
-    """The lines of a top-level function. `symbols_` are the names of those in its signature, which the module declares."""
+    """The lines of a top-level function. `symbols_` are the names of those in its signature, which the module
+    declares."""
     # many people call a tensor A: it may keep that name where nothing of the house's own is said
     lines = _printed(function, name, module, symbols_, depth, module.taken - {HOUSE})
     if any(_HIDDEN.search(line) for line in lines) and any(_HOUSE.search(line) for line in lines):

@@ -274,8 +274,8 @@ class Values:
             index = self.scalars.dim(node.slice)
             if not isinstance(index, int) or not 0 <= index < len(self.module.metadata):
                 message = (
-                    f"the section metadata, which holds the constants, has no entry {ast.unparse(node.slice)}: print the"
-                    " module with script(show_meta=True)"
+                    f"the section metadata, which holds the constants, has no entry {ast.unparse(node.slice)}: print"
+                    " the module with script(show_meta=True)"
                 )
                 raise self.source.error(node, message, "text.C15")
             return graph.constant(self.module.metadata[index], span=self.source.span(node))
@@ -311,7 +311,10 @@ class Values:
             case ("module", name):
                 callee = self.global_(name, node.func)
                 if isinstance(callee, Kernel):
-                    message = "a direct call of a tensor function is not handled; the module before CallTIRRewrite has R.call_tir"
+                    message = (
+                        "a direct call of a tensor function is not handled; the module before CallTIRRewrite has"
+                        " R.call_tir"
+                    )
                     raise self.source.unsupported(node, message, "text.C7")
                 return self.apply(node, callee, parts, names)
             case ("data", name, made):

@@ -87,7 +87,8 @@ def _operand(value: Any) -> Any:
 
 
 def bind_arguments(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Operands and attributes of a call that is written as in Python: by place or by name, as TVM's function takes them."""
+    """Operands and attributes of a call that is written as in Python: by place or by name, as TVM's function takes
+    them."""
     found = row(name)
     order = found.order or (*found.operands, *found.attrs)
     if len(args) > len(order):

@@ -491,8 +491,22 @@ class ScalarParser(Operations):
             raise self.source.error(node, wrong.message, "text.C6") from None
 
 
-_SHORT = {"boolean": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
-          "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16"}  # fmt: skip
+_SHORT = {
+    "boolean": "bool",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u8": "uint8",
+    "u16": "uint16",
+    # fmt: skip
+    "u32": "uint32",
+    "u64": "uint64",
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "bf16": "bfloat16",
+}
 _REST = {"Cast": " and a value", "cast": " and a value", "reinterpret": " and a value", "IntImm": " and a number",
          "FloatImm": " and a number", "const": " and a number"}  # fmt: skip
 

@@ -92,7 +92,8 @@ class BlockLines(Declarations):
         return partial(pragma, key, value, span)
 
     def axis(self, call: ast.Call, names: Sequence[ast.expr]) -> bool:
-        """`vi = T.axis.spatial(4, i)` and `vi, vj = T.axis.remap("SR", [i, j])`; False where the call is none of these."""
+        """`vi = T.axis.spatial(4, i)` and `vi, vj = T.axis.remap("SR", [i, j])`; False where the call is none of
+        these."""
         func = call.func
         if not (isinstance(func, ast.Attribute) and self.member(func.value) == "axis"):
             return False

@@ -146,8 +146,8 @@ class Declarations:
         return buffer
 
     def spread(self, name: str, node: ast.AST, given: Mapping[str, ast.expr]) -> tuple[Buffer, View | None]:
-        """A parameter. One with constant strides or an offset that are not those of dense rows is a view: what is handed
-        over is the flat memory up to its last element."""
+        """A parameter. One with constant strides or an offset that are not those of dense rows is a view: what is
+        handed over is the flat memory up to its last element."""
         numbers = [self.number(given[k]) for k in ("strides", "elem_offset") if k in given]
         plain = self.buffer(name, node, given)
         sizes = [d for d in plain.shape if isinstance(d, int)]
@@ -225,7 +225,8 @@ class Declarations:
         return ast.unparse(node)
 
     def view(self, name: str, node: ast.Call, source: Buffer, given: Mapping[str, ast.expr]) -> View:
-        """`T.decl_buffer(..., data=A.data)`: another buffer in the same memory; with `read_only=True` one that is not written through."""
+        """`T.decl_buffer(..., data=A.data)`: another buffer in the same memory; with `read_only=True` one that is not
+        written through."""
         given = dict(given)
         constant = "read_only" in given and self.truth(given.pop("read_only"))
         buffer = self.buffer(name, node, given, source.scope)
@@ -257,7 +258,10 @@ class Declarations:
     def check_bytes(self, name: str, of: DType, source: Buffer, node: ast.AST) -> None:
         """Unsupported where memory cannot be seen as numbers of a dtype."""
         if not has_bytes(of, source.dtype):
-            message = f"{name} is {of} in the memory of {source.name}, which is {source.dtype}: numbers of 4 bits have no bytes"
+            message = (
+                f"{name} is {of} in the memory of {source.name}, which is {source.dtype}: numbers of 4 bits have no"
+                " bytes"
+            )
             raise self.source.unsupported(node, message, "text.C11")
 
     def match(self, name: str, node: ast.Call, given: Mapping[str, ast.expr]) -> View:

@@ -41,7 +41,8 @@ class Calls(BlockLines):
         return self.called(call, self.string(args[0]), args[1:], True, span)
 
     def returned(self, call: ast.Call) -> Expr:
-        """What an extern returns: it is called before the statement that it stands in, and its result kept in a cell."""
+        """What an extern returns: it is called before the statement that it stands in, and its result kept in a
+        cell."""
         if self.scalars.lanes > 1:
             raise self.source.unsupported(call, "an extern gives one number; vectors are not handled", "text.C8")
         name = f"result_{len(self.before)}"

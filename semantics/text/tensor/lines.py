@@ -338,7 +338,8 @@ class Lines(Calls):
         return self.alias(name, call, source, {"shape": shape, "dtype": of}, span)
 
     def reread(self, name: str, call: ast.Call, source: Buffer, of: ast.expr, span: Span) -> Opener:
-        """The same memory as numbers of another dtype; of another width there are more or fewer in the last dimension."""
+        """The same memory as numbers of another dtype; of another width there are more or fewer in the last
+        dimension."""
         dtype, lanes = self.numbers(of)
         self.check_bytes(name, dtype, source, call)
         outer = 1 if source in self.scalars.packed else 0

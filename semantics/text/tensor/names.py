@@ -176,8 +176,8 @@ class BufferText:
                 raise Unsupported(f"an attribute {value!r} cannot be printed", label="text.C10")
 
     def constant(self, stmt: AllocateConst) -> str:
-        """The contents as numbers, as the text of their bytes where those would not be exact or would be many, or as the
-        name of a constant of the module's table."""
+        """The contents as numbers, as the text of their bytes where those would not be exact or would be many, or as
+        the name of a constant of the module's table."""
         buffer, data = stmt.buffer, stmt.data
         notes = f", annotations={self.data(stmt.annotations)}" if stmt.annotations else ""
         if stmt.index:

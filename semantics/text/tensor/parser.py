@@ -2,9 +2,9 @@
 
     func = parse_prim_func(source, node, symbols)             # node: the `ast.FunctionDef` under `@T.prim_func`
 
-The dialect is what apache-tvm 0.27 prints, in block form and flat, and the older spellings that bug reports have. What is
-notation only becomes plain nodes here: `T.grid`, `T.axis.remap`, scalars in memory, steps of a range. `symbols` are the
-scalars that the module declares for all of its functions.
+The dialect is what apache-tvm 0.27 prints, in block form and flat, and the older spellings that bug reports have. What
+is notation only becomes plain nodes here: `T.grid`, `T.axis.remap`, scalars in memory, steps of a range. `symbols` are
+the scalars that the module declares for all of its functions.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ class _TensorParser(Lines):
             last = next(b.name for b in reversed(params) if b not in stored)
             first = next(b.name for b in params if b in stored)
             message = (
-                f"{node.name} writes {first} but only reads {last}, which comes after it: the parameters that are written"
-                ' come last (T.func_attr({"num_outputs": N}) says how many are outputs)'
+                f"{node.name} writes {first} but only reads {last}, which comes after it: the parameters that are"
+                ' written come last (T.func_attr({"num_outputs": N}) says how many are outputs)'
             )
             raise self.source.unsupported(node, message, "text.C12")
         return count

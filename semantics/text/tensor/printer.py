@@ -1,10 +1,11 @@
 """Tensor functions as text: the printer (specs/semantics.md, "Text").
 
-    print_prim_func(func, {n: "n"})                           # the lines of one function, in the dialect of apache-tvm 0.27
+    print_prim_func(func, {n: "n"})                           # the lines of one function, in the dialect of apache-tvm
+    0.27
 
-The mapping names the symbols that the module declares (`module_symbols`). Reading the text gives the same function again.
-What TVM has no words for, such as constants in a function or a declaration that ends before its scope does, is written
-in its older spellings, which only Assay reads.
+The mapping names the symbols that the module declares (`module_symbols`). Reading the text gives the same function
+again. What TVM has no words for, such as constants in a function or a declaration that ends before its scope does, is
+written in its older spellings, which only Assay reads.
 """
 
 from __future__ import annotations
@@ -240,7 +241,8 @@ class _Printer(BufferText):
         flat: str,
         scoped: str,
     ) -> None:
-        """A declaration holds to the end of the scope that it stands in; one that ends before is written with `with`."""
+        """A declaration holds to the end of the scope that it stands in; one that ends before is written with
+        `with`."""
         if last:
             self.line(depth, flat)
             self.work.append(lambda: self.names.leave(of))
@@ -355,7 +357,8 @@ class _Printer(BufferText):
 
 
 def stored_lanes(stmt: LetStmt) -> tuple[Buffer, Sequence[Expr], int, int, Sequence[Expr]] | None:
-    """The vector that a chain of lets stores: where its first lane goes, along which dimension and how far apart, the lanes.
+    """The vector that a chain of lets stores: where its first lane goes, along which dimension and how far apart, the
+    lanes.
 
     None for what is no such chain. A reader makes the chain of it again.
     """

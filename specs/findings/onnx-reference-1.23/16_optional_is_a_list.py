@@ -1,7 +1,8 @@
 """Optional puts its operand into a list, and OptionalGetElement does not take it out.
 
-OptionalGetElement: 'If the input is an optional type, it outputs the element in the input', which is x, a tensor of two numbers;
-given is a list of one tensor, here as an array of two axes. Optional of a sequence is a sequence of one sequence in the same way.
+OptionalGetElement: 'If the input is an optional type, it outputs the element in the input', which is x, a tensor of two
+numbers; given is a list of one tensor, here as an array of two axes. Optional of a sequence is a sequence of one
+sequence in the same way.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Div of the least int32 by -1 ends the process with SIGFPE.
 
-Div-14: 'For integer inputs, the result is computed using truncating division'. The quotient is no int32, and what comes of that
-is not said; -2147483648, by wrapping, is what Neg and Mul give here. Nothing lets an operator end the program that runs the model.
+Div-14: 'For integer inputs, the result is computed using truncating division'. The quotient is no int32, and what comes
+of that is not said; -2147483648, by wrapping, is what Neg and Mul give here. Nothing lets an operator end the program
+that runs the model.
 """
 
 import subprocess

@@ -1,8 +1,9 @@
 """The check of a match_cast is lost: a result where an error must come.
 
-y has 5 elements and is cast to the shape (n,), where n is 3 by x. relax.MatchCast "does runtime check, populates the un-defined
-symbolic shape vars ... and insert equality assertions in other cases" (its documentation); with `y: R.Tensor("float32", ndim=1)` the error comes. The first stage without the check is KillAfterLastUse in the pipeline
-of tvm.compile, CanonicalizeTIRVariables in the target's own.
+y has 5 elements and is cast to the shape (n,), where n is 3 by x. relax.MatchCast "does runtime check, populates the
+un-defined symbolic shape vars ... and insert equality assertions in other cases" (its documentation); with `y:
+R.Tensor("float32", ndim=1)` the error comes. The first stage without the check is KillAfterLastUse in the pipeline of
+tvm.compile, CanonicalizeTIRVariables in the target's own.
 """
 
 import sys

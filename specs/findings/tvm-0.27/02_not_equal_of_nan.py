@@ -1,8 +1,8 @@
 """NaN != NaN is False, and not (NaN < 1) is False.
 
-IEEE 754-2019, 5.11 and 5.7: an unordered pair is not equal, and not less; so `!=` holds, and so does the negation of `<`. The code for
-llvm compares orderly; for the target c the same function is printed with `!=`, so two targets of TVM differ. `not (a < b)` is
-`b <= a` in the code of both.
+IEEE 754-2019, 5.11 and 5.7: an unordered pair is not equal, and not less; so `!=` holds, and so does the negation of
+`<`. The code for llvm compares orderly; for the target c the same function is printed with `!=`, so two targets of TVM
+differ. `not (a < b)` is `b <= a` in the code of both.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """A difference of specification: maximum, relu, clip and max lose NaN, or keep it, by the side on which it stands.
 
-TVM's documentation does not say what maximum does to NaN; `max(a, b)` is `a > b ? a : b` for every target. NumPy, the array
-API standard and our rule M5 (IEEE 754-2019, 9.6: maximum) keep NaN on both sides.
+TVM's documentation does not say what maximum does to NaN; `max(a, b)` is `a > b ? a : b` for every target. NumPy, the
+array API standard and our rule M5 (IEEE 754-2019, 9.6: maximum) keep NaN on both sides.
 """
 
 import sys

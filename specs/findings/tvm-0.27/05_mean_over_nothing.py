@@ -1,7 +1,7 @@
 """The mean over an axis of size 0 cannot be compiled: "Divide by zero" while passes run.
 
-The sum is 0 and the count is 0, so each element is 0 / 0, NaN by IEEE 754-2019, 7.2, as in NumPy. ONNX ReduceMean-18 leaves
-the numbers open ("Reduction over an empty set of values yields undefined"); the model itself is valid.
+The sum is 0 and the count is 0, so each element is 0 / 0, NaN by IEEE 754-2019, 7.2, as in NumPy. ONNX ReduceMean-18
+leaves the numbers open ("Reduction over an empty set of values yields undefined"); the model itself is valid.
 """
 
 import sys

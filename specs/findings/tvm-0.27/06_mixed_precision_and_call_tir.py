@@ -1,7 +1,7 @@
 """ToMixedPrecision fails on what the ONNX frontend makes of MatMul and Clip with a symbolic batch.
 
-The frontend writes Clip as packed calls of tensor functions. The pass takes the callee for an operand: "Expected TensorType, but got
-R.Callable". What it does not handle it should leave as it is.
+The frontend writes Clip as packed calls of tensor functions. The pass takes the callee for an operand: "Expected
+TensorType, but got R.Callable". What it does not handle it should leave as it is.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """R.const(np.array([2**53 + 3], "int64")) is an int32 tensor that holds 3.
 
-Documentation of relax.const, when dtype is None: "int maps to int32 ... other using the same default rule as numpy". The dtype
-of a NumPy array is its own: int64.
+Documentation of relax.const, when dtype is None: "int maps to int32 ... other using the same default rule as numpy".
+The dtype of a NumPy array is its own: int64.
 """
 
 import sys

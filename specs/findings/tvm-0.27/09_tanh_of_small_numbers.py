@@ -1,8 +1,8 @@
 """tanh(1e-8) and atanh(1e-8) are 0: every digit is lost.
 
-Both are x - or + x**3 / 3 + ..., so for |x| < 1e-4 the float nearest to x is within one unit in the last place of the right
-result. An error that is relative to the result, however generous (our rule M9 allows 4 units in the last place), does not
-allow 0 for 1e-8. `right` is NumPy's in float64.
+Both are x - or + x**3 / 3 + ..., so for |x| < 1e-4 the float nearest to x is within one unit in the last place of the
+right result. An error that is relative to the result, however generous (our rule M9 allows 4 units in the last place),
+does not allow 0 for 1e-8. `right` is NumPy's in float64.
 """
 
 import sys

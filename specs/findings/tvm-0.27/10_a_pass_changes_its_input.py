@@ -1,7 +1,7 @@
 """tirx.AnnotateEntryFunc changes the module that it is given, and returns that very module.
 
-Passes take a module and return one (documentation of tvm.transform.Pass); modules are copied on write. Who keeps the module from
-before a pass, to compare with it, has another one afterwards.
+Passes take a module and return one (documentation of tvm.transform.Pass); modules are copied on write. Who keeps the
+module from before a pass, to compare with it, has another one afterwards.
 """
 
 import sys

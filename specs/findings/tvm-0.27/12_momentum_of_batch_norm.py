@@ -1,8 +1,8 @@
 """R.nn.batch_norm in training mode takes momentum the other way round than its documentation says.
 
-It says: moving_mean = moving_mean * momentum + data_mean * (1 - momentum). With a moving mean of 0, a mean of 10 and momentum 0.9
-that is 1; 9 comes out. ONNX BatchNormalization says the same formula, and the frontend hands momentum over as it is,
-so the running statistics of an ONNX model in training mode are wrong too, for every momentum but 0.5.
+It says: moving_mean = moving_mean * momentum + data_mean * (1 - momentum). With a moving mean of 0, a mean of 10 and
+momentum 0.9 that is 1; 9 comes out. ONNX BatchNormalization says the same formula, and the frontend hands momentum over
+as it is, so the running statistics of an ONNX model in training mode are wrong too, for every momentum but 0.5.
 """
 
 import sys

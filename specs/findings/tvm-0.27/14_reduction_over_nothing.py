@@ -1,7 +1,8 @@
 """A reduction over a symbolic size that is 0 leaves its result unwritten (apache/tvm issue 19578).
 
-The product of no numbers is 1 (IEEE 754-2019, 9.4; NumPy). The kernel writes its initial value inside of the reduction loop, which
-does not run, so memory is returned as it was found. The machine's memory is filled with NaN here to show it.
+The product of no numbers is 1 (IEEE 754-2019, 9.4; NumPy). The kernel writes its initial value inside of the reduction
+loop, which does not run, so memory is returned as it was found. The machine's memory is filled with NaN here to show
+it.
 """
 
 import ctypes

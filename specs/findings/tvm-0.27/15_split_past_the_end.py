@@ -1,7 +1,7 @@
 """R.split(x, [3, 6]) of 4 elements ends in std::bad_alloc (apache/tvm issue 20307).
 
-Its type says that the parts have 3, 1 and 0 elements, as in NumPy; the kernel computes their sizes without that limit, so one is
-negative.
+Its type says that the parts have 3, 1 and 0 elements, as in NumPy; the kernel computes their sizes without that limit,
+so one is negative.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """The process dies: memory allocated in one branch is used in the other (as in apache/tvm issue 20191).
 
-StaticPlanBlockMemory puts `alloc_storage` where the storage is first used, in the first branch, and gives the same storage to
-the second one, where that allocation has not run. A use must be dominated by its definition. With a true
+StaticPlanBlockMemory puts `alloc_storage` where the storage is first used, in the first branch, and gives the same
+storage to the second one, where that allocation has not run. A use must be dominated by its definition. With a true
 condition the result is right; with a false one the machine reads a storage that is none.
 """
 

@@ -1,10 +1,10 @@
 """A tensor is changed in place while a copy of it is read later: the copy is the same memory.
 
-DataflowUseInplaceCalls follows views (expand_dims, reshape and others; apache/tvm issue 19577), and takes what any other
-operator gives for memory of its own. Operators that only copy here, astype to the dtype that it has, broadcast_to to the
-same shape, strided_slice of the whole, concat of one, tile by 1, become views later, by RewriteDataflowReshape. `b` is
-exp(x), and must not have x added to it. The rule is that of `call_tir_inplace`: no operand that is changed is aliased or
-live after the call.
+DataflowUseInplaceCalls follows views (expand_dims, reshape and others; apache/tvm issue 19577), and takes what any
+other operator gives for memory of its own. Operators that only copy here, astype to the dtype that it has, broadcast_to
+to the same shape, strided_slice of the whole, concat of one, tile by 1, become views later, by RewriteDataflowReshape.
+`b` is exp(x), and must not have x added to it. The rule is that of `call_tir_inplace`: no operand that is changed is
+aliased or live after the call.
 """
 
 import sys

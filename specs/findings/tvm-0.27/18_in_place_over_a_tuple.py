@@ -1,8 +1,8 @@
 """A tensor is changed in place while a tuple that holds it is still to be taken apart.
 
-The liveness analysis of DataflowUseInplaceCalls counts no use of a tuple where a part of it is taken, so `a` is thought to
-be dead after the addition, and is read after it as `t[0]`. The rule is that of `call_tir_inplace`: no operand that is
-changed is aliased or live after the call.
+The liveness analysis of DataflowUseInplaceCalls counts no use of a tuple where a part of it is taken, so `a` is thought
+to be dead after the addition, and is read after it as `t[0]`. The rule is that of `call_tir_inplace`: no operand that
+is changed is aliased or live after the call.
 """
 
 import sys

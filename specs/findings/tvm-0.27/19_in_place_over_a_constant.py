@@ -1,8 +1,8 @@
 """A constant of the module is changed in place: every run gives another result than the one before.
 
-DataflowUseInplaceCalls takes a constant that has a name for memory of its own that nobody else reads, so the sum is written
-over it. The first run is right; a run finds what the run before has left. A function without side effects gives the same
-result on the same operands.
+DataflowUseInplaceCalls takes a constant that has a name for memory of its own that nobody else reads, so the sum is
+written over it. The first run is right; a run finds what the run before has left. A function without side effects gives
+the same result on the same operands.
 """
 
 import sys

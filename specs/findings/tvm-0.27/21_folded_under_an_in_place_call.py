@@ -1,8 +1,9 @@
-"""FoldConstant makes a constant of a tensor that is changed in place: every run gives another result than the one before.
+"""FoldConstant makes a constant of a tensor that is changed in place: every run gives another result than the one
+before.
 
-`a` is computed in each run, read by nobody else, and changed in place, as `call_tir_inplace` allows. FoldConstant computes it
-at compile time, so that the call changes a constant of the module. The target's own pipeline has this pass, the default one
-has not.
+`a` is computed in each run, read by nobody else, and changed in place, as `call_tir_inplace` allows. FoldConstant
+computes it at compile time, so that the call changes a constant of the module. The target's own pipeline has this pass,
+the default one has not.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """A program that is right cannot be compiled: FuseTIR ends with its internal error "Inconsistent buffers".
 
-FuseOps puts a call that changes its operand in place into one group with its neighbours, and FuseTIR takes the operand and
-what the call leaves there for two buffers. The target's own pipeline has these passes, the default one has not.
+FuseOps puts a call that changes its operand in place into one group with its neighbours, and FuseTIR takes the operand
+and what the call leaves there for two buffers. The target's own pipeline has these passes, the default one has not.
 """
 
 import sys
