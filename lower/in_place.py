@@ -2,7 +2,7 @@
 
 A step may compute an output in place of an input that it is the last to use, of as many bytes, if its tensor function
 never reads an element of that input after the same element of the output was stored. Here that is read off the affine
-indices; that it is so is proved anew, from the run itself, by `assay.verify.in_place_check`.
+indices; that it is so is proved anew, from the run itself, by `assay.verify.in_place`.
 """
 
 from __future__ import annotations

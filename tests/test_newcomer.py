@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.verify.cli import main
+from assay.verify.app.cli import main
 from tests.test_repository import ROOMS, ROOT
 
 # --- documents ----------------------------------------------------------------------------------------------------

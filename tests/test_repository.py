@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.places import ROOT
+
 ROOMS = {
     "semantics": {"semantics"},
     "interp": {"semantics", "interp"},
@@ -97,7 +98,7 @@ def test_rooms_import_only_from_below() -> None:
         ("interp", "def f():\n    from assay.lower.anf import to_anf"),
         ("lower", "from assay.interp import graph"),
         ("lower", "if TYPE_CHECKING:\n    from assay.interp.graph import run"),
-        ("lower", "import assay.verify.cli as c"),
+        ("lower", "import assay.verify.app.cli as c"),
         ("lower", "import assay"),
         ("lower", "importlib.import_module('assay.interp.graph')"),
         ("lower", "import_module(name)"),

@@ -43,7 +43,7 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, loops, store
 from assay.semantics.types import FuncType, TensorType, TupleType
 from assay.verify.anf import check_anf
-from assay.verify.plan import as_problem, check_pool
+from assay.verify.pool import as_problem, check_pool
 
 F = TensorType((2, 3), FLOAT32)
 B = TensorType((), BOOL)

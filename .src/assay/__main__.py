@@ -1,3 +1,3 @@
-from assay.verify.cli import main
+from assay.verify.app.cli import main
 
 main()

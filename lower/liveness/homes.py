@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from assay.lower.devices.scopes import with_scopes
-from assay.lower.kernels import build
+from assay.lower.legalize.kernels import build
 from assay.lower.liveness.reading import Choose, End, Otherwise, Run, Text
 from assay.semantics.alias import Origin
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from assay.lower.kernels.common import highest, lowest
+from assay.lower.legalize.kernels.common import highest, lowest
 from assay.lower.loops.dependence import Access, Nest, conjuncts, ranges
 from assay.lower.loops.nests import constant, number, wide
 from assay.lower.loops.rewriting import changed, loop, put, renewed

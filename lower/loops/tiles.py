@@ -8,7 +8,7 @@ is worth most where the C compiler may use wide vectors, such as with `-march=na
 
 from __future__ import annotations
 
-from assay.lower.kernels import build
+from assay.lower.legalize.kernels import build
 from assay.lower.loops import Schedule, schedule
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from assay.lower.frontends.onnx.tensors import ONNX_NAMES
 from assay.lower.onnx_export.dims import Sizes
 from assay.lower.onnx_export.writer import Value, Writer, accepts, number
-from assay.lower.onnx_ops.tensors import ONNX_NAMES
 from assay.semantics.dtypes import FLOAT32, INT32, UINT8, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Dim

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from assay.lower.onnx_ops.tensors import ONNX_NAMES, number_of
+from assay.lower.frontends.onnx.tensors import ONNX_NAMES, number_of
 from assay.semantics.dtypes import INT64, DType, dtype
 from assay.semantics.errors import Unsupported
 

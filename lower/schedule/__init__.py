@@ -4,7 +4,7 @@ The peak is the most bytes of workspace live at once (`assay.lower.schedule.work
 well run in a row, and the blocks segments: a block that all others come before or after parts what is before it from
 what is after. Each segment is searched on its own. A reordered `main` has a peak strictly below the given one; its
 attribute "schedule" says the peak before and after and a bound that no order is below. Nothing here is trusted: the
-order and the peaks are checked afterwards (`assay.verify.schedule_check`).
+order and the peaks are checked afterwards (`assay.verify.schedule`).
 """
 
 from __future__ import annotations

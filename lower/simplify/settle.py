@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from assay.lower.flat_main import with_main
+from assay.lower.frontends.flat_main import with_main
 from assay.lower.simplify.bind_params import with_sizes
 from assay.lower.simplify.fold import Evaluate, Folding, Value
 from assay.semantics.errors import Invalid

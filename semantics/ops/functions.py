@@ -1,7 +1,7 @@
 """More elementwise operators: trigonometry, remainders, bits (specs/semantics.md, "Elementwise").
 
 The records are made as in `assay.semantics.ops.elementwise`; the scalar expressions are in
-`assay.lower.kernels.functions`.
+`assay.lower.legalize.kernels.functions`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order
 from assay.verify.anf import check_anf
-from tests.lower.anf_shapes import SHAPES
+from tests.lower.anf.anf_shapes import SHAPES
 
 SIZES = (1_000, 10_000, 100_000)
 FACTOR = 4

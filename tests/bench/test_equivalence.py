@@ -16,7 +16,7 @@ import z3
 from rich.console import Console
 from rich.table import Table
 
-from assay.lower.kernels import build
+from assay.lower.legalize.kernels import build
 from assay.lower.loops import schedule
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.tensor import PrimFunc

@@ -15,7 +15,7 @@ from onnx import ModelProto
 from rich.console import Console
 from rich.table import Table
 
-from assay.verify.check import Check, Lowering
+from assay.verify.app.check import Check, Lowering
 from tests.models import chain, mesh
 
 SIZES = (500, 1000, 2000, 4000)

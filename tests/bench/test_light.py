@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from assay.interp import graph
-from assay.lower.onnx_import import import_onnx
+from assay.lower.frontends.onnx.model import import_onnx
 from tests.models import LightModel, light_models
 
 

@@ -16,8 +16,8 @@ from rich.table import Table
 
 from assay.lower.memory import PLANNERS, plan
 from assay.semantics.memory import lower_bound
-from tests.lower.memory_problems import BOUNDS, CAPACITY, CUTS, cut_up, good, layered, minimalloc, size
-from tests.lower.test_memory_planners import check_sections
+from tests.lower.memory.memory_problems import BOUNDS, CAPACITY, CUTS, cut_up, good, layered, minimalloc, size
+from tests.lower.memory.test_memory_planners import check_sections
 
 MINUTES = 2.0
 SEEDS = 5

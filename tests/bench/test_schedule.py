@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from assay.interp import graph, vector
+from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.liveness import find_lives
-from assay.lower.onnx_import import import_onnx
 from assay.lower.pipeline import passes
 from assay.lower.pool import plan
 from assay.semantics.module import Module

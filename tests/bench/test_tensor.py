@@ -22,7 +22,7 @@ from rich.table import Table
 
 from assay.interp import tensor, vector
 from assay.interp.shadow import Region, ShadowMemory, Slots
-from assay.lower.kernels import build
+from assay.lower.legalize.kernels import build
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import call, var
 from assay.semantics.module import Program, Slot

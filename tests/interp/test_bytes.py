@@ -17,7 +17,7 @@ from assay.semantics.text.module_printer import show
 from assay.semantics.text.module_text import parse
 from tests.interp.byte_programs import BODIES, TRAPS, Array, Bytes, X, module
 from tests.interp.programs import same_bits
-from tests.lower.planned import alone
+from tests.lower.memory.planned import alone
 
 WAYS: tuple[tuple[Way, ...], ...] = (("lanes",), ("straight",), ("lanes", "straight"))
 

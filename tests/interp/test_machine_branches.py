@@ -17,7 +17,7 @@ from assay.semantics.rules import check_program
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, loops, seq, store, when
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
-from tests.lower.planned import Choose, lanes, moved, planned
+from tests.lower.memory.planned import Choose, lanes, moved, planned
 from tests.scale import MANY
 
 N = 16

@@ -4,7 +4,6 @@ words."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from assay.semantics.tensor import (
     when,
 )
 from tests.interp import kernels
+from tests.places import ROOT
 
 Array = np.ndarray[Any, Any]
 X, OUT = Buffer("x", (4,), FLOAT32), Buffer("out", (4,), FLOAT32)
@@ -341,8 +341,6 @@ def test_an_empty_program_has_unwritten_outputs() -> None:
 
 
 # --- the rules ---------------------------------------------------------------------------------------------------
-
-ROOT = Path(__file__).parents[2]
 
 
 def numbered(text: str) -> dict[int, str]:

@@ -15,7 +15,7 @@ from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.scalar import Expr, Load, apply, cast, const
 from assay.semantics.tensor import Allocate, Buffer, For, PrimFunc, Seq, Stmt, Store, loops, seq, store, when
 from assay.semantics.walk import rewrite
-from assay.verify.in_place_check import check_kernel
+from assay.verify.in_place import check_kernel
 
 X, Y, Z, T = (Buffer(n, (4, 5), FLOAT32) for n in "xyzt")
 FLAT = Buffer("y", (20,), FLOAT32)

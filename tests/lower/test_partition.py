@@ -42,7 +42,7 @@ from assay.semantics.text.module_printer import show
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.engine_check import check_engines, check_partition
+from assay.verify.partition import check_engines, check_partition
 from tests.lower.engines import ADD, LINEAR, RELU, TABLE, Npu, Wrong
 from tests.scale import MANY
 

@@ -9,9 +9,9 @@ import pytest
 
 from assay.interp import vector
 from assay.interp.graph.observation import observe
+from assay.lower.liveness.used_memory import used_memory
 from assay.lower.passes import Bindings, dataflow_pass, function_pass, sequence, without_dataflow
 from assay.lower.pipeline import passes
-from assay.lower.used_memory import used_memory
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Dataflow, Expr, Function, Let, Var, call, function, if_, let, tuple_of, var

@@ -17,7 +17,7 @@ from assay.semantics.dtypes import INT32
 from assay.semantics.graph import Expr, Var, call, function, get, if_, tuple_of, var
 from assay.semantics.module import Module, Program, Step
 from assay.semantics.types import TensorType
-from tests.lower.liveness_programs import F4, B, lowered
+from tests.lower.liveness.liveness_programs import F4, B, lowered
 from tests.museum.exhibits import Fault, Patch
 from tests.museum.liveness_faults import named
 

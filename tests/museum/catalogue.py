@@ -14,22 +14,23 @@ from assay.semantics.errors import AssayError, Trap
 from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse
 from assay.verify.anf import check_anf
+from assay.verify.app.stages import STAGES, Context
 from assay.verify.constants.made import check_made
 from assay.verify.devices import broken_plans
 from assay.verify.devices.scopes_check import check_scopes
 from assay.verify.equivalence import BIT_EXACT, UNKNOWN, equivalent
-from assay.verify.lives_check import check_lives
-from assay.verify.loops_check import check_schedule
+from assay.verify.liveness.devices import check_devices
+from assay.verify.liveness.lives import check_lives
+from assay.verify.liveness.program import check_program
+from assay.verify.loops import check_schedule
 from assay.verify.memory import check_plan, prove_plan
-from assay.verify.program_check import check_program
-from assay.verify.program_devices import check_devices
 from assay.verify.shapes import check_shapes
-from assay.verify.simplify_check import check_simplified
-from assay.verify.stages import STAGES, Context
+from assay.verify.simplify import check_simplified
 from assay.verify.symbolic import prove_accesses
-from tests.lower import test_loops_constants as laid_out, test_made_constants as made_constants
-from tests.lower.fusing import legalized
-from tests.lower.placed_programs import X, planned
+from tests.lower.constants import test_made_constants as made_constants
+from tests.lower.devices.placed_programs import X, planned
+from tests.lower.fuse.fusing import legalized
+from tests.lower.loops import test_loops_constants as laid_out
 from tests.museum import (
     anf_faults,
     aot_faults,
@@ -54,7 +55,7 @@ from tests.museum import (
 from tests.museum.exhibits import NOTHING, Exhibit, Fault, Found, Patch, caught, size
 
 LONG = ("conv", "flatten", "fused", "matmul_blocks", "row_view", "softmax", "tiled_matmul")
-"""Makers of `symbolic_faults` whose proofs take long: `tests/verify/test_symbolic.py` alone has them."""
+"""Makers of `symbolic_faults` whose proofs take long: `tests/verify/symbolic/test_symbolic.py` alone has them."""
 Runs = Callable[[Patch], Found]
 (FUSE,) = (s for s in STAGES if s.name == "fuse")
 

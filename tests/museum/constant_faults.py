@@ -20,8 +20,8 @@ from assay.semantics.module import PLAIN, ConstantInfo, Module
 from assay.semantics.rules import check
 from assay.verify.constants import check_constants
 from assay.verify.evidence import Evidence, checked, refuted
-from tests.lower.test_constants_link import two_calls, user
-from tests.verify.test_constants_check import held, made, source
+from tests.lower.constants.test_constants_link import two_calls, user
+from tests.verify.constants.test_constants_check import held, made, source
 
 Patch = pytest.MonkeyPatch
 A, B = np.array([1, 2, 3], np.float32), np.array([1, 2, 4], np.float32)

@@ -23,11 +23,11 @@ from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.walk import post_order
 from assay.verify.equivalence import BIT_EXACT, equivalent
 from assay.verify.evidence import Evidence
-from assay.verify.lives_check import check_lives
+from assay.verify.liveness.lives import check_lives
+from assay.verify.liveness.program import check_program
 from assay.verify.oracle import Oracle
-from assay.verify.plan import check_pool
-from assay.verify.program_check import check_program
-from assay.verify.simplify_check import check_simplified
+from assay.verify.pool import check_pool
+from assay.verify.simplify import check_simplified
 from assay.verify.symbolic import prove_accesses
 
 Patch = pytest.MonkeyPatch

@@ -19,7 +19,7 @@ from assay.semantics.graph import Expr, Var, call, call_tir, function, if_, let,
 from assay.semantics.module import Branch, Module, Program, Slot
 from assay.semantics.scalar import const
 from assay.semantics.tensor import Alias, Buffer, PrimFunc, Stmt, View, phases as reading, seq
-from tests.lower.liveness_programs import F4, B, buffer, dense, fill, kernel, lowered, of_size, rows, within
+from tests.lower.liveness.liveness_programs import F4, B, buffer, dense, fill, kernel, lowered, of_size, rows, within
 
 Patch = pytest.MonkeyPatch
 Pass = Callable[[Module], Module]

@@ -26,10 +26,10 @@ from assay.semantics.scalar import Dim, Expr as Scalar, apply, const, evaluate_d
 from assay.semantics.tensor import Buffer, Call, PrimFunc, Stmt, loops, phases as reading, seq, store
 from assay.semantics.types import TensorType
 from assay.verify.evidence import Evidence
+from assay.verify.liveness.program import check_program
 from assay.verify.memory import prove_plan
-from assay.verify.plan import check_pool
-from assay.verify.program_check import check_program
-from tests.lower.liveness_programs import (
+from assay.verify.pool import check_pool
+from tests.lower.liveness.liveness_programs import (
     F4,
     buffer as bytes_,
     call_function,
@@ -42,7 +42,7 @@ from tests.lower.liveness_programs import (
 )
 from tests.museum.exhibits import size
 from tests.museum.liveness_faults import named, one_call
-from tests.verify.memory_plans import WORK, N, problem
+from tests.verify.memory.memory_plans import WORK, N, problem
 
 Patch = pytest.MonkeyPatch
 

@@ -25,12 +25,12 @@ from assay.semantics.walk import rewrite
 from assay.verify.constants import check_constants
 from assay.verify.constants.link import check_link
 from assay.verify.oracle import Oracle
-from tests.lower.test_constants_link import two_calls
+from tests.lower.constants.test_constants_link import two_calls
 from tests.museum.constant_faults import A, B
 from tests.museum.dynamic_faults import one
 from tests.museum.exhibits import Fault, Judged, Patch, of_evidence
-from tests.verify import numeric_faults as product
-from tests.verify.test_constants_check import source
+from tests.verify.constants.test_constants_check import source
+from tests.verify.oracle import numeric_faults as product
 
 Array = np.ndarray[Any, Any]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tests.museum.catalogue import exhibits, found
 from tests.museum.exhibits import Exhibit
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "specs" / "museum.md"
 
 HEAD = """# Museum

@@ -26,7 +26,7 @@ from assay.semantics.graph import Call, Expr, Function, GlobalVar, If, Let, OnDe
 from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
-from tests.lower.simplify_programs import CHIP, HOST, INT, const, on, param, to, whole
+from tests.lower.simplify.simplify_programs import CHIP, HOST, INT, const, on, param, to, whole
 
 Inputs = Mapping[str, Any]
 OTHER = VirtualDevice("cuda", 0, "cuda -arch=sm_80", "global")

@@ -26,7 +26,7 @@ from assay.semantics.scalar import Expr as Scalar, cast
 from assay.semantics.tensor import PrimFunc, loops, store
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import rewrite
-from tests.lower.placed_programs import CPU, CUDA, TEXTURE, living, planned_source
+from tests.lower.devices.placed_programs import CPU, CUDA, TEXTURE, living, planned_source
 
 Patch = pytest.MonkeyPatch
 

@@ -15,7 +15,7 @@ from assay.semantics.operator import Operator
 from assay.semantics.tensor import Alias, Block, Buffer, Call as Invocation, PrimFunc, Stmt, Store, program_order
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import post_order, rewrite
-from tests.lower.scope_programs import DOUBLE, TWICE, functions
+from tests.lower.devices.scope_programs import DOUBLE, TWICE, functions
 
 CUDA = VirtualDevice("cuda", 0, "cuda")
 CONFIG = CompilationConfig((CUDA, VirtualDevice("cpu", 0, "llvm")), VirtualDevice("cpu", 0, "llvm"), CUDA)

@@ -24,7 +24,7 @@ from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, cast, sub
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
-from tests.lower.shape_programs import HEAD
+from tests.lower.shapes.shape_programs import HEAD
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from assay.lower.liveness import find_lives
-from assay.verify.lives_check import check_lives
-from assay.verify.program_check import check_program
+from assay.verify.liveness.lives import check_lives
+from assay.verify.liveness.program import check_program
 from tests.museum.liveness_faults import FAULTS
 
 

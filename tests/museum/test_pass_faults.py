@@ -7,7 +7,7 @@ import pytest
 from assay.interp.graph.observation import observe
 from assay.semantics.errors import AssayError
 from assay.semantics.rules import check
-from assay.verify.simplify_check import check_simplified
+from assay.verify.simplify import check_simplified
 from tests.museum.pass_faults import FAULTS, XS, Fault
 
 pytestmark = pytest.mark.row("V17")

@@ -11,9 +11,9 @@ import pytest
 from assay.interp import machine, vector
 from assay.semantics.errors import Trap
 from assay.semantics.module import Module
-from assay.verify.plan import check_pool
-from assay.verify.program_devices import check_devices
-from tests.lower.placed_programs import X, planned
+from assay.verify.liveness.devices import check_devices
+from assay.verify.pool import check_pool
+from tests.lower.devices.placed_programs import X, planned
 from tests.museum.placed_faults import FAULTS, PASSES
 
 WAYS: tuple[Any, ...] = ("definition", vector.run)

@@ -6,7 +6,7 @@ import pytest
 
 from assay.lower.memory import PLANNERS, plan
 from assay.verify.memory import check_plan, prove_plan
-from tests.lower.memory_problems import bounded, good, size
+from tests.lower.memory.memory_problems import bounded, good, size
 from tests.museum.planner_faults import FAULTS, ROUGH, Fault, Greedy, Stuck, last_accepted, right
 
 

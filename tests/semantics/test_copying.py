@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.lower.kernels import build
+from assay.lower.legalize.kernels import build
 from assay.lower.loops import schedule
 from assay.semantics.dtypes import BOOL, FLOAT32, INT32, INT64
 from assay.semantics.errors import Invalid

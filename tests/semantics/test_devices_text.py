@@ -22,9 +22,10 @@ from assay.semantics.text.module_text import parse, show, show_function
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.strategies.graphs import Maker
-from tests.lower import shared_programs, small_programs
+from tests.lower import small_programs
+from tests.lower.anf import shared_programs
 from tests.semantics.device_scatter import CPU, FULL, GPU, OTHER, PARTIAL, scattered
-from tests.verify.test_cli import assay
+from tests.verify.app.test_cli import assay
 
 pytestmark = [pytest.mark.row("V2"), pytest.mark.row("V3")]
 V = TensorType((2,), FLOAT32)

@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from assay.semantics.graph import Call, Expr, Function
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.walk import post_order
 from tests.lower.small_programs import program
+from tests.places import ROOT
 from tests.semantics.test_equality import DEEP, OPTIONS, chain, same
 
 pytestmark = pytest.mark.row("R38")
@@ -125,7 +125,7 @@ print(structural_hash(prelude()), structural_hash(program(3)[0]), structural_has
 
 
 def test_every_process_has_the_same_hash() -> None:
-    root = Path(__file__).resolve().parents[2]
+    root = ROOT
     outputs = set()
     for seed in ("0", "1"):
         path = f"{root / '.src'}{':' if sys.platform != 'win32' else ';'}{root}"

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from assay.lower.kernels import build
+from assay.lower.legalize.kernels import build
 from assay.semantics import graph, strict_json
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, FLOAT32

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.verify.cli import main
+from assay.verify.app.cli import main
 
 HEAD = "@I.ir_module\nclass Module:\n"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from assay.verify.docs.rows import read_rows
+from tests.places import SPECS
 from tests.shown import constants, devices, language, memory, order, passes, plans, running, sizes, unshown
 from tests.shown.case import Shown, missing, run
 
@@ -73,5 +74,5 @@ def test_a_case_that_does_not_show_its_row_is_found(
 
 
 def test_cases_name_rows() -> None:
-    rows = read_rows(Path(__file__).resolve().parents[2] / "specs" / "rows.csv")
+    rows = read_rows(SPECS / "rows.csv")
     assert {i for c in CASES for i in c.rows.split()} | NO_COMMAND.keys() == {*rows}

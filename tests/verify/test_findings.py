@@ -24,9 +24,10 @@ from assay.verify.backends import backend, subject_of_model
 from assay.verify.docs.findings import PAGES, findings_page, shown
 from assay.verify.docs.left_open_cases import CASES as LEFT_OPEN, GIVES, RAN, Case
 from assay.verify.oracle import judge_backend, oracle_of
-from tests.verify.ladder import run
+from tests.places import SPECS
+from tests.verify.app.ladder import run
 
-ROOT = Path(__file__).parents[2] / "specs" / "findings"
+ROOT = SPECS / "findings"
 FOUND_IN = {"onnxruntime-1.31": ("onnxruntime", ("1.31.", "1.32.")), "onnx-reference-1.23": ("onnx", ("1.23.",))}
 CASES = [path for name in FOUND_IN for path in sorted((ROOT / name).glob("*.py"))]
 

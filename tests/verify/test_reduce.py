@@ -16,16 +16,16 @@ import pytest
 from onnx import helper as h, numpy_helper
 
 from assay.interp import graph
-from assay.lower.onnx_ops.control import reads
+from assay.lower.frontends.onnx.control import reads
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
+from assay.verify.app.terminal import Screen
 from assay.verify.backends import Prepared, Subject, backend
 from assay.verify.reduce import Case, reduce, tidy
 from assay.verify.reduce.command import reduce_model
 from assay.verify.reduce.finding import Finding, find, shows
 from assay.verify.reduce.standalone import literal, write
-from assay.verify.terminal import Screen
 from tests.models import model
 
 Array = np.ndarray[Any, Any]

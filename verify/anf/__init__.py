@@ -22,10 +22,10 @@ from assay.verify.anf.inner import Inner
 from assay.verify.anf.shape import named, shape_fault
 from assay.verify.anf.work import work_fault
 from assay.verify.evidence import Evidence, proved, refuted
-from assay.verify.numbering import Numbered, Numbering, Undecided, number_function
-from assay.verify.numbering.events import Walk
-from assay.verify.numbering.nesting import is_atom
-from assay.verify.numbering.terms import Array, Key, Table, constant_key
+from assay.verify.value_numbering import Numbered, Numbering, Undecided, number_function
+from assay.verify.value_numbering.events import Walk
+from assay.verify.value_numbering.nesting import is_atom
+from assay.verify.value_numbering.terms import Array, Key, Table, constant_key
 
 
 def check_anf(source: Module, target: Module) -> Evidence:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from assay.semantics.graph import Expr, Function, Let
 from assay.semantics.graph.effects import acts
 from assay.verify.anf.shape import named
-from assay.verify.numbering import Numbered
-from assay.verify.numbering.nesting import is_atom
-from assay.verify.numbering.terms import Table
+from assay.verify.value_numbering import Numbered
+from assay.verify.value_numbering.nesting import is_atom
+from assay.verify.value_numbering.terms import Table
 
 
 def difference(one: Numbered, two: Numbered, table: Table) -> str | None:

@@ -14,10 +14,10 @@ from assay.semantics.graph import Expr, Function, If, Let, Match
 from assay.semantics.graph.effects import can_fail
 from assay.semantics.module import Module
 from assay.semantics.walk import post_order
-from assay.verify.numbering import Numbering
-from assay.verify.numbering.events import Walk, cover, scrutiny
-from assay.verify.numbering.nesting import is_atom
-from assay.verify.numbering.terms import Key, Table
+from assay.verify.value_numbering import Numbering
+from assay.verify.value_numbering.events import Walk, cover, scrutiny
+from assay.verify.value_numbering.nesting import is_atom
+from assay.verify.value_numbering.terms import Key, Table
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from assay.semantics.graph.effects import acts, is_whole
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import same_type
 from assay.semantics.walk import post_order
-from assay.verify.numbering.nesting import is_atom, plain_symbols, used_symbols
+from assay.verify.value_numbering.nesting import is_atom, plain_symbols, used_symbols
 
 
 def named(node: Expr) -> str:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from assay.semantics.graph import Expr, Function, If, Let, Match, TupleGetItem
 from assay.semantics.graph.effects import is_whole
 from assay.verify.anf.shape import named
-from assay.verify.numbering import GROWTH, STEPS, Numbered
-from assay.verify.numbering.events import inner_path, root_path
-from assay.verify.numbering.nesting import Undecided, is_atom
-from assay.verify.numbering.terms import Table
+from assay.verify.value_numbering import GROWTH, STEPS, Numbered
+from assay.verify.value_numbering.events import inner_path, root_path
+from assay.verify.value_numbering.nesting import Undecided, is_atom
+from assay.verify.value_numbering.terms import Table
 
 Place = tuple[int, int]
 """A scope: the number of the function (-1 for the outermost) and the path inside its body."""

@@ -15,8 +15,7 @@ where `Mine` is a class whose instances have `name` and `prepare(subject, wanted
 from __future__ import annotations
 
 from assay.verify.backends.isolated import Isolated
-from assay.verify.backends.registry import BACKENDS, backend, names
-from assay.verify.protocol import (
+from assay.verify.backends.protocol import (
     Array,
     Backend,
     Died,
@@ -29,6 +28,7 @@ from assay.verify.protocol import (
     subject_of_model,
     subject_of_module,
 )
+from assay.verify.backends.registry import BACKENDS, backend, names
 
 __all__ = [
     "BACKENDS",

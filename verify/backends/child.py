@@ -16,7 +16,7 @@ import onnx
 from assay.semantics.errors import AssayError, EnvironmentFailure, Invalid, Unsupported
 from assay.verify.backends import BACKENDS, backend, subject_of_model
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
-from assay.verify.protocol import Prepared, called, cannot
+from assay.verify.backends.protocol import Prepared, called, cannot
 
 KEPT = 16
 """How many programs stay prepared."""

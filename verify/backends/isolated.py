@@ -26,9 +26,9 @@ from assay.semantics.errors import Crash, EnvironmentFailure, Invalid, Unsupport
 from assay.semantics.files import on_disk
 from assay.verify import children
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
+from assay.verify.backends.protocol import Array, Prepared, Subject
 from assay.verify.backends.registry import BACKENDS, backend
 from assay.verify.oracle.accepts import EVERYTHING_KEPT
-from assay.verify.protocol import Array, Prepared, Subject
 
 LARGEST = 1 << 34
 """Bytes of the longest answer that is taken."""

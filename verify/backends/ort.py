@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.onnx_ops.tensors import ONNX_NAMES, number_of
+from assay.lower.frontends.onnx.tensors import ONNX_NAMES, number_of
 from assay.semantics.dtypes import DTYPES, dtype
 from assay.semantics.errors import Invalid
-from assay.verify.protocol import Array, Prepared, Subject, cannot, with_outputs
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, with_outputs
 
 
 @dataclass(frozen=True)

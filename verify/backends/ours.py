@@ -23,8 +23,8 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order, rewrite
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot
 from assay.verify.c.compiled import FLAGS, STANDARD, Compiled, compile_c
-from assay.verify.protocol import Array, Prepared, Subject, cannot
 
 LAST = -(2**63)
 """Where a backward slice ends that takes the first element too."""

@@ -34,7 +34,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
 from assay.verify.backends.ours import with_results
-from assay.verify.protocol import Array, Prepared, Subject, cannot
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.verify.protocol import Array, Prepared, Subject, cannot, with_outputs
+from assay.verify.backends.protocol import Array, Prepared, Subject, cannot, with_outputs
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from assay.semantics.errors import Invalid
 from assay.verify.backends.apache_tvm import Tvm
 from assay.verify.backends.ort import OnnxRuntime
 from assay.verify.backends.ours import NUMPY, C
+from assay.verify.backends.protocol import Backend
 from assay.verify.backends.pytorch import Torch
 from assay.verify.backends.reference import Reference
 from assay.verify.oracle.adversarial import Adversary
-from assay.verify.protocol import Backend
 
 GROUP = "assay.backends"
 """The group of entry points by which a package registers backends: each has the backend's name, and stands for an

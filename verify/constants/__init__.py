@@ -23,7 +23,7 @@ from assay.semantics.walk import post_order
 from assay.verify.constants.table import moved, wrong_table
 from assay.verify.evidence import Evidence, proved, refuted
 from assay.verify.memory import prove_plan
-from assay.verify.numbering import Numbered, Table, number_function
+from assay.verify.value_numbering import Numbered, Table, number_function
 
 Array = np.ndarray[Any, Any]
 

@@ -15,7 +15,7 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.tensor import PrimFunc
 from assay.verify.evidence import Evidence, proved, refuted
-from assay.verify.numbering import Table, number_function
+from assay.verify.value_numbering import Table, number_function
 
 
 def check_link(source: Module, target: Module) -> Evidence:

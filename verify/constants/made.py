@@ -28,7 +28,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.equivalence import BIT_EXACT, equivalent
 from assay.verify.evidence import Evidence, proved, refuted
-from assay.verify.simplify_check import check_simplified
+from assay.verify.simplify import check_simplified
 
 Array = np.ndarray[Any, Any]
 

@@ -21,7 +21,7 @@ from assay.semantics.graph import CallTIR, Constant, Expr, Function, GlobalVar, 
 from assay.semantics.module import ConstantInfo, Module
 from assay.semantics.tensor import AllocateConst, Call, PrimFunc, program_order
 from assay.semantics.walk import post_order
-from assay.verify.numbering import Numbered
+from assay.verify.value_numbering import Numbered
 
 Array = np.ndarray[Any, Any]
 

@@ -35,7 +35,7 @@ def operators_page() -> str:
             "The meaning of an operator is its value in NumPy (semantics/ops/) and, independently, its kernel in the"
             " tensor"
         ),
-        "IR (lower/kernels/); both are compared. See semantics.md for the rules that all operators share.",
+        "IR (lower/legalize/kernels/); both are compared. See semantics.md for the rules that all operators share.",
         "",
         "| family | what | operators |",
         "|---|---|---|",
@@ -63,7 +63,7 @@ def entry(op: Operator) -> list[str]:
         lines.append("- A view: the result is the first operand's bytes; no code is run.")
     if op.can_trap:
         lines.append("- A well-typed use can trap.")
-    lines.append(f"- Record: semantics/ops/{file}" + ("." if op.view else f"; kernel: lower/kernels/{file}."))
+    lines.append(f"- Record: semantics/ops/{file}" + ("." if op.view else f"; kernel: lower/legalize/kernels/{file}."))
     if op.source:
         lines.append(f"- Source: {_sentence(op.source)}")
     if op.attrs:

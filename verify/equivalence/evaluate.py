@@ -1,7 +1,7 @@
 """Values of all instances of a trace, wave after wave (specs/verify.md, "equivalence").
 
 A wave is all instances whose operands are there. What a value is, is up to the domain: terms (`Terms`), or whatever
-else has its methods, such as the numbers themselves (`tests/verify/numbers.py`).
+else has its methods, such as the numbers themselves (`tests/verify/oracle/numbers.py`).
 """
 
 from __future__ import annotations

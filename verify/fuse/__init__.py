@@ -40,10 +40,10 @@ from assay.verify.evidence import Evidence, checked, plural, proved, refuted, te
 from assay.verify.fuse.group import at_sizes, written_out
 from assay.verify.fuse.kept import changed_beside
 from assay.verify.fuse.placed import misplaced
-from assay.verify.numbering import Table, Undecided, number_function
 from assay.verify.trials.batch import stores
 from assay.verify.trials.groups import apart, calls_of, try_group
 from assay.verify.trials.kernels import Tried
+from assay.verify.value_numbering import Table, Undecided, number_function
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, int], None]

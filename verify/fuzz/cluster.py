@@ -22,10 +22,10 @@ from typing import Any
 
 from assay.semantics.budget import current
 from assay.semantics.errors import EnvironmentFailure, Invalid
+from assay.verify.app.spending import default_memory
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import Result
 from assay.verify.fuzz.work import Failure, Report, Task, total
-from assay.verify.spending import default_memory
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ from typing import Any
 from rich.markup import escape
 
 from assay.semantics.errors import Invalid
-from assay.verify.answers import answering, write_answer
+from assay.verify.app.answers import answering, write_answer
+from assay.verify.app.spending import require_seconds
+from assay.verify.app.terminal import Screen
 from assay.verify.evidence import plural
 from assay.verify.exits import Exit
 from assay.verify.fuzz.campaign import Campaign, Plan, replay, unseen
@@ -27,9 +29,7 @@ from assay.verify.fuzz.corpus import Corpus
 from assay.verify.fuzz.pool import Pool
 from assay.verify.fuzz.targets import FAILURES, GOOD, OURS, target
 from assay.verify.fuzz.work import Report, failed
-from assay.verify.spending import require_seconds
 from assay.verify.strategies.features import chosen
-from assay.verify.terminal import Screen
 
 MOST_JOBS = 1_000
 """Workers that one campaign may start."""

@@ -21,10 +21,10 @@ from assay.semantics.errors import Invalid
 from assay.semantics.files import directory_at, read_text
 from assay.semantics.strict_json import typed
 from assay.semantics.text.module_text import write_module
+from assay.verify.app.text_run import load_text
+from assay.verify.border.inputs import load, replace_text, save
 from assay.verify.fuzz.cases import Case, Recipe
 from assay.verify.fuzz.targets import Result, plain
-from assay.verify.inputs import load, replace_text, save
-from assay.verify.text_run import load_text
 
 COUNTERS = ("kinds", "operators", "constructs", "layers")
 """What the state of a campaign counts, by name."""

@@ -21,11 +21,11 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap, Unpredictable, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.rules import check
+from assay.verify.app.stages import STAGES, Context
 from assay.verify.backends import Backend, backend, names as backend_names, subject_of_module
 from assay.verify.backends.ort import OnnxRuntime
+from assay.verify.backends.protocol import FATAL, OUTCOMES
 from assay.verify.oracle import Oracle, Verdict, judge_backend
-from assay.verify.protocol import FATAL, OUTCOMES
-from assay.verify.stages import STAGES, Context
 
 GOOD = ("right", "open", "undecided", "unpredictable", "unsaid", "refused")
 FAILURES = ("wrong", "crash", "died", "late")

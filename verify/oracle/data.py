@@ -15,7 +15,7 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol, evaluate_dim
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
-from assay.verify.inputs import dims_of
+from assay.verify.border.inputs import dims_of
 from assay.verify.oracle.whole import Whole, run_whole
 
 Array = np.ndarray[Any, Any]

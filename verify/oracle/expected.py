@@ -10,11 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.interp.values import Data, Shape, Value
-from assay.lower.onnx_ops.containers import any_dtype
+from assay.lower.frontends.onnx.containers import any_dtype
 from assay.semantics.builder.prelude import LIST, OPTION
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.module import Module
 from assay.semantics.types import DataType
+from assay.verify.backends.protocol import as_tensor
+from assay.verify.border.values import LENGTH, NONE, from_value
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.layers import BITWISE, INTEGERS, Finding, judge_result
 from assay.verify.oracle.left_open import Silence, excused
@@ -22,8 +24,6 @@ from assay.verify.oracle.named import Named
 from assay.verify.oracle.verdict import worst_exact
 from assay.verify.oracle.walk import OpenWalk, Walk
 from assay.verify.oracle.whole import Whole, run_whole
-from assay.verify.protocol import as_tensor
-from assay.verify.values import LENGTH, NONE, from_value
 
 Array = np.ndarray[Any, Any]
 Possible: TypeAlias = dict[str, Value] | Trap | Unpredictable

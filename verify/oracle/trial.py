@@ -17,6 +17,7 @@ import onnx.defs
 from assay.interp import graph
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.left_open.table import BY_OPERATOR
+from assay.verify.backends.protocol import FATAL, Backend, Prepared, Subject, as_tensor, called
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.between import Between, find_between
 from assay.verify.oracle.expected import Expected
@@ -24,7 +25,6 @@ from assay.verify.oracle.judge import Oracle
 from assay.verify.oracle.layers import BITWISE
 from assay.verify.oracle.left_open import Node
 from assay.verify.oracle.verdict import Verdict
-from assay.verify.protocol import FATAL, Backend, Prepared, Subject, as_tensor, called
 
 Array = np.ndarray[Any, Any]
 

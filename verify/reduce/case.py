@@ -12,7 +12,7 @@ import onnx
 from onnx import numpy_helper
 
 from assay.interp import graph
-from assay.lower.onnx_ops.control import reads
+from assay.lower.frontends.onnx.control import reads
 from assay.semantics.errors import AssayError
 from assay.semantics.graph import Expr
 from assay.verify.backends import subject_of_model

@@ -12,16 +12,16 @@ import numpy as np
 import onnx
 
 from assay.semantics.errors import Invalid, Unsupported
+from assay.verify.app.terminal import Screen
 from assay.verify.backends import Backend, subject_of_model
+from assay.verify.backends.protocol import OUTCOMES
 from assay.verify.evidence import plural
 from assay.verify.exits import Exit
 from assay.verify.oracle import Oracle
 from assay.verify.oracle.data import KINDS
-from assay.verify.protocol import OUTCOMES
 from assay.verify.reduce import Case, reduce
 from assay.verify.reduce.finding import Finding, first_finding, shows
 from assay.verify.reduce.standalone import make_directory, write
-from assay.verify.terminal import Screen
 
 Array = np.ndarray[Any, Any]
 

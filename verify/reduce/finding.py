@@ -10,8 +10,8 @@ import numpy as np
 
 from assay.semantics.errors import AssayError, Unsupported
 from assay.verify.backends import Backend, subject_of_model
+from assay.verify.backends.protocol import FATAL, OUTCOMES
 from assay.verify.oracle import judge_backend
-from assay.verify.protocol import FATAL, OUTCOMES
 from assay.verify.reduce.case import Case
 
 Array = np.ndarray[Any, Any]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import onnx
 
-from assay.lower.onnx_ops.control import reads
+from assay.lower.frontends.onnx.control import reads
 from assay.verify.reduce.case import Case, outputs_of, rebuilt
 
 

@@ -14,7 +14,7 @@ from onnx import numpy_helper
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.files import directory_at
-from assay.verify.inputs import replace_file, replace_text, save
+from assay.verify.border.inputs import replace_file, replace_text, save
 from assay.verify.reduce.case import Case
 from assay.verify.reduce.finding import Finding
 
@@ -83,7 +83,7 @@ def write(directory: Path, name: str, case: Case, backend: str, found: Finding) 
     content = TEXT.format(
         title=title, said=found.said.replace("\\", "\\\\").replace('"""', "'''"), model=model, inputs=inputs, backend=backend,
         name=name, maker="backend" if found.kind == "wrong" else "Isolated", imports=imports + "\n" * bool(imports),
-        load="from assay.verify.inputs import load\n" if "load(Path" in inputs else "",
+        load="from assay.verify.border.inputs import load\n" if "load(Path" in inputs else "",
     )  # fmt: skip
     path = directory / f"test_{name}.py"
     replace_text(path, content)

@@ -21,10 +21,10 @@ from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at, read_text
 from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
+from assay.verify.app.terminal import Screen, cell
 from assay.verify.evidence import plural
 from assay.verify.symbolic import Bounds, Report, prove_accesses
 from assay.verify.symbolic.goals import RLIMIT, Goal
-from assay.verify.terminal import Screen, cell
 
 FORMAT = "assay-goals-1"
 CODES = {"proved": 0, "refuted": 1, "unknown": 4}

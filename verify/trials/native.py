@@ -23,7 +23,7 @@ from assay.semantics.module import Branch, Module, Program, Slot, Step
 from assay.semantics.tensor import PrimFunc, program_order
 from assay.verify.c.compiled import Compiled, Look
 from assay.verify.evidence import listed, plural
-from assay.verify.program_check import describe
+from assay.verify.liveness.program import describe
 from assay.verify.trials.batch import stores
 from assay.verify.trials.data import KINDS, Kind, constants_of, distinct, draw, meeting, ordinary, telling
 from assay.verify.trials.kernels import SMALL, different

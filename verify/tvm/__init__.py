@@ -6,7 +6,7 @@
     report.first                                              # the first pass that changed the meaning, or None
     judge_kernels(mod, {"x": x}).first                        # the first call of a kernel that is wrong, or None
 
-apache-tvm is imported only where it is used; without the version that `assay.lower.tvm_import` reads, Unsupported
+apache-tvm is imported only where it is used; without the version that `assay.lower.frontends.tvm` reads, Unsupported
 (tvm.C1).
 """
 

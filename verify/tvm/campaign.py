@@ -21,7 +21,7 @@ import numpy as np
 import onnx
 
 from assay.interp.graph import evaluate
-from assay.lower.onnx_import import import_onnx
+from assay.lower.frontends.onnx.model import import_onnx
 from assay.semantics.errors import AssayError, Invalid
 from assay.semantics.module import Module
 from assay.verify.tvm.kernels import judge_calls

@@ -17,18 +17,18 @@ from typing import Any
 import numpy as np
 
 from assay.interp.graph import evaluate
-from assay.lower.onnx_import import import_onnx, load_model
-from assay.lower.tvm_import import from_tvm
-from assay.lower.tvm_import.objects import Object
+from assay.lower.frontends.onnx.model import import_onnx, load_model
+from assay.lower.frontends.tvm import from_tvm
+from assay.lower.frontends.tvm.objects import Object
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.files import read_text
 from assay.semantics.module import Module
-from assay.verify.answers import answering, write_answer
+from assay.verify.app.answers import answering, write_answer
+from assay.verify.app.terminal import Screen
+from assay.verify.app.text_run import make_inputs
+from assay.verify.border.inputs import all_dims, complete
+from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.exits import Exit
-from assay.verify.inputs import all_dims, complete
-from assay.verify.onnx_defaults import with_given_defaults
-from assay.verify.terminal import Screen
-from assay.verify.text_run import make_inputs
 from assay.verify.tvm.kernels import judge_calls
 from assay.verify.tvm.passes import Judge, verdicts
 from assay.verify.tvm.peer import PIPELINES, Array, from_onnx, from_script, frozen, relax, target

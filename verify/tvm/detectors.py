@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from assay.interp import vector
-from assay.lower.tvm_import import read_tvm
-from assay.lower.tvm_import.objects import Object, op_name, type_key
+from assay.lower.frontends.tvm import read_tvm
+from assay.lower.frontends.tvm.objects import Object, op_name, type_key
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.scalar import Var as Symbol

@@ -15,13 +15,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from assay.lower.tvm_import import read_tvm
-from assay.lower.tvm_import.kernels import Kernel, Kernels, Use
-from assay.lower.tvm_import.objects import Object, type_key
-from assay.lower.tvm_import.scalars import Symbols
+from assay.lower.frontends.tvm import read_tvm
+from assay.lower.frontends.tvm.kernels import Kernel, Kernels, Use
+from assay.lower.frontends.tvm.objects import Object, type_key
+from assay.lower.frontends.tvm.scalars import Symbols
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
-from assay.verify.legalize_check import outside
+from assay.verify.legalize import outside
 from assay.verify.tvm.intervals import known_bounds
 from assay.verify.tvm.meaning import KernelCall, beyond, mismatched, observed, run_kernel, same_bits
 from assay.verify.tvm.peer import Array, as_tvm, call as call_main, is_tensor, relax

@@ -23,7 +23,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import const
 from assay.semantics.tensor import Block, PrimFunc, Stmt
 from assay.semantics.walk import post_order
-from assay.verify.legalize_check import outside
+from assay.verify.legalize import outside
 from assay.verify.tvm.peer import Array
 
 CLAIMS = ("tensor.T8", "tensor.T10")

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from assay.lower.tvm_import import Reading, read_tvm
-from assay.lower.tvm_import.kernels import Kernels, Use
-from assay.lower.tvm_import.objects import Object, type_key
-from assay.lower.tvm_import.scalars import Symbols
+from assay.lower.frontends.tvm import Reading, read_tvm
+from assay.lower.frontends.tvm.kernels import Kernels, Use
+from assay.lower.frontends.tvm.objects import Object, type_key
+from assay.lower.frontends.tvm.scalars import Symbols
 from assay.semantics import rules
 from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.tensor import PrimFunc
-from assay.verify.legalize_check import outside
+from assay.verify.legalize import outside
 from assay.verify.tvm.intervals import bounds_of
 from assay.verify.tvm.kernels import DEADLY
 from assay.verify.tvm.meaning import KernelCall, Outcome, beyond, mismatched, observed, run_kernel, same_bits

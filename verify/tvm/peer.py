@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from assay.lower.tvm_import.objects import Object, require_tvm, type_key
+from assay.lower.frontends.tvm.objects import Object, require_tvm, type_key
 from assay.semantics.errors import Invalid
 
 Array = np.ndarray[Any, Any]

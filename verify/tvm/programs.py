@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.tvm_import.objects import Object
+from assay.lower.frontends.tvm.objects import Object
 from assay.semantics.errors import Invalid
 from assay.verify.tvm.kernels import DEADLY, judge_calls
 from assay.verify.tvm.passes import Judge, verdicts

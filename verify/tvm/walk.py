@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assay.lower.tvm_import.objects import Object, handle, op_name, type_key
+from assay.lower.frontends.tvm.objects import Object, handle, op_name, type_key
 
 VARS = ("ir.Var", "relax.expr.DataflowVar")
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp.graph.filling import flat
-from assay.lower.tvm_import.objects import Object, handle, type_key
+from assay.lower.frontends.tvm.objects import Object, handle, type_key
 from assay.verify.tvm.peer import Array, as_numpy, call, compile_module, pipeline_of, structural_hash, tvm
 
 FINAL = "tirx.MakePackedAPI"

@@ -1,0 +1,1 @@
+"""ONNX models as modules of the graph IR (specs/lower.md, "Import")."""

@@ -1,0 +1,369 @@
+"""If, Loop and Scan of ONNX (specs/lower.md, "Import").
+
+Each is a generator: it yields a subgraph with what its inputs stand for, is sent the subgraph's results, and returns
+the results of the node. So the importer can translate subgraphs inside subgraphs without recursion.
+
+A loop is a local function that calls itself. Its parameters are the number of the iteration, the condition, the
+variables of the loop and what was collected so far. A size that changes from one iteration to the next is a symbol of
+the function's own, found by translating the body until the types of its variables hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from onnx import GraphProto, NodeProto
+
+from assay.lower.frontends.onnx.containers import Shapes, either
+from assay.lower.frontends.onnx.node import Node, tensor
+from assay.semantics import graph
+from assay.semantics.dtypes import BOOL, INT64
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.graph import Expr, Var
+from assay.semantics.graph.matching import provably_different
+from assay.semantics.ops.common import normalize_axis
+from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
+from assay.semantics.types import FuncType, TensorType, TupleType, Type, same_type, symbols
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A subgraph to translate, and what its inputs are."""
+
+    graph: GraphProto
+    inputs: Sequence[Expr]
+
+
+Control: TypeAlias = Generator[Body, list[Expr], Sequence[Expr]]
+
+
+def _joined(node: Node, condition: Expr, then: Sequence[Expr], otherwise: Sequence[Expr]) -> Sequence[Expr]:
+    """One If for all results, and its fields."""
+    fitted = [node.containers.fitted(b, a.type) for a, b in zip(then, otherwise, strict=True)]
+    then = [node.containers.fitted(a, b.type) for a, b in zip(then, fitted, strict=True)]
+    pairs = [_opened(node, a, b) for a, b in zip(then, fitted, strict=True)]
+    then, fitted = [a for a, _ in pairs], [b for _, b in pairs]
+    known = node.containers.shapes
+    shapes = [either(known(a), known(b)) for a, b in zip(then, fitted, strict=True)]
+    if len(then) == 1:
+        made = node.named(graph.if_(condition, then[0], fitted[0], node.span))
+        return [node.containers.note(made, shapes[0])]
+    made = node.named(graph.if_(condition, graph.tuple_of(*then), graph.tuple_of(*fitted), node.span))
+    return [node.containers.note(graph.get(made, i), r) for i, r in enumerate(shapes)]
+
+
+def _opened(node: Node, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """What the branches give for one result. ONNX lets them differ in sizes, of which one is not known then; in ranks
+    and element types too, for which we have no type."""
+    if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
+        return a, b
+    if a.type.ndim != b.type.ndim or a.type.dtype is not b.type.dtype:
+        raise Unsupported(
+            f"the branches give {a.type} and {b.type}; one rank and element type is wanted", label="onnx.C14"
+        )
+    pairs = zip(a.type.shape, b.type.shape, strict=True)
+    sizes = [Symbol("size") if provably_different(p, q) else p for p, q in pairs]
+    if all(p is q for p, q in zip(sizes, a.type.shape, strict=True)):
+        return a, b
+    return graph.match_cast(a, TensorType(tuple(sizes), a.type.dtype), node.span), b
+
+
+def if_(node: Node) -> Control:
+    """Where the condition is known only that branch is translated: the other may not even fit together."""
+    condition = node.shaped(node[0], ())
+    known = node.builder.value(condition)
+    then, otherwise = node.attrs["then_branch"], node.attrs["else_branch"]
+    if len(then.output) != len(otherwise.output):
+        raise node.wrong(f"the branches give {len(then.output)} and {len(otherwise.output)} results")
+    if known is not None:
+        return (yield Body(then if known else otherwise, ()))
+    mark = node.builder.runs.mark
+    try:
+        yes = _around(node, (yield Body(then, ())), mark)
+        no = _around(node, (yield Body(otherwise, ())), mark)
+        return _joined(node, condition, yes, no)
+    except Invalid:
+        node.builder.runs.drop(mark)
+        known = node.builder.settled(condition)
+        if known is None:
+            raise
+    return (yield Body(then if known else otherwise, ()))
+
+
+def _around(node: Node, results: Sequence[Expr], mark: int) -> list[Expr]:
+    """The results of a body with the lets that its nodes asked for around all of them."""
+    runs = node.builder.runs
+    if runs.mark == mark:
+        return list(results)
+    if len(results) == 1:
+        made = runs.around(results[0], mark)
+        return [node.containers.note(made, node.containers.shapes(results[0]))]
+    made = runs.around(graph.tuple_of(*results), mark)
+    return [node.containers.note(graph.get(made, i), node.containers.shapes(r)) for i, r in enumerate(results)]
+
+
+def captured(body: GraphProto) -> list[str]:
+    """The names that a subgraph, or one inside it, uses and none of them gives."""
+    found: dict[str, None] = {}
+    made = {*(i.name for i in body.input), *(t.name for t in body.initializer)}
+    for node in body.node:
+        found.update(dict.fromkeys(n for n in reads(node) if n not in made))
+        made.update(node.output)
+    found.update(dict.fromkeys(o.name for o in body.output if o.name not in made))
+    return list(found)
+
+
+def reads(node: NodeProto) -> list[str]:
+    """The tensors that a node reads, those that its subgraphs take from outside too."""
+    inner = [g for a in node.attribute for g in (*([a.g] if a.HasField("g") else []), *a.graphs)]
+    return [*(i for i in node.input if i), *(n for g in inner for n in captured(g))]
+
+
+# --- loops ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Loop:
+    """What a Loop and a Scan have in common."""
+
+    node: Node
+    body: GraphProto
+    inputs: Callable[[Expr, Expr, Sequence[Expr]], Sequence[Expr]]
+    """What the body's inputs are, given iteration, condition and variables."""
+    has_condition: bool
+    """Whether the body's first result says if there is a next iteration."""
+    trips: Expr | None
+    """How many iterations there are at most, an int64 scalar."""
+    start: Expr | None
+    """The condition before the first iteration."""
+    initial: Sequence[Expr]
+    count: Dim | None = None
+    """How many iterations there are, where that is known before."""
+    reversed: Sequence[bool] = ()
+    """Which scan outputs are collected from the back."""
+
+    def run(self) -> Control:
+        node, runs, made = self.node, self.node.builder.runs, self.node.containers
+        initial = self.initial
+        outer = {s for x in initial for s in symbols(x.type)} | {s for t in runs.types for s in symbols(t)}
+        outer.update(node.builder.symbols())
+        own: set[Symbol] = set()
+        types: list[Type] = [_loosened(x.type, own) for x in initial]
+        shapes = [made.shapes(x) for x in initial]
+        if len(self.body.input) - (2 if self.has_condition else 0) < len(initial):
+            raise node.wrong(f"the body has {len(self.body.input)} inputs for {len(initial)} variables")
+        while True:
+            mark = runs.mark
+            i, c = graph.var("i", TensorType((), INT64)), graph.var("go", TensorType((), BOOL))
+            variables_ = [graph.var(f"v{k}", t) for k, t in enumerate(types)]
+            for v, r in zip(variables_, shapes, strict=True):
+                made.note(v, r)
+            results = yield Body(self.body, self.inputs(i, c, variables_))
+            go = results[0] if self.has_condition else graph.constant(True, "bool")
+            results = results[1:] if self.has_condition else results
+            if len(results) < len(initial):
+                raise node.wrong(f"the body gives {len(results)} results for {len(initial)} variables")
+            inner = [made.fitted(r, t) for r, t in zip(results, types, strict=False)]
+            changed, found = _met(node, types, inner, own), [made.shapes(x) for x in inner]
+            wider = [either(a, b) for a, b in zip(shapes, found, strict=True)]
+            if all(same_type(a, b) for a, b in zip(changed, types, strict=True)) and wider == shapes:
+                break
+            runs.drop(mark)
+            types, shapes = changed, wider
+        return self._closed(initial, i, c, variables_, shapes, go, inner, results[len(inner) :], mark, outer, own)
+
+    def _closed(
+        self,
+        initial: Sequence[Expr],
+        i: Var,
+        c: Var,
+        states: Sequence[Var],
+        shapes: Sequence[Shapes | None],
+        go: Expr,
+        inner: Sequence[Expr],
+        scans: Sequence[Expr],
+        mark: int,
+        outer: set[Symbol],
+        changing: set[Symbol],
+    ) -> Sequence[Expr]:
+        """The function, and its call."""
+        node, runs = self.node, self.node.builder.runs
+        found, starts, nexts = [], [], []
+        for k, x in enumerate(scans):
+            acc, start, more = self._collected(k, tensor(x), x, i, outer)
+            found.append(acc)
+            starts.append(start)
+            nexts.append(more)
+        params = [i, c, *states, *found]
+        results = TupleType(tuple(_result(p.type, outer - changing) for p in params[2:]))
+        loop = graph.var("loop", FuncType(tuple(p.type for p in params), results))
+        one = node.constant(np.int64(1))
+        again: Expr = graph.call(loop, node.call("add", i, one), node.shaped(go, ()), *inner, *nexts)
+        again = runs.around(again, mark)
+        test: Expr = c
+        if self.trips is not None:
+            test = node.call("logical_and", node.call("less", i, self.trips), c)
+        body = graph.if_(test, again, graph.tuple_of(*params[2:]))
+        function = graph.function(params, body, results, pure=True)
+        start_at = node.constant(np.int64(0))
+        first = node.constant(np.bool_(True)) if self.start is None else self.start
+        call = graph.let(loop, function, graph.call(loop, start_at, first, *initial, *starts))
+        whole = node.named(call)
+        out: list[Expr] = []
+        for k in range(len(params) - 2):
+            field: Expr = graph.get(whole, k, node.span)
+            if k >= len(states) and self.count is not None:
+                of = tensor(field)
+                field = node.named(graph.match_cast(field, TensorType((self.count, *of.shape[1:]), of.dtype)))
+            out.append(node.containers.note(field, shapes[k] if k < len(states) else None))
+        return out
+
+    def _collected(self, k: int, of: TensorType, x: Expr, i: Var, outer: set[Symbol]) -> tuple[Var, Expr, Expr]:
+        """A scan output: the parameter with what there is so far, its start, and what there is after `x`.
+
+        Sizes of the elements that are not known outside are taken from the first; without a first they are 0.
+        """
+        node = self.node
+        known = [isinstance(d, int) or all(v in outer for v in variables(d)) for d in of.shape]
+        inside = tuple(d if ok else Symbol(f"e{a}") for a, (d, ok) in enumerate(zip(of.shape, known, strict=True)))
+        so_far = graph.var(f"s{k}", TensorType((Symbol("n"), *inside), of.dtype))
+        begin: tuple[Dim, ...] = (0, *(d if ok else 0 for d, ok in zip(of.shape, known, strict=True)))
+        zero = node.constant(np.zeros((), of.dtype.numpy))
+        start = node.call("broadcast_to", zero, shape=begin)
+        new = node.call("expand_dims", x, axis=(0,))
+        done: Expr = so_far
+        if not all(known):
+            done = graph.match_cast(so_far, TensorType((tensor(so_far).shape[0], *of.shape), of.dtype))
+        ordered = (new, done) if k < len(self.reversed) and self.reversed[k] else (done, new)
+        more = node.call("concat", *ordered, axis=0)
+        if not all(known):
+            first = node.call("equal", i, node.constant(np.int64(0)))
+            more = graph.if_(first, new, more)
+        return so_far, start, more
+
+
+def _loosened(of: Type, own: set[Symbol]) -> Type:
+    """A size that is computed from others is a symbol of the loop's own: a parameter's must be plain."""
+    if not isinstance(of, TensorType):
+        return of
+    return TensorType(tuple(d if isinstance(d, (int, Symbol)) else _fresh(own) for d in of.shape), of.dtype)
+
+
+def _fresh(own: set[Symbol]) -> Symbol:
+    made = Symbol("d")
+    own.add(made)
+    return made
+
+
+def _result(of: Type, outer: set[Symbol]) -> Type:
+    """The type of a variable after the loop: what is not known outside is a size that the run tells."""
+    if not isinstance(of, TensorType):
+        return of
+    return TensorType(tuple(d if isinstance(d, int) or d in outer else Symbol("d") for d in of.shape), of.dtype)
+
+
+def _met(node: Node, before: Sequence[Type], after: Sequence[Expr], own: set[Symbol]) -> list[Type]:
+    """The types of the variables that hold before and after an iteration."""
+    found: list[Type] = []
+    for k, (a, x) in enumerate(zip(before, after, strict=True)):
+        b = x.type
+        if isinstance(a, TensorType) and isinstance(b, TensorType) and a.dtype is b.dtype and a.ndim == b.ndim:
+            pairs = zip(a.shape, b.shape, strict=True)
+            dims = tuple(d if d in own or provably_equal(d, e) else _fresh(own) for d, e in pairs)
+            found.append(TensorType(dims, a.dtype))
+        elif same_type(a, b):
+            found.append(a)
+        else:
+            raise node.wrong(f"variable {k} of the loop is {a} before an iteration and {b} after it")
+    return found
+
+
+def loop(node: Node) -> Control:
+    trips = node.cast(node.shaped(node[0], ()), INT64) if node.has(0) else None
+    start = node.shaped(node[1], ()) if node.has(1) else None
+    initial = [node[k] for k in range(2, len(node.inputs))]
+
+    def inputs(i: Expr, c: Expr, states: Sequence[Expr]) -> Sequence[Expr]:
+        return (i, c, *states)
+
+    return (yield from _Loop(node, node.attrs["body"], inputs, True, trips, start, initial).run())
+
+
+def _length(node: Node, x: Expr, axis: int) -> tuple[Dim, Expr]:
+    """The size of an axis, as a dim and as an int64 scalar."""
+    return tensor(x).shape[axis], node.shaped(
+        node.call("take", node.call("shape_of", x), node.constant(np.array([axis], np.int64)), axis=0), ()
+    )
+
+
+def _scan(node: Node, operands: Sequence[Expr], options: Mapping[str, Sequence[int]]) -> Control:
+    """Scan as it is since version 9; `operands` are the variables, then what is scanned."""
+    body, count = node.attrs["body"], node.attrs["num_scan_inputs"]
+    states = len(operands) - count
+    if count < 1 or states < 0:
+        raise node.wrong(f"num_scan_inputs is {count} of {len(operands)} operands")
+    scanned = [node.named(x) for x in operands[states:]]
+    if any(tensor(x).ndim == 0 for x in scanned):
+        raise node.wrong("a scalar is scanned; at least one axis is wanted")
+    outs = len(body.output) - states
+    given = {k: list(v) for k, v in options.items()}
+    for key, n in (("scan_input_axes", count), ("scan_input_directions", count),
+                   ("scan_output_axes", outs), ("scan_output_directions", outs)):  # fmt: skip
+        values = given.setdefault(key, [])
+        if values and len(values) != n:
+            raise node.wrong(f"{key} has {len(values)} elements; {n} are wanted")
+        given[key] = values or [0] * n
+    places = zip(given["scan_input_axes"], scanned, strict=True)
+    axes = [normalize_axis(str(node), a, tensor(x).ndim) for a, x in places]
+    size, length = _length(node, scanned[0], axes[0])
+    last = node.call("subtract", length, node.constant(np.int64(1)))
+
+    def inputs(i: Expr, _: Expr, variables_: Sequence[Expr]) -> Sequence[Expr]:
+        parts = []
+        for x, axis, back in zip(scanned, axes, given["scan_input_directions"], strict=True):
+            place = node.call("subtract", last, i) if back else i
+            parts.append(node.call("take", x, place, axis=axis))
+        return (*variables_, *parts)
+
+    backwards = [d == 1 for d in given["scan_output_directions"]]
+    whole = _Loop(node, body, inputs, False, length, None, list(operands[:states]), size, backwards)
+    results = list((yield from whole.run()))
+    for k, a in enumerate(given["scan_output_axes"]):
+        rank = tensor(results[states + k]).ndim
+        axis = normalize_axis(str(node), a, rank)
+        if axis:
+            order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+            results[states + k] = node.call("permute_dims", results[states + k], axes=tuple(order))
+    return results
+
+
+_OPTIONS = ("scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions")
+
+
+def scan(node: Node) -> Control:
+    """Since version 9 without the batch axis that version 8 has."""
+    if node.version >= 9:
+        return (yield from _scan(node, node.operands(), {k: node.attrs[k] or () for k in _OPTIONS}))
+    if node.has(0):
+        raise node.unsupported("sequence_lens is given; sequences of one length are wanted")
+    operands = [node[k] for k in range(1, len(node.inputs))]
+    batch = tensor(operands[0]).shape[0] if tensor(operands[0]).ndim else 0
+    if not isinstance(batch, int) or batch < 1:
+        raise node.unsupported(f"the batch has the size {batch}; a number of at least 1 is wanted")
+    back = {"scan_input_directions": node.attrs["directions"] or ()}
+    each: list[Sequence[Expr]] = []
+    for k in range(batch):
+        one = [node.call("take", x, node.constant(np.int64(k)), axis=0) for x in operands]
+        each.append((yield from _scan(node, one, back)))
+    joined = []
+    for same in zip(*each, strict=True):
+        parts = [node.call("expand_dims", x, axis=(0,)) for x in same]
+        joined.append(parts[0] if batch == 1 else node.call("concat", *parts, axis=0))
+    return joined
+
+
+CONTROL: dict[str, Callable[[Node], Control]] = {"If": if_, "Loop": loop, "Scan": scan}
+"""By the operator's name in the domain ai.onnx."""

@@ -1,0 +1,480 @@
+"""ONNX models become modules of the graph IR (specs/lower.md, "Import").
+
+    module = import_onnx("model.onnx", evaluate=interp.graph.evaluate, dims={"batch": 1})
+
+The function `main` has the model's inputs as parameters and its outputs as result; sharing is kept. Each version of an
+operator is taken with the meaning that it had. Types come from our own rules; what the model declares is checked
+against them. What only computes shapes is computed here, by the evaluator that the caller hands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+
+from assay.lower.frontends.onnx.containers import inside_option, onnx_name
+from assay.lower.frontends.onnx.control import CONTROL, Body, Control, captured
+from assay.lower.frontends.onnx.functions import body_of, bound_attributes, explain_missing, nodes_made, resolved
+from assay.lower.frontends.onnx.interface import (
+    Symbols,
+    check_declared,
+    declared_shapes,
+    declared_type,
+    input_type,
+    is_container,
+)
+from assay.lower.frontends.onnx.node import Array, Builder, Evaluate, Node, Refused, Result
+from assay.lower.frontends.onnx.operators import DOMAINS
+from assay.lower.frontends.onnx.operators.strings import strings_rule
+from assay.lower.frontends.onnx.reading import Source, domain_of, load_model, opsets_of, read
+from assay.lower.frontends.onnx.schema import attributes_of, check_operands, printable, schema_of, text
+from assay.lower.frontends.onnx.string_table import Strings, text_names, texts_of, without_strings
+from assay.lower.frontends.onnx.tensors import array_of
+from assay.semantics import budget, graph
+from assay.semantics.dtypes import DType
+from assay.semantics.errors import AssayError, BudgetSpent, Invalid, Span, Unsupported
+from assay.semantics.graph import Expr, Var
+from assay.semantics.module import Module
+from assay.semantics.types import TensorType
+
+MOST_INLINED = 1_000_000
+"""Nodes that come from function bodies. Functions that call each other can make more of a few bytes than fits."""
+NODE = 1_000
+"""Bytes that a node takes at least, once it is translated."""
+
+
+__all__ = ["import_onnx", "load_model"]
+
+
+def import_onnx(
+    model: str | Path | bytes | ModelProto,
+    *,
+    evaluate: Evaluate,
+    dims: Mapping[str, int] | None = None,
+    source: str = "",
+    tensors: dict[str, Expr] | None = None,
+    values: Mapping[str, Array] | None = None,
+    strings: Strings | None = None,
+    draws: int | None = None,
+) -> Module:
+    """The model as a module with one function, `main`, whose attribute `outputs` has the names of the outputs.
+
+    Inputs that have an initializer, their default, are constants, the others are parameters in the model's order.
+    `evaluate` gives the value of an expression without free variables. `dims` binds symbolic dims by name; the rest
+    stay symbolic. `values` says what inputs will hold, by name: where the type of the result depends on one in a way
+    that no symbol can stand for (an axis, say), the import goes on with that value, and a run with another traps
+    (assert_op.T1). `source` is what messages call the model instead of its file name. `tensors`, where given, is filled
+    with the model's tensors by name. `strings`, where given, is filled with numbers for the model's strings: tensors of
+    strings are tensors of int64 then; without it a model with strings is Unsupported. `draws` seeds the generator of
+    random numbers, of which the module has one sample; without it a random operator is Unsupported. Invalid, with one
+    line and a label onnx.C1 to onnx.C14 or that of an operator's constraint, where the model is not well-formed or not
+    supported.
+    """
+    read_in = read(model, source)
+    try:
+        importer = _Importer(read_in, evaluate, dims or {}, values or {}, strings)
+        if draws is not None:
+            importer.builder.draws = np.random.RandomState(draws)
+        main = importer.function(tensors)
+        return Module({"main": main, **importer.builder.containers.definitions})
+    except Invalid as wrong:
+        raise wrong.at(read_in.name) from None
+
+
+@dataclass(eq=False)
+class _Frame:
+    """A graph or a function body under translation: its names are its own."""
+
+    nodes: Sequence[NodeProto]
+    opsets: Mapping[str, int]
+    place: str = ""
+    """Where the function is called; "" for the graph."""
+    caller: NodeProto | None = None
+    outputs: Sequence[str] = ()
+    key: tuple[str, str, str] | None = None
+    bound: Mapping[str, AttributeProto] | None = None
+    outer: _Frame | None = None
+    """What is around a subgraph: its names may be used in it."""
+    whole: Span | None = None
+    """The node whose body by the standard this is, or is inside of: what is made here is a part of that."""
+    waits: Control | None = None
+    """What asked for a subgraph, and goes on with its results."""
+    names: dict[str, Result | None] = field(default_factory=dict)
+    """What each name stands for; None for an operand that a call leaves out."""
+    declared: Mapping[str, TypeProto] = field(default_factory=dict)
+    rest: Iterator[NodeProto] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rest = iter(self.nodes)
+
+    def define(self, name: str, value: Result | None) -> None:
+        if name in self.names:
+            raise Invalid(f"the name {name!r} is defined twice", label="onnx.C4")
+        self.names[name] = value
+
+    def look(self, name: str) -> Expr | None:
+        """The value of that name; None for one that is left out."""
+        if name == "":
+            return None
+        at: _Frame | None = self
+        while at is not None and name not in at.names:
+            at = at.outer
+        if at is None:
+            raise Invalid(explain_missing(name, self.nodes), label="onnx.C4")
+        found = at.names[name]
+        if isinstance(found, Refused):
+            raise Unsupported(f"{name!r} is used: {found.reason}", label="onnx.C14")
+        return found
+
+
+class _Importer:
+    def __init__(
+        self,
+        source: Source,
+        evaluate: Evaluate,
+        dims: Mapping[str, int],
+        values: Mapping[str, Array],
+        strings: Strings | None,
+    ) -> None:
+        self.source = source
+        self.graph: GraphProto = source.model.graph
+        if strings is not None:
+            values = {**values, **{n: strings.numbers(values[n]) for n in text_names(self.graph.input) if n in values}}
+        self.builder = Builder(evaluate, source.folder, values)
+        self.builder.strings = strings
+        self.symbols = Symbols(self.graph, dims)
+        self.builder.symbols = self.symbols.known
+        self.inlined = 0
+
+    def span(self, place: str) -> Span:
+        return Span(self.source.name, printable(place))
+
+    def function(self, tensors: dict[str, Expr] | None = None) -> graph.Function:
+        """The whole model as one function."""
+        self._require_few()
+        main = _Frame(self.graph.node, self.source.opsets, declared=self._declared())
+        self._initializers(main, self.graph)
+        params = self._inputs(main)
+        self.symbols.check()
+        self._translate(main)
+        names = [text(o.name, "an output's name") for o in self.graph.output]
+        if not names:
+            raise Invalid("the model has no outputs", label="onnx.C4")
+        if len(set(names)) != len(names):
+            raise Invalid(f"an output is named twice: {', '.join(names)}", label="onnx.C4")
+        results: list[Expr] = []
+        for output, name in zip(self.graph.output, names, strict=True):
+            try:
+                found = main.look(name)
+                if found is None:
+                    raise Invalid(f"output {name!r} has no value", label="onnx.C4")
+                if is_container(output.type) and inside_option(found.type) is not None:
+                    found = self.builder.containers.fitted(found, declared_type(f"output {name!r}", output.type))
+                self._check(name, output.type, found)
+            except Invalid as wrong:
+                raise wrong.at(self.span(name)) from None
+            results.append(found)
+        if tensors is not None:
+            tensors.update(
+                (n, e) for n, e in main.names.items() if isinstance(e, Expr) and isinstance(e.type, TensorType)
+            )
+        body = results[0] if len(results) == 1 else graph.tuple_of(*results, span=self.span("outputs"))
+        body = self.builder.runs.asserted(self.builder.runs.around(body, 0))
+        return graph.function(params, body, outputs=tuple(names))
+
+    # --- what the graph starts from
+
+    def _declared(self) -> dict[str, TypeProto]:
+        """The types of inner values; those of outputs are checked with the outputs."""
+        return {text(v.name, "a value's name"): v.type for v in self.graph.value_info}
+
+    def _initializers(self, main: _Frame, of: GraphProto) -> None:
+        if of.sparse_initializer:
+            name = text(of.sparse_initializer[0].values.name, "an initializer's name")
+            raise Unsupported(f"initializer {name!r} is sparse; dense ones are wanted", label="onnx.C8")
+        for stored in of.initializer:
+            name = text(stored.name, "an initializer's name")
+            where = self.span(name)
+            try:
+                if not name:
+                    raise Invalid("an initializer has no name", label="onnx.C4")
+                is_text = stored.data_type == TensorProto.STRING and self.builder.strings is not None
+                if is_text and self.builder.strings is not None:
+                    array = self.builder.strings.numbers(texts_of(stored, f"initializer {name!r}"))
+                else:
+                    array = array_of(stored, f"initializer {name!r}", self.source.folder)
+                made = self.builder.constant(array, span=where)
+                if is_text:
+                    self.builder.texts.add(made)
+                main.define(name, made)
+                if name in main.declared:
+                    self._check(name, main.declared[name], made)
+            except Invalid as wrong:
+                raise wrong.at(where) from None
+
+    def _inputs(self, main: _Frame) -> list[Var]:
+        params: list[Var] = []
+        seen: set[str] = set()
+        for given in self.graph.input:
+            name = text(given.name, "an input's name")
+            where = self.span(name)
+            try:
+                if not name or name in seen:
+                    raise Invalid(f"input {name!r} is named twice" if name else "an input has no name", label="onnx.C4")
+                seen.add(name)
+                if name in main.names:
+                    stored = main.look(name)
+                    assert stored is not None
+                    self._check(name, given.type, stored)
+                    continue
+                if is_container(given.type):
+                    of = self.builder.containers.need(declared_type(f"input {name!r}", given.type))
+                    params.append(Var(of, name, span=where))
+                    self.builder.containers.note(params[-1], declared_shapes(given.type))
+                    main.define(name, params[-1])
+                    continue
+                declared = given.type if self.builder.strings is None else without_strings(given.type)
+                params.append(Var(input_type(name, declared, self.symbols), name, span=where))
+                if declared is not given.type:
+                    self.builder.texts.add(params[-1])
+                self.builder.runs.parameter(params[-1], name)
+                main.define(name, params[-1])
+            except Invalid as wrong:
+                raise wrong.at(where) from None
+        return params
+
+    def _require_few(self) -> None:
+        """BudgetSpent (budget.C1): functions that call one another make more nodes than there can be."""
+        count = nodes_made(self.graph.node, self.source.functions)
+        what = f"translating the {count} nodes that the model's functions make"
+        budget.claim(count * NODE, what, self.source.name)
+        if count > MOST_INLINED:
+            raise BudgetSpent(
+                f"{what} is too much: at most {MOST_INLINED} are taken", where=self.source.name, label="budget.C1"
+            )
+
+    # --- nodes
+
+    def _translate(self, main: _Frame) -> None:
+        """Every node in order; a call of a function opens a frame of its own, so that nothing recurses."""
+        frames = [main]
+        while frames:
+            frame = frames[-1]
+            node = next(frame.rest, None)
+            if node is None:
+                frames.pop()
+                if frame.waits is not None:
+                    following = self._resume(frame, frames[-1])
+                    if following is not None:
+                        frames.append(following)
+                elif frame.caller is not None:
+                    self._return(frame, frames[-1])
+                continue
+            where = self.span(frame.place + _place(node))
+            try:
+                opened = self._node(node, frame, where)
+                if opened is not None:
+                    if opened.key is not None and any(f.key == opened.key for f in frames):
+                        raise Invalid(f"function {opened.key} calls itself", label="onnx.C4")
+                    self.inlined += len(opened.nodes)
+                    if self.inlined > MOST_INLINED:
+                        raise Unsupported(f"functions make more than {MOST_INLINED} nodes", label="onnx.C14")
+                    frames.append(opened)
+            except BudgetSpent as spent:
+                raise spent.at(where) from None
+            except Invalid as wrong:
+                frames.append(self._recovered(frames, wrong.at(where)))
+
+    def _recovered(self, frames: list[_Frame], wrong: AssayError) -> _Frame:
+        """The subgraph that is translated instead of one that cannot be; raises `wrong` where nobody knows one."""
+        while frames:
+            frame = frames.pop()
+            if frame.waits is not None and frame.caller is not None:
+                try:
+                    return self._subgraph(frame.waits.throw(wrong), frame.waits, frame.caller, frames[-1])
+                except AssayError as further:
+                    wrong = further
+        raise wrong
+
+    def _node(self, node: NodeProto, frame: _Frame, where: Span) -> _Frame | None:
+        """Translate one node; where it calls a function, the frame of that function instead."""
+        name, domain = text(node.op_type, "an operator's name"), domain_of(node.domain)
+        key = (domain, name, text(node.overload, "an overload"))
+        operands = tuple(frame.look(text(i, "an operand's name")) for i in node.input)
+        outputs = tuple(text(o, "an output's name") for o in node.output)
+        local = self.source.functions.get(key)
+        if local is not None:
+            attributes = bound_attributes(node, frame.bound, local.attribute, local.attribute_proto)
+            return self._open(local, operands, node, frame, key, attributes, frame.whole)
+        if domain not in frame.opsets:
+            raise Invalid(
+                f"operator {printable(name)} is of domain {printable(domain) or 'ai.onnx'},"
+                " of which the model imports no operator set",
+                label="onnx.C2",
+            )
+        schema = schema_of(name, domain, frame.opsets[domain])
+        rule = DOMAINS.get(domain, {}).get(name)
+        is_text = [o in self.builder.texts for o in operands]
+        if any(is_text):
+            rule = strings_rule(domain, name, rule)
+        control = CONTROL.get(name) if domain == "" else None
+        if rule is None and control is None and not schema.has_body:
+            title = f"operator {name} of domain {domain or 'ai.onnx'}, operator set {frame.opsets[domain]}"
+            raise Unsupported(f"{title}, is not supported yet", label="onnx.C14")
+        attrs = attributes_of(node, schema, frame.bound)
+        given_types = [
+            None if o is None else "tensor(string)" if t else _operand(o)
+            for o, t in zip(operands, is_text, strict=True)
+        ]
+        check_operands(schema, given_types, len(outputs))
+        if control is not None:
+            if name != "If":
+                self._name_captured(attrs["body"], frame)
+            started = control(Node(self.builder, schema, operands, outputs, attrs, frame.whole or where))
+            return self._advance(started, None, node, frame)
+        if rule is None:
+            attributes = bound_attributes(node, frame.bound, schema.kinds, schema.default_protos)
+            body = body_of(schema, resolved(node, attributes.values()), operands)
+            return self._open(body, operands, node, frame, key, attributes, frame.whole or where)
+        try:
+            given = rule(Node(self.builder, schema, operands, outputs, attrs, frame.whole or where, frame.look))
+        except Invalid as wrong:  # an operator of ours may say it, by a name that the model has nowhere
+            raise wrong.told_of(str(schema)) from None
+        results = [given] if isinstance(given, (Expr, Refused)) else list(given)
+        for i, output in enumerate(outputs):
+            if output:
+                self._define(frame, output, results[i] if i < len(results) else Refused(f"{schema} has no such output"))
+        return None
+
+    def _define(self, frame: _Frame, name: str, value: Result | None) -> None:
+        frame.define(name, value)
+        if name in frame.declared and isinstance(value, Expr):
+            self._check(name, frame.declared[name], value)
+
+    def _check(self, name: str, declared: TypeProto, value: Expr) -> None:
+        """Invalid (onnx.C11) where a value is not of the type that the model declares."""
+        known = declared if self.builder.strings is None else without_strings(declared)
+        is_tensor = declared.HasField("tensor_type") and declared.tensor_type.elem_type
+        if is_tensor and self.builder.strings is not None and (known is not declared) != (value in self.builder.texts):
+            wanted, found = ("strings", "numbers") if known is not declared else ("numbers", "strings")
+            raise Invalid(f"{name!r} is declared as {wanted}, but it holds {found}", label="onnx.C11")
+        check_declared(name, known, value.type, self.symbols)
+
+    # --- subgraphs
+
+    def _name_captured(self, body: GraphProto, frame: _Frame) -> None:
+        """What a loop's body uses of what is around it is evaluated once, before the loop."""
+        for name in captured(body):
+            at: _Frame | None = frame
+            while at is not None and name not in at.names:
+                at = at.outer
+            value = None if at is None else at.names[name]
+            if at is not None and isinstance(value, Expr):
+                at.names[name] = self.builder.named(value)
+
+    def _advance(self, control: Control, results: list[Expr] | None, node: NodeProto, frame: _Frame) -> _Frame | None:
+        """The next subgraph that a control node asks for; None where it is done, and its outputs have values."""
+        try:
+            body = next(control) if results is None else control.send(results)
+        except StopIteration as done:
+            values: Sequence[Expr] = done.value
+            for name, value in zip(node.output, values, strict=False):
+                if name:
+                    self._define(frame, name, value)
+            return None
+        return self._subgraph(body, control, node, frame)
+
+    def _subgraph(self, body: Body, control: Control, node: NodeProto, frame: _Frame) -> _Frame:
+        opened = _Frame(
+            body.graph.node,
+            frame.opsets,
+            f"{frame.place}{_place(node)}/",
+            node,
+            [text(o.name, "an output's name") for o in body.graph.output],
+            bound=frame.bound,
+            outer=frame,
+            whole=frame.whole,
+            waits=control,
+        )
+        if len(body.inputs) != len(body.graph.input):
+            raise Invalid(
+                f"the subgraph of {node.op_type} takes {len(body.graph.input)} inputs; {len(body.inputs)} are given",
+                label="onnx.C7",
+            )
+        for given, value in zip(body.graph.input, body.inputs, strict=True):
+            opened.define(text(given.name, "an input's name"), value)
+        self._initializers(opened, body.graph)
+        return opened
+
+    def _resume(self, frame: _Frame, around: _Frame) -> _Frame | None:
+        """A subgraph is translated: what asked for it goes on."""
+        assert frame.caller is not None and frame.waits is not None
+        try:
+            results: list[Expr] = []
+            for name in frame.outputs:
+                found = frame.look(name)
+                if found is None:
+                    raise Invalid("an output of a subgraph has no name", label="onnx.C4")
+                results.append(found)
+            return self._advance(frame.waits, results, frame.caller, around)
+        except Invalid as wrong:
+            raise wrong.at(self.span(frame.place.rstrip("/"))) from None
+
+    # --- functions
+
+    def _open(
+        self,
+        function: FunctionProto,
+        operands: Sequence[Expr | None],
+        node: NodeProto,
+        frame: _Frame,
+        key: tuple[str, str, str],
+        attributes: Mapping[str, AttributeProto],
+        whole: Span | None,
+    ) -> _Frame:
+        if len(operands) > len(function.input) or len(node.output) > len(function.output):
+            raise Invalid(
+                f"function {key[1]!r} takes {len(function.input)} operands and gives {len(function.output)} outputs;"
+                f" {len(operands)} and {len(node.output)} are named",
+                label="onnx.C7",
+            )
+        opened = _Frame(
+            function.node,
+            # bodies of the preview domains do not say of which set of ai.onnx they are: the model's
+            {**({} if key in self.source.functions else frame.opsets), **opsets_of(function.opset_import)},
+            f"{frame.place}{_place(node)}/",
+            node,
+            [text(o, "an output's name") for o in function.output],
+            key,
+            attributes,
+            whole=whole,
+        )
+        for i, name in enumerate(function.input):
+            opened.define(text(name, "an input's name"), operands[i] if i < len(operands) else None)
+        return opened
+
+    def _return(self, frame: _Frame, caller: _Frame) -> None:
+        assert frame.caller is not None
+        try:
+            for name, inner in zip(frame.caller.output, frame.outputs, strict=False):
+                if name:
+                    self._define(caller, name, frame.names[inner] if inner in frame.names else frame.look(inner))
+        except Invalid as wrong:
+            raise wrong.at(self.span(frame.place.rstrip("/"))) from None
+
+
+def _operand(of: Expr) -> DType | str:
+    """What the schema's check is told of an operand's type."""
+    return of.type.dtype if isinstance(of.type, TensorType) else onnx_name(of.type)
+
+
+def _place(node: NodeProto) -> str:
+    """What names a node for people: its name, else that of its first output."""
+    for name in (node.name, *node.output):
+        if isinstance(name, str) and name:
+            return name
+    return "a node without a name"

@@ -1,0 +1,116 @@
+"""Random numbers of ONNX (specs/lower.md, "Import").
+
+What a random operator gives is any member of a set. A caller that asks for `draws` gets a module that gives one of
+them: the numbers are drawn at import and are constants, the same in each run. A node with a `seed` has a generator of
+its own, the Mersenne Twister as NumPy seeds it; the others share one, which the caller seeds.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.lower.frontends.onnx.node import Node, Rule, tensor
+from assay.lower.frontends.onnx.tensors import dtype_of
+from assay.semantics.dtypes import FLOAT32, FLOAT64, INT64, DType
+from assay.semantics.graph import Expr
+from assay.semantics.scalar import Dim
+
+Array = np.ndarray[Any, Any]
+
+
+def _generator(node: Node) -> np.random.RandomState:
+    shared = node.builder.draws
+    if shared is None:
+        raise node.unsupported(
+            "a random result, which is any of a set (in Python `import_onnx` takes one of them, by a seed: `draws`)"
+        )
+    seed = node.attrs.get("seed")
+    if seed is None:
+        return shared
+    whole = float(seed).is_integer() and 0 <= seed < 2**32
+    return np.random.RandomState(int(seed) if whole else struct.unpack("<I", struct.pack("<f", seed))[0])
+
+
+def _sizes(node: Node, shape: Sequence[Dim]) -> tuple[int, ...]:
+    numbers = tuple(d for d in shape if isinstance(d, int))
+    if len(numbers) != len(shape) or any(n < 0 for n in numbers):
+        raise node.unsupported(f"random numbers of shape ({', '.join(map(str, shape))}); give the sizes numbers")
+    return numbers
+
+
+def _uniform(node: Node, g: np.random.RandomState, shape: tuple[int, ...]) -> Array:
+    return g.uniform(node.attrs["low"], node.attrs["high"], shape)
+
+
+def _normal(node: Node, g: np.random.RandomState, shape: tuple[int, ...]) -> Array:
+    return g.normal(node.attrs["mean"], node.attrs["scale"], shape)
+
+
+def _drawn(draw: Callable[[Node, np.random.RandomState, tuple[int, ...]], Array], like: bool) -> Rule:
+    def rule(node: Node) -> Expr:
+        shape = tensor(node[0]).shape if like else node.attrs["shape"]
+        number = node.attrs["dtype"]
+        of: DType = tensor(node[0]).dtype if number is None else dtype_of(number, f"{node}: dtype")
+        if not of.is_float:
+            raise node.wrong(f"random numbers of {of}; a float dtype is wanted")
+        if draw is _normal and node.attrs["scale"] < 0:
+            raise node.wrong(f"scale is {node.attrs['scale']}; at least 0 is wanted")
+        g = _generator(node)
+        return node.constant(draw(node, g, _sizes(node, shape)), of)
+
+    return rule
+
+
+def multinomial(node: Node) -> Expr:
+    """A class for each sample: how many of the running totals of the probabilities are not above a number of [0, 1)."""
+    x, count = tensor(node[0]), node.attrs["sample_size"]
+    if x.ndim != 2 or count < 1:
+        raise node.wrong(f"{count} samples of {x}; at least one, of rows of a matrix, is wanted")
+    of = dtype_of(node.attrs["dtype"], f"{node}: dtype")
+    g = _generator(node)
+    numbers = node.constant(g.uniform(size=(*_sizes(node, x.shape[:1]), count, 1)))
+    wide = node.cast(node[0], FLOAT64)
+    totals = node.call("cumsum", node.call("nn.softmax", wide, axis=1), axis=1)
+    inner = node.call("strided_slice", totals, axes=(1,), begin=(0,), end=(-1,))  # the last class takes what is left
+    passed = node.call("less_equal", node.call("expand_dims", inner, axis=(1,)), numbers)
+    return node.cast(node.call("sum", node.cast(passed, INT64), axis=(2,), keepdims=False), of)
+
+
+def bernoulli(node: Node) -> Expr:
+    """1 with the probability that the operand says. (ONNX's body for it compares the other way round.)"""
+    of = tensor(node[0]).dtype
+    number = node.attrs["dtype"]
+    g = _generator(node)
+    numbers = node.constant(g.uniform(size=_sizes(node, tensor(node[0]).shape)))
+    below = node.call("less", numbers, node.cast(node[0], FLOAT64))
+    return node.cast(below, of if number is None else dtype_of(number, f"{node}: dtype"))
+
+
+def dropped(node: Node, training: Expr) -> tuple[Expr, Expr]:
+    """Dropout-12 and later: the operand with some elements 0 and the others scaled, and which these are, where
+    `training` holds; the operand itself elsewhere."""
+    x = tensor(node[0])
+    g = _generator(node)
+    numbers = node.constant(g.uniform(size=_sizes(node, x.shape)))
+    ratio = node.shaped(node[1], ()) if node.has(1) else node.constant(0.5, FLOAT32)
+    kept = node.call("greater_equal", numbers, node.cast(ratio, FLOAT64))
+    of = tensor(ratio).dtype
+    one = node.constant(1.0, of)
+    scale = node.cast(node.call("divide", one, node.call("subtract", one, ratio)), x.dtype)
+    y = node.call("multiply", node.call("multiply", node[0], node.cast(kept, x.dtype)), scale)
+    always = node.call("logical_not", training)
+    return node.call("where", training, y, node[0]), node.call("logical_or", kept, always)
+
+
+TABLE: dict[str, Rule] = {
+    "Bernoulli": bernoulli,
+    "Multinomial": multinomial,
+    "RandomNormal": _drawn(_normal, like=False),
+    "RandomNormalLike": _drawn(_normal, like=True),
+    "RandomUniform": _drawn(_uniform, like=False),
+    "RandomUniformLike": _drawn(_uniform, like=True),
+}

@@ -1,0 +1,63 @@
+"""Losses of ONNX as compositions (specs/lower.md, "Import").
+
+A class is picked by comparing the places of the class axis with the target. A target that names no class, which the
+documentation leaves open, picks 0; that it does so with `ignore_index` is what the documentation asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.lower.frontends.onnx.node import Node, Result, Rule, same_shape, tensor
+from assay.lower.frontends.onnx.operators.reduction import places
+from assay.semantics.dtypes import INT64
+from assay.semantics.graph import Expr
+
+
+def _loss(node: Node, scores: Expr) -> Expr:
+    """-scores[n, target[n, ...], ...] * weight[target[n, ...]], then the sum, or the sum over that of the weights."""
+    x, target = tensor(scores), tensor(node[1])
+    of = x.dtype
+    if x.ndim < 2 or not same_shape((x.shape[0], *x.shape[2:]), target.shape):
+        raise node.wrong(f"scores are {x}, targets {target}; (N, C, ...) and (N, ...) are wanted")
+    reduction = node.attrs["reduction"]
+    if reduction not in ("none", "mean", "sum"):
+        raise node.wrong(f"reduction is {reduction!r}; none, mean or sum is wanted")
+    classes = node.cast(node.call("expand_dims", node[1], axis=(1,)), INT64)
+    hot = node.call("equal", places(node, scores, 1), classes)
+    ignored = node.attrs.get("ignore_index")
+    if ignored is not None:
+        hot = node.call("logical_and", hot, node.call("not_equal", classes, node.constant(ignored, INT64)))
+    zero = node.constant(0.0, of)
+
+    def picked(values: Expr) -> Expr:
+        return node.call("sum", node.call("where", hot, values, zero), axis=(1,), keepdims=False)
+
+    loss = node.call("negative", picked(scores))
+    weights: Expr | None = None
+    if node.has(2):
+        if not same_shape(tensor(node[2]).shape, (x.shape[1],)):
+            raise node.wrong(f"weights are {node[2].type}, scores {x}; one for each class is wanted")
+        weights = picked(node.shaped(node[2], (x.shape[1], *(1,) * (x.ndim - 2))))
+        loss = node.call("multiply", loss, weights)
+    elif ignored is not None:
+        weights = picked(node.constant(1.0, of))
+    if reduction == "none":
+        return loss
+    if reduction == "mean" and weights is None:
+        return node.call("mean", loss, axis=None, keepdims=False)
+    total = node.call("sum", loss, axis=None, keepdims=False)
+    if reduction == "sum" or weights is None:
+        return total
+    return node.call("divide", total, node.call("sum", weights, axis=None, keepdims=False))
+
+
+def softmax_cross_entropy(node: Node) -> Sequence[Result]:
+    scores = node.call("nn.log_softmax", node[0], axis=1)
+    return [_loss(node, scores), scores]
+
+
+TABLE: dict[str, Rule] = {
+    "NegativeLogLikelihoodLoss": lambda node: _loss(node, node[0]),
+    "SoftmaxCrossEntropyLoss": softmax_cross_entropy,
+}

@@ -1,0 +1,97 @@
+"""TfIdfVectorizer of ONNX over integers and strings: how often n-grams of a pool occur (specs/lower.md, "Import")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from assay.lower.frontends.onnx.node import Node, Rule, tensor
+from assay.semantics.dtypes import FLOAT32, INT64
+from assay.semantics.graph import Expr
+
+
+def vectorizer(node: Node) -> Expr:
+    """For each column the n-grams of the pool that count there, their elements up to `max_skip_count` apart. Single
+    elements have no distance, and count once."""
+    x = tensor(node[0])
+    pool = node.attrs.get("pool_int64s") or ()
+    if texts := node.attrs.get("pool_strings"):
+        pool = node.strings.numbers(texts).tolist()
+    if bool(texts) != (node[0] in node.builder.texts) or not pool:
+        raise node.wrong("a pool of strings for strings, or pool_int64s for integers, is wanted")
+    if x.ndim not in (1, 2) or not isinstance(x.shape[-1], int):
+        raise node.wrong(f"X is {x}; a vector or rows of a known size are wanted")
+    mode = node.attrs["mode"]
+    if mode not in ("TF", "IDF", "TFIDF"):
+        raise node.wrong(f"mode is {mode!r}; TF, IDF or TFIDF is wanted")
+    columns = node.attrs["ngram_indexes"]
+    pools = _pools(node, pool)
+    if sum(map(len, pools)) != len(columns) or min(columns, default=0) < 0:
+        raise node.wrong(f"{sum(map(len, pools))} n-grams in the pool, but {len(columns)} places in ngram_indexes")
+    rows = node.cast(node.shaped(node[0], (1, *x.shape) if x.ndim == 1 else x.shape), INT64)
+    counts: list[Expr] = []
+    used: list[int] = []
+    first = 0
+    for n, pool in enumerate(pools, start=1):
+        if len(pool) and node.attrs["min_gram_length"] <= n <= node.attrs["max_gram_length"]:
+            counts.append(_counted(node, rows, pool, 1 if n == 1 else node.attrs["max_skip_count"] + 1))
+            used += columns[first : first + len(pool)]
+        first += len(pool)
+    width = max(columns, default=-1) + 1
+    shape = (*x.shape[:-1], width)
+    if not counts:
+        return node.call("full", shape=shape, fill_value=0.0, dtype="float32")
+    whole = node.call("concat", *counts, axis=1) if len(counts) > 1 else counts[0]
+    rows_of = node.call("permute_dims", whole, axes=(1, 0))
+    none = node.call("full", shape=(width, tensor(rows).shape[0]), fill_value=0, dtype="int64")
+    places = node.constant(np.array(used, np.int64).reshape(-1, 1))
+    summed = node.call("scatter_nd", none, places, rows_of, reduction="add")
+    found = node.shaped(node.cast(node.call("permute_dims", summed, axes=(1, 0)), FLOAT32), shape)
+    weights = node.attrs.get("weights")
+    if weights and len(weights) != width:
+        raise node.wrong(f"{len(weights)} weights for {width} columns")
+    factor = node.constant(np.array(weights or 1, np.float32))
+    match mode:
+        case "IDF":
+            zero = node.constant(0, FLOAT32)
+            return node.call("where", node.call("greater", found, zero), factor, zero)
+        case "TFIDF":
+            return node.call("multiply", found, factor)
+        case _:
+            return found
+
+
+def _pools(node: Node, pool: Sequence[int]) -> list[np.ndarray[tuple[int, int], np.dtype[np.int64]]]:
+    """For each length the n-grams of that length, as rows."""
+    starts = node.attrs["ngram_counts"]
+    found = []
+    for n, (a, b) in enumerate(zip(starts, (*starts[1:], len(pool)), strict=True), start=1):
+        if not 0 <= a <= b <= len(pool) or (b - a) % n:
+            raise node.wrong(f"ngram_counts is {starts}: {a} to {b} of {len(pool)} elements are no {n}-grams")
+        found.append(np.array(pool[a:b], np.int64).reshape(-1, n))
+    return found
+
+
+def _counted(node: Node, rows: Expr, pool: np.ndarray[tuple[int, int], np.dtype[np.int64]], distances: int) -> Expr:
+    """How often each n-gram occurs in each row, its elements at each of the distances."""
+    batch, size = tensor(rows).shape
+    assert isinstance(size, int)
+    count, n = pool.shape
+    total: Expr = node.call("full", shape=(batch, count), fill_value=0, dtype="int64")
+    for d in range(1, distances + 1):
+        windows = size - d * (n - 1)
+        if windows <= 0:
+            break
+        same: Expr | None = None
+        for k in range(n):
+            part = node.call("strided_slice", rows, axes=(1,), begin=(k * d,), end=(k * d + windows,), strides=(1,))
+            part = node.call("expand_dims", part, axis=(2,))
+            equal = node.call("equal", part, node.constant(pool[:, k].copy()))
+            same = equal if same is None else node.call("logical_and", same, equal)
+        assert same is not None
+        total = node.call("add", total, node.call("sum", node.cast(same, INT64), axis=(1,), keepdims=False))
+    return total
+
+
+TABLE: dict[str, Rule] = {"TfIdfVectorizer": vectorizer}

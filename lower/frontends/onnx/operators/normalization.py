@@ -1,0 +1,167 @@
+"""Softmax, batch and layer normalization, LRN and Dropout of ONNX (specs/lower.md, "Import").
+
+Everything is taken in its inference meaning, but for Dropout where the caller asks for random numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, same_shape, tensor
+from assay.lower.frontends.onnx.operators.draws import dropped
+from assay.semantics.dtypes import DTYPES, FLOAT32, DType
+from assay.semantics.graph import Expr
+from assay.semantics.ops.common import broadcast_shapes, normalize_axis
+from assay.semantics.ops.sizes import product
+from assay.semantics.scalar import Dim
+
+
+def _softmax(op: str) -> Rule:
+    """Along one axis since version 13; before, over all axes from `axis` on taken as one."""
+
+    def rule(node: Node) -> Expr:
+        x = tensor(node[0])
+        axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+        if node.version >= 13 or axis == x.ndim - 1:
+            return node.call(op, node[0], axis=axis)
+        matrix = (product(x.shape[:axis]), product(x.shape[axis:]))
+        return node.shaped(node.call(op, node.shaped(node[0], matrix), axis=1), x.shape)
+
+    return rule
+
+
+def batch_norm(node: Node) -> Sequence[Result]:
+    """(x - mean) / sqrt(var + epsilon) * scale + bias for each channel, axis 1.
+
+    In training, since version 14, mean and variance are those of x, and two more outputs move the given ones there.
+    """
+    if node.attrs.get("is_test") == 0:
+        raise node.unsupported("the training form (is_test 0, as by default before version 7)")
+    training = bool(node.attrs.get("training_mode"))
+    if not training and any(node.wants(i) for i in range(1, 5)):
+        raise node.unsupported("the training form before version 14: it has more outputs than Y")
+    of = tensor(node[0]).dtype
+    # since version 14 scale and statistics may have dtypes of their own: what holds them all is computed in
+    every = {tensor(i).dtype for i in node.operands()}
+    wide = max(every, key=lambda d: d.bits)
+    if any(d is not wide and d.bits == wide.bits for d in every):
+        wide = FLOAT32  # float16 and bfloat16
+    x, *params = (node.cast(i, wide) for i in node.operands())
+    shape = tensor(x).shape
+    if node.attrs.get("spatial") == 0:  # until version 8: one mean for each element of [C, *spatial]
+        x = node.shaped(x, (shape[0], product(shape[1:])))
+        params = [node.shaped(p, (product(tensor(p).shape),)) for p in params]
+    elif len(shape) == 1:
+        x = node.shaped(x, (shape[0], 1))  # a vector is N values of one channel
+    elif not shape:
+        raise node.wrong("operand X is a scalar; axes N and C are wanted")
+    moved: list[Result] = []
+    if training:
+        own = _moments(node, x)
+        moved = [_moved(node, node[3 + k], params[2 + k], own[k]) for k in range(2)]
+        params[2:] = own
+    y = node.call("nn.batch_norm", x, *params, axis=1, epsilon=node.attrs["epsilon"])
+    return [node.cast(node.shaped(y, shape), of), *moved]
+
+
+def _moments(node: Node, x: Expr) -> list[Expr]:
+    """Mean and variance for each channel, axis 1, of all other axes."""
+    axes = tuple(a for a in range(tensor(x).ndim) if a != 1)
+    mean = node.call("mean", x, axis=axes, keepdims=True)
+    apart = node.call("subtract", x, mean)
+    variance = node.call("mean", node.call("multiply", apart, apart), axis=axes, keepdims=False)
+    return [node.shaped(mean, tensor(variance).shape), variance]
+
+
+def _moved(node: Node, operand: Expr, given: Expr, own: Expr) -> Expr:
+    """given * momentum + own * (1 - momentum)."""
+    of, momentum = tensor(given).dtype, node.attrs["momentum"]
+    kept = node.call("multiply", given, node.constant(momentum, of))
+    new = node.call("multiply", own, node.constant(1 - momentum, of))
+    return node.cast(node.call("add", kept, new), tensor(operand).dtype)
+
+
+def instance_norm(node: Node) -> Expr:
+    """(x - mean) / sqrt(var + epsilon) * scale + bias, with mean and variance for each image and channel."""
+    x = tensor(node[0])
+    if x.ndim < 3:
+        raise node.wrong(f"operand input is {x}; axes N, C and at least one spatial are wanted")
+    wide = x.dtype if x.dtype.bits >= 32 else FLOAT32
+    axes, inner = tuple(range(2, x.ndim)), x.shape[2:]
+    one = node.call("full", shape=inner, fill_value=1.0, dtype=wide.name)
+    y = node.call("nn.layer_norm", node.cast(node[0], wide), one, axes=axes, epsilon=node.attrs["epsilon"])
+    for k, op in ((1, "multiply"), (2, "add")):
+        if not same_shape(tensor(node[k]).shape, x.shape[1:2]):
+            name = node.schema.operand(k).name
+            raise node.wrong(f"operand {name} is {node[k].type}; a number for each channel is wanted")
+        y = node.call(op, y, node.shaped(node.cast(node[k], wide), (*x.shape[1:2], *(1 for _ in inner))))
+    return node.cast(y, x.dtype)
+
+
+def layer_norm(node: Node) -> Sequence[Result]:
+    """Stage one, (x - mean) / sqrt(var + epsilon), in the dtype that `stash_type` says; stage two in that of x."""
+    x = tensor(node[0])
+    stash = {1: "float32", 16: "bfloat16"}.get(node.attrs["stash_type"])
+    if stash is None:
+        raise node.wrong(f"stash_type is {node.attrs['stash_type']}; 1 (float) or 16 (bfloat16) is wanted")
+    axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+    axes, inner = tuple(range(axis, x.ndim)), x.shape[axis:]
+    scale, bias = node[1], node[2] if node.has(2) else None
+    for p in (scale, *([bias] if bias is not None else [])):
+        if not same_shape(broadcast_shapes(str(node), [x.shape, tensor(p).shape]), x.shape):
+            raise node.wrong(f"operands Scale and B must broadcast to X: {p.type} does not to {x}")
+    width = DTYPES[stash]
+    plain = all(tensor(p).ndim <= len(inner) for p in (scale, bias) if p is not None)
+    if width is x.dtype and plain:
+        params = [_broadcast(node, p, inner) for p in (scale, bias) if p is not None]
+        y = node.call("nn.layer_norm", node[0], *params, axes=axes, epsilon=node.attrs["epsilon"])
+    else:
+        one = node.call("full", shape=inner, fill_value=1.0, dtype=width.name)
+        normal = node.call("nn.layer_norm", node.cast(node[0], width), one, axes=axes, epsilon=node.attrs["epsilon"])
+        y = node.call("multiply", node.cast(normal, x.dtype), scale)
+        y = y if bias is None else node.call("add", y, bias)
+    return [y, *_statistics(node, axes, width)]
+
+
+def _broadcast(node: Node, x: Expr, shape: Sequence[Dim]) -> Expr:
+    return x if same_shape(tensor(x).shape, shape) else node.call("broadcast_to", x, shape=tuple(shape))
+
+
+def _statistics(node: Node, axes: tuple[int, ...], width: DType) -> list[Result]:
+    """The outputs Mean and InvStdDev, composed where the model names one of them."""
+    if not (node.wants(1) or node.wants(2)):
+        return []
+    x = node.cast(node[0], width)
+    mean = node.call("mean", x, axis=axes, keepdims=True)
+    apart = node.call("subtract", x, mean)
+    variance = node.call("mean", node.call("multiply", apart, apart), axis=axes, keepdims=True)
+    shifted = node.call("add", variance, node.constant(node.attrs["epsilon"], width))
+    return [mean, node.call("reciprocal", node.call("sqrt", shifted))]
+
+
+def lrn(node: Node) -> Expr:
+    names = ("size", "alpha", "beta", "bias")
+    return node.call("nn.lrn", node[0], **{n: node.attrs[n] for n in names})
+
+
+def dropout(node: Node) -> Sequence[Result]:
+    """The operand itself. The mask is all true where the documentation says so: since version 12."""
+    if node.attrs.get("is_test") == 0:
+        raise node.unsupported("the training form (is_test 0, as by default before version 7)")
+    if node.has(2) and node.scalar(2) is not False and not (node.scalar(2) and node.scalar(1) == 0):
+        return dropped(node, node.shaped(node[2], ()))
+    if node.version < 12:
+        return [node[0], Refused("the mask has no meaning outside training before operator set 12")]
+    mask = [node.call("full", shape=tensor(node[0]).shape, fill_value=True, dtype="bool")] if node.wants(1) else []
+    return [node[0], *mask]
+
+
+TABLE: dict[str, Rule] = {
+    "BatchNormalization": batch_norm,
+    "Dropout": dropout,
+    "InstanceNormalization": instance_norm,
+    "LRN": lrn,
+    "LayerNormalization": layer_norm,
+    "LogSoftmax": _softmax("nn.log_softmax"),
+    "Softmax": _softmax("nn.softmax"),
+}

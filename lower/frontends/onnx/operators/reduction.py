@@ -1,0 +1,214 @@
+"""Reductions of ONNX (specs/lower.md, "Import").
+
+The axes are an attribute before version 13 (ReduceSum) or 18 (the others), and an operand since. No axes means all of
+them, unless `noop_with_empty_axes` says none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from assay.lower.frontends.onnx.node import Node, Result, Rule, tensor
+from assay.semantics.dtypes import BOOL, FLOAT64, INT64
+from assay.semantics.graph import Expr
+from assay.semantics.ops.common import normalize_axes, normalize_axis
+from assay.semantics.ops.sizes import product
+
+
+def axes_of(node: Node) -> tuple[int, ...]:
+    """The axes that are reduced, counted from the front."""
+    rank = tensor(node[0]).ndim
+    given = node.attrs["axes"] if "axes" in node.attrs else node.ints(1) if node.has(1) else ()
+    if not given:
+        return () if node.attrs.get("noop_with_empty_axes") else tuple(range(rank))
+    return normalize_axes(str(node), given, rank)
+
+
+def _reduced(op: str, node: Node, x: Expr | None = None, keep: bool | None = None) -> Expr:
+    keepdims = bool(node.attrs["keepdims"]) if keep is None else keep
+    return node.call(op, node[0] if x is None else x, axis=axes_of(node), keepdims=keepdims)
+
+
+def mean(node: Node) -> Expr:
+    """Of integers, the quotient of sum and count, rounded to zero as in ONNX Runtime; the documentation is silent. The
+    sum has 64 bits, so only one of such numbers may wrap."""
+    x = tensor(node[0])
+    if x.dtype.is_float:
+        return _reduced("mean", node)
+    count = product([x.shape[a] for a in axes_of(node)])
+    if not isinstance(count, int):
+        raise node.unsupported(f"the number of elements that are averaged is {count}; give the symbolic dims values")
+    wide = x.dtype if x.dtype.bits == 64 else INT64
+    total = _reduced("sum", node, node.cast(node[0], wide))
+    return node.cast(node.call("truncate_divide", total, node.constant(count, wide)), x.dtype)
+
+
+def _extreme(op: str) -> Rule:
+    """Of no elements the result is the dtype's lowest or highest value, an infinity where it has one."""
+
+    def rule(node: Node) -> Expr:
+        x = tensor(node[0])
+        axes = axes_of(node)
+        keep = bool(node.attrs["keepdims"])
+        if any(isinstance(x.shape[a], int) and x.shape[a] == 0 for a in axes):
+            shape = tuple(1 if a in axes else d for a, d in enumerate(x.shape) if keep or a not in axes)
+            infinite = float("-inf" if op == "max" else "inf")
+            lowest = infinite if x.dtype.is_float else x.dtype.min if op == "max" else x.dtype.max
+            return node.call("full", shape=shape, fill_value=lowest, dtype=x.dtype.name)
+        return node.call(op, node[0], axis=axes, keepdims=keep)
+
+    return rule
+
+
+def l2(node: Node) -> Expr:
+    """The root of the sum of squares; of integers taken in float64, as in ONNX's body, and rounded to zero."""
+    x = node[0]
+    total = _reduced("sum", node, node.call("multiply", x, x))
+    return _wide(node, "sqrt", total)
+
+
+def _wide(node: Node, op: str, x: Expr) -> Expr:
+    of = tensor(x).dtype
+    return node.call(op, x) if of.is_float else node.cast(node.call(op, node.cast(x, FLOAT64)), of)
+
+
+def log_sum_exp(node: Node) -> Expr:
+    """ln(sum of exp(x - m)) + m with the largest m: exp(x) would overflow where the result does not."""
+    of = tensor(node[0]).dtype
+    x = node[0] if of.is_float else node.cast(node[0], FLOAT64)
+    wide = tensor(x).dtype
+    peak = _extreme("max")(node.with_(inputs=(x, *node.inputs[1:]), attrs={**node.attrs, "keepdims": 1}))
+    assert isinstance(peak, Expr)
+    infinite = node.call("equal", node.call("abs", peak), node.constant(float("inf"), wide))
+    peak = node.call("where", infinite, node.constant(0.0, wide), peak)
+    total = _reduced("sum", node, node.call("exp", node.call("subtract", x, peak)), keep=True)
+    result = node.call("add", node.call("log", total), peak)
+    if not node.attrs["keepdims"]:
+        result = node.shaped(result, tensor(_reduced("sum", node, x)).shape)
+    return node.cast(result, of)
+
+
+# --- places -------------------------------------------------------------------------------------------------------
+
+
+def places(node: Node, x: Expr, axis: int) -> Expr:
+    """The numbers 0, 1, ... along an axis of `x`, in a shape that broadcasts to it."""
+    size = tensor(x).shape[axis]
+    ones = (1,) * (tensor(x).ndim - 1 - axis)
+    return node.shaped(node.call("arange", size=size), (size, *ones))
+
+
+def place_of(node: Node, op: str, x: Expr, axis: int, *, keep: bool, last: bool = False) -> Expr:
+    """The first or last place of the largest or smallest element along an axis; that of a NaN, where there is one."""
+    found = node.call("equal", x, node.call(op, x, axis=(axis,), keepdims=True))
+    if tensor(x).dtype.is_float:
+        found = node.call("logical_or", found, node.call("not_equal", x, x))
+    size = tensor(x).shape[axis]
+    beyond = node.constant(-1 if last else size if isinstance(size, int) else 2**63 - 1, INT64)
+    marked = node.call("where", found, places(node, x, axis), beyond)
+    return node.call("max" if last else "min", marked, axis=(axis,), keepdims=keep)
+
+
+def _arg(op: str) -> Rule:
+    def rule(node: Node) -> Expr:
+        axis = normalize_axis(str(node), node.attrs["axis"], tensor(node[0]).ndim)
+        last = bool(node.attrs.get("select_last_index"))
+        return place_of(node, op, node[0], axis, keep=bool(node.attrs["keepdims"]), last=last)
+
+    return rule
+
+
+def hardmax(node: Node) -> Expr:
+    """1 at the first largest element, else 0: along an axis since version 13, before over all axes from `axis` on."""
+    x = tensor(node[0])
+    axis = normalize_axis(str(node), node.attrs["axis"], x.ndim)
+    given = node[0]
+    if node.version < 13:
+        given = node.shaped(given, (product(x.shape[:axis]), product(x.shape[axis:])))
+        axis = 1
+    size = tensor(given).shape[axis]
+    if isinstance(size, int) and size == 0:
+        return node[0]  # no elements, and none that is the largest
+    place = place_of(node, "max", given, axis, keep=True)
+    hot = node.call("equal", places(node, given, axis), place)
+    return node.shaped(node.cast(hot, x.dtype), x.shape)
+
+
+def lp_normalization(node: Node) -> Expr:
+    """x divided by its norm along an axis, 0 where that is 0."""
+    x, p = node[0], node.attrs["p"]
+    if p not in (1, 2):
+        raise node.wrong(f"p is {p}; 1 or 2 is wanted")
+    axis = normalize_axis(str(node), node.attrs["axis"], tensor(x).ndim)
+    terms = node.call("abs", x) if p == 1 else node.call("multiply", x, x)
+    norm = node.call("sum", terms, axis=(axis,), keepdims=True)
+    norm = norm if p == 1 else node.call("sqrt", norm)
+    zero = node.constant(0.0, tensor(x).dtype)
+    return node.call("where", node.call("equal", norm, zero), zero, node.call("divide", x, norm))
+
+
+# --- along an axis ------------------------------------------------------------------------------------------------
+
+
+def _running(op: str) -> Rule:
+    def rule(node: Node) -> Expr:
+        (axis,) = _one(node, 1)
+        more: dict[str, Any] = {name: bool(node.attrs[name]) for name in ("exclusive", "reverse")}
+        return node.call(op, node[0], axis=axis, **more)
+
+    return rule
+
+
+def _one(node: Node, index: int) -> tuple[int]:
+    found = node.ints(index)
+    if len(found) != 1:
+        raise node.wrong(f"operand {node.schema.operand(index).name} is {found}; one number is wanted")
+    return (found[0],)
+
+
+def topk(node: Node) -> Sequence[Result]:
+    """The k largest, or since version 11 smallest, elements and their places; unsorted ones in any order.
+
+    Of equal elements the first comes first; the order of NaN is left open, here it is the largest.
+    """
+    more = {name: bool(node.attrs.get(name, 1)) for name in ("largest", "sorted")}
+    k = node.attrs["k"] if "k" in node.attrs else _one(node, 1)[0]
+    return node.fields(node.call("topk", node[0], k=k, axis=node.attrs["axis"], **more), 2)
+
+
+def trilu(node: Node) -> Expr:
+    """The part of the matrices on and above the diagonal `k`, or on and below it; 0 elsewhere."""
+    x = node[0]
+    if tensor(x).ndim < 2:
+        raise node.wrong(f"operand input is {x.type}; at least two axes are wanted")
+    rows = places(node, x, tensor(x).ndim - 2)
+    if node.has(1):
+        rows = node.call("add", rows, node.shaped(node[1], ()))
+    columns = places(node, x, tensor(x).ndim - 1)
+    inside = node.call("greater_equal" if node.attrs["upper"] else "less_equal", columns, rows)
+    if tensor(x).dtype is BOOL:
+        return node.call("logical_and", inside, x)
+    return node.call("where", inside, x, node.constant(0, tensor(x).dtype))
+
+
+TABLE: dict[str, Rule] = {
+    "ArgMax": _arg("max"),
+    "ArgMin": _arg("min"),
+    "CumProd": _running("cumprod"),
+    "CumSum": _running("cumsum"),
+    "Hardmax": hardmax,
+    "LpNormalization": lp_normalization,
+    "ReduceL1": lambda node: _reduced("sum", node, node.call("abs", node[0])),
+    "ReduceL2": l2,
+    "ReduceLogSum": lambda node: _wide(node, "log", _reduced("sum", node)),
+    "ReduceLogSumExp": log_sum_exp,
+    "ReduceMax": _extreme("max"),
+    "ReduceMean": mean,
+    "ReduceMin": _extreme("min"),
+    "ReduceProd": lambda node: _reduced("prod", node),
+    "ReduceSum": lambda node: _reduced("sum", node),
+    "ReduceSumSquare": lambda node: _reduced("sum", node, node.call("multiply", node[0], node[0])),
+    "TopK": topk,
+    "Trilu": trilu,
+}

@@ -1,0 +1,411 @@
+"""Relay's grammar of expressions: bindings, calls, functions, matches (specs/semantics.md, "Relay").
+
+Expressions nest as deep as they like: each is a task, and a chain of bindings is a loop.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from assay.lower.frontends.relay import syntax
+from assay.lower.frontends.relay.lexer import Places, Token
+from assay.lower.frontends.relay.metadata import Metadata
+from assay.lower.frontends.relay.reader import Reader
+from assay.lower.frontends.relay.syntax import Binder, Fn, Node, Pattern
+from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.digits import is_digits
+from assay.semantics.tasks import Task
+from assay.semantics.types import Type
+
+BINARY = {
+    "*": ("multiply", 12), "/": ("divide", 12), "+": ("add", 10), "-": ("subtract", 10), "<": ("less", 8),
+    ">": ("greater", 8), "<=": ("less_equal", 8), ">=": ("greater_equal", 8), "==": ("equal", 7), "!=": ("not_equal", 7),
+}  # fmt: skip
+"""Operators between operands, and how tightly they bind; equals from left to right."""
+
+REFERENCES = {"ref": 1, "ref_read": 1, "ref_write": 2}
+
+
+class Expressions(Reader):
+    """Reads expressions. Names are resolved as they are read."""
+
+    def __init__(self, places: Places, tokens: list[Token], metadata: Metadata) -> None:
+        super().__init__(places, tokens, metadata)
+        self.names: dict[str, Binder] = {}
+        self.graphs: dict[str, syntax.Graph] = {}
+        self.bound: list[syntax.Graph] = []
+        """The graph bindings of a definition, in the order of the text."""
+        self.makers: dict[str, tuple[str, str]] = {}
+        self.free: list[Binder] = []
+        self.uses: set[str] = set()
+        self.program.references = any(t.kind == "name" and t.text in REFERENCES for t in tokens)
+
+    def at_definition(self) -> None:
+        """A definition ends where another begins, or the text ends."""
+        if self.next.kind != "end" and self.next.text not in ("def", "type", "extern"):
+            self.wrong(self.next, f"a definition or the end of the text expected, found {self.next.text!r}")
+
+    # --- blocks ----------------------------------------------------------------------------------------------------
+
+    def block(self, close: str) -> Task[Node]:
+        """Bindings and what they end in, up to `close`, which is taken; names bound in it end with it."""
+        outer: list[tuple[str, Binder | None]] = []
+        done: list[Node] = []
+        while True:
+            token = self.next
+            if token.kind == "graph" and self.ahead(1).text == "=":
+                self.at += 2
+                value: Node = yield self.expression()
+                graph = syntax.Graph(token.start, value.end, value)
+                self.graphs[token.text] = graph
+                self.bound.append(graph)
+                done.append(graph)
+                self.need(";")
+            elif self.when("let"):
+                done.append((yield self.let(token, outer)))
+            elif self.when("free_var"):
+                binder = yield self.local_binder()
+                self.free.append(binder)
+                self.names[binder.name] = binder
+                self.need(";")
+            else:
+                body: Node = yield self.expression()
+                if not self.when(";"):
+                    break
+                done.append(syntax.Let(body.start, body.end, Binder("_", None, body.start, body.end), body, body))
+        if close == "end":
+            self.at_definition()
+        else:
+            self.need(close, " or ';'")
+        for name, known in reversed(outer):
+            self.restore(name, known)
+        for node in reversed(done):
+            assert isinstance(node, (syntax.Graph, syntax.Let))
+            node.body, body = body, node
+        return body
+
+    def let(self, token: Token, outer: list[tuple[str, Binder | None]]) -> Task[Node]:
+        binder: Binder = yield self.local_binder()
+        self.need("=")
+        if self.next.text == "fn":  # it may call itself
+            self.bind(binder, outer)
+            value: Node = yield self.expression()
+        else:
+            value = yield self.expression()
+            self.bind(binder, outer)
+        self.need(";")
+        return syntax.Let(token.start, value.end, binder, value, value)
+
+    def bind(self, binder: Binder, outer: list[tuple[str, Binder | None]]) -> None:
+        outer.append((binder.name, self.names.get(binder.name)))
+        self.names[binder.name] = binder
+
+    def restore(self, name: str, known: Binder | None) -> None:
+        if known is None:
+            self.names.pop(name, None)
+        else:
+            self.names[name] = known
+
+    def local_binder(self) -> Task[Binder]:
+        """`%x`, maybe with its device, maybe with its type."""
+        token = self.need_kind("local", "a name such as %x")
+        name = token.text[1:]
+        device = ANYWHERE
+        if self.when("{"):
+            attrs = yield self.attributes()
+            self.need("}")
+            found = attrs.get("virtual_device")
+            device = found if isinstance(found, VirtualDevice) else ANYWHERE
+        of: Type | None = None
+        if self.when(":"):
+            of = yield self.type(name)
+        return Binder(name, of, token.start, token.end, device)
+
+    # --- expressions -----------------------------------------------------------------------------------------------
+
+    def expression(self) -> Task[Node]:
+        """Operands with operators between them. A single word, the usual operand, needs no task."""
+        first = self.word()
+        left: Node = first if first is not None else (yield self.call())
+        if self.next.text not in BINARY or self.next.kind != "sign":
+            return left
+        operands, waiting = [left], list[tuple[str, int]]()
+        while self.next.kind == "sign" and self.next.text in BINARY:
+            name, rank = BINARY[self.take().text]
+            while waiting and waiting[-1][1] >= rank:
+                _reduce(operands, waiting)
+            waiting.append((name, rank))
+            operands.append((yield self.call()))
+        while waiting:
+            _reduce(operands, waiting)
+        return operands[0]
+
+    def word(self) -> Node | None:
+        """The next operand, where it is one word that a comma or the like follows."""
+        after = self.ahead(1)
+        if after.kind != "sign" or after.text not in ",);]}":
+            return None
+        return self.atom_word(self.next)
+
+    def atom_word(self, token: Token) -> Node | None:
+        """An atom that is one word; None, and nothing taken, for another."""
+        match token.kind:
+            case "local":
+                self.at += 1
+                return self.local(token)
+            case "graph":
+                self.at += 1
+                graph = self.graphs.get(token.text)
+                if graph is None:
+                    self.wrong(token, f"{token.text} is not bound before", "relay.C10")
+                graph.uses += 1
+                return syntax.Shared(token.start, token.end, graph)
+            case "global":
+                self.at += 1
+                self.uses.add(token.text[1:])
+                return syntax.Global(token.start, token.end, token.text[1:])
+            case "int" | "float":
+                self.at += 1
+                return syntax.Literal(token.start, token.end, self.number(token, False))
+            case "name" if token.text in ("True", "False"):
+                self.at += 1
+                return syntax.Literal(token.start, token.end, np.asarray(token.text == "True"))
+            case "meta":
+                self.at += 1
+                value = self.metadata.value(self.places, token)
+                if isinstance(value, VirtualDevice):
+                    self.wrong(token, "a virtual device is no expression")
+                return syntax.Literal(token.start, token.end, value)
+            case _:
+                return None
+
+    def local(self, token: Token) -> Node:
+        """A name, or a name and fields of it: what is bound decides where a name with dots ends."""
+        parts = token.text[1:].split(".")
+        for count in range(len(parts), 0, -1):
+            binder = self.names.get(".".join(parts[:count]))
+            rest = parts[count:]
+            if binder is not None and all(is_digits(p) for p in rest):
+                node: Node = syntax.Local(token.start, token.end, binder)
+                for p in rest:
+                    node = syntax.Item(token.start, token.end, node, int(p))
+                return node
+        self.wrong(token, f"{token.text} is not bound here", "relay.C10")
+
+    def call(self) -> Task[Node]:
+        """An atom and the calls and fields that follow it."""
+        start = self.next
+        found = self.atom_word(start)
+        node: Node = found if found is not None else (yield self.atom())
+        called = False
+        while True:
+            if self.next.kind == "field":
+                token = self.take()
+                node = syntax.Item(start.start, token.end, node, int(token.text[1:]))
+            elif self.next.text == "(" and self.next.kind == "sign":
+                node = yield self.arguments(node)
+                called = True
+            else:
+                break
+        if isinstance(node, syntax.Maker) and not called and not self.fields_of(node):
+            return syntax.Apply(node.start, node.end, node, [], {})
+        return node
+
+    def made(self, name: str) -> tuple[str, str]:
+        """The data type of a constructor, and its name there."""
+        found = self.makers[name]
+        self.program.uses_prelude |= found[0] not in self.program.data
+        return found
+
+    def fields_of(self, node: syntax.Maker) -> tuple[Type, ...]:
+        known = self.program.data.get(node.data) or self.prelude_types[node.data]
+        return known.constructors[node.name]
+
+    def arguments(self, callee: Node) -> Task[Node]:
+        self.need("(")
+        args: list[Node] = []
+        attrs: dict[str, object] = {}
+        while not self.when(")"):
+            if self.next.kind == "name" and self.ahead(1).text in ("=", "."):
+                at = self.at
+                while self.ahead(1).text == "." and self.ahead(2).kind == "name":
+                    self.at += 2
+                is_attribute = self.ahead(1).text == "="
+                self.at = at
+                if is_attribute:
+                    attrs = yield self.attributes()
+                    self.need(")")
+                    break
+            args.append((yield self.expression()))
+            if not self.when(","):
+                self.need(")", " or ','")
+                break
+        return syntax.Apply(callee.start, self.tokens[self.at - 1].end, callee, args, attrs)
+
+    def atom(self) -> Task[Node]:
+        token = self.take()
+        match token.kind, token.text:
+            case "sign", "(":
+                return (yield from self.parenthesis(token))
+            case "sign", "{":
+                return (yield from self.block("}"))
+            case "sign", "-":
+                return self.negative(token)
+            case "name", "fn":
+                return (yield from self.function(token))
+            case "name", "if":
+                self.need("(")
+                condition: Node = yield self.expression()
+                self.need(")")
+                self.need("{")
+                then: Node = yield self.block("}")
+                self.need("else")
+                if self.next.text == "if":
+                    otherwise: Node = yield self.atom()
+                else:
+                    self.need("{")
+                    otherwise = yield self.block("}")
+                return syntax.Branch(token.start, token.end, condition, then, otherwise)
+            case "name", "match" | "match?":
+                return (yield from self.match(token))
+            case "name", text if text in REFERENCES and self.next.text == "(":
+                self.need("(")
+                args: list[Node] = []
+
+                def item() -> Task[None]:
+                    args.append((yield self.expression()))
+
+                yield self.listed(")", item)
+                if len(args) != REFERENCES[text]:
+                    self.wrong(token, f"{text} takes {REFERENCES[text]} operands, {len(args)} given")
+                return syntax.Reference(token.start, self.tokens[self.at - 1].end, text, args)
+            case "name", text if text in self.makers:
+                data, name = self.made(text)
+                return syntax.Maker(token.start, token.end, data, name)
+            case "name", name if name not in ("let", "else", "def", "type", "extern"):
+                end = token.end
+                while self.next.text == "." and self.ahead(1).kind == "name":
+                    self.take()
+                    part = self.take()
+                    name, end = f"{name}.{part.text}", part.end
+                return syntax.Op(token.start, end, name)
+        self.wrong(token, f"an expression expected, found {token.text!r}")
+
+    def negative(self, token: Token) -> Node:
+        count = 1
+        while self.when("-"):
+            count += 1
+        number = self.take()
+        if number.kind not in ("int", "float"):
+            self.wrong(number, "a number expected after -")
+        return syntax.Literal(token.start, number.end, self.number(number, count % 2 == 1))
+
+    def parenthesis(self, token: Token) -> Task[Node]:
+        fields: list[Node] = []
+        comma = False
+        while not self.when(")"):
+            fields.append((yield self.inside_parenthesis()))
+            comma = self.when(",")
+            if not comma:
+                self.need(")", " or ','")
+                break
+        if len(fields) == 1 and not comma:
+            return fields[0]
+        return syntax.Fields(token.start, self.tokens[self.at - 1].end, fields)
+
+    def inside_parenthesis(self) -> Task[Node]:
+        """An expression, or bindings and what they end in."""
+        if self.next.text == "let" or (self.next.kind == "graph" and self.ahead(1).text == "="):
+            body: Node = yield self.block(")")
+            self.at -= 1  # the parenthesis is asked for again
+            return body
+        return (yield from self.expression())
+
+    # --- functions and matches -------------------------------------------------------------------------------------
+
+    def function(self, token: Token) -> Task[Fn]:
+        """`[A](%x: T, ..., name=value) -> R { body }`."""
+        outer_types, outer = self.type_params, list[tuple[str, Binder | None]]()
+        own = self.type_parameters() if self.next.text == "[" else []
+        self.need("(")
+        params: list[Binder] = []
+        attrs: dict[str, object] = {}
+        while not self.when(")"):
+            if self.next.kind == "name":
+                attrs = yield self.attributes()
+                self.need(")")
+                break
+            binder: Binder = yield self.local_binder()
+            if any(p.name == binder.name for p in params):
+                self.wrong(self.tokens[self.at - 1], f"two parameters are called %{binder.name}", "relay.C5")
+            params.append(binder)
+            if not self.when(","):
+                self.need(")", " or ','")
+                break
+        for p in params:
+            self.bind(p, outer)
+        result: Type | None = None
+        if self.when("->"):
+            result = yield self.type("r")
+        self.need("{")
+        body: Node = yield self.block("}")
+        for name, known in reversed(outer):
+            self.restore(name, known)
+        self.type_params = outer_types
+        return Fn(token.start, token.end, tuple(own), params, result, body, attrs)
+
+    def match(self, token: Token) -> Task[Node]:
+        self.need("(")
+        value: Node = yield self.parenthesis(self.tokens[self.at - 1])
+        self.need("{")
+        clauses: list[tuple[Pattern, Node]] = []
+
+        def item() -> Task[None]:
+            outer: list[tuple[str, Binder | None]] = []
+            pattern: Pattern = yield self.pattern(outer)
+            self.need("=>")
+            if self.next.text == "{":
+                self.take()
+                body: Node = yield self.block("}")
+            else:
+                body = yield self.expression()
+            for name, known in reversed(outer):
+                self.restore(name, known)
+            clauses.append((pattern, body))
+
+        yield self.listed("}", item)
+        if not clauses:
+            self.wrong(token, "a match has no clause", "match.C1")
+        return syntax.Match(token.start, token.end, value, clauses, token.text == "match?")
+
+    def pattern(self, outer: list[tuple[str, Binder | None]]) -> Task[Pattern]:
+        token = self.next
+        fields: list[Pattern] = []
+
+        def item() -> Task[None]:
+            fields.append((yield self.pattern(outer)))
+
+        if self.when("_"):
+            return Pattern("any", token.start, token.end)
+        if token.kind == "local":
+            binder: Binder = yield self.local_binder()
+            self.bind(binder, outer)
+            return Pattern("name", token.start, token.end, binder)
+        if self.when("("):
+            yield self.listed(")", item)
+            return Pattern("tuple", token.start, token.end, fields=fields)
+        self.take()
+        if token.kind != "name" or token.text not in self.makers:
+            message = f"{token.text} is no constructor; a name that a pattern binds is %{token.text}"
+            self.wrong(token, message, "relay.C5")
+        data, name = self.made(token.text)
+        if self.when("("):
+            yield self.listed(")", item)
+        return Pattern("made", token.start, token.end, data=data, constructor=name, fields=fields)
+
+
+def _reduce(operands: list[Node], waiting: list[tuple[str, int]]) -> None:
+    name, _ = waiting.pop()
+    right, left = operands.pop(), operands.pop()
+    op = syntax.Op(left.start, right.end, name)
+    operands.append(syntax.Apply(left.start, right.end, op, [left, right], {}))

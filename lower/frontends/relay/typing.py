@@ -1,0 +1,144 @@
+"""Types of a Relay text, holes filled (specs/semantics.md, "Relay").
+
+A size `?` is a symbol of its own wherever it stands. In an annotation it says nothing, and the value's size stays; a
+number that the value is not shown to have is checked by the run (rule M4).
+"""
+
+from __future__ import annotations
+
+from assay.lower.frontends.relay.infer import Inference
+from assay.lower.frontends.relay.lexer import Places
+from assay.lower.frontends.relay.reader import Hole
+from assay.lower.frontends.relay.syntax import Binder, Fn, Node, Program
+from assay.semantics import graph
+from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.graph import Expr
+from assay.semantics.graph.matching import compatible
+from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
+from assay.semantics.tasks import Task, run_task
+from assay.semantics.types import (
+    DataType,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    free_type_vars,
+    same_type,
+    symbols,
+)
+from assay.semantics.walk import post_order, rewrite
+
+
+class Typing:
+    """What the text says of types, and what was found for the rest."""
+
+    def __init__(self, places: Places, program: Program, inference: Inference | None) -> None:
+        self.places = places
+        self.unknown = program.unknown
+        self.inference = inference
+        self.sizes: set[Symbol] = set()
+        """Symbols of names that are bound."""
+
+    def parameter(self, binder: Binder) -> Type:
+        """The type of a parameter, as the text says it or as its uses show."""
+        if binder.type is not None and not has_holes(binder.type):
+            return binder.type
+        found = None if self.inference is None else self.inference.known(self.inference.binder(binder))
+        if found is None or has_holes(found):
+            message = (
+                f"the type of %{binder.name} is not told: write it, such as %{binder.name}: Tensor[(2, 3), float32]"
+            )
+            raise self.places.failure(Invalid, binder.start, binder.end, message, "relay.C13")
+        return self.loosened(found, binder.name)
+
+    def result(self, fn: Fn) -> Type:
+        """The declared result of a function, or the one that its uses and its body show."""
+        if fn.result is not None and not has_holes(fn.result):
+            return fn.result
+        found = fn.result
+        if self.inference is not None:
+            body = self.inference.types.get(id(fn.body))
+            found = None if body is None else self.inference.known(body)
+        if found is None or has_holes(found):
+            message = "the result of a function that calls itself is not told: write it after ->"
+            raise self.places.failure(Invalid, fn.start, fn.end, message, "relay.C13")
+        return self.loosened(found, "r")
+
+    def type_args(self, node: Node) -> tuple[Type, ...] | None:
+        """What the type parameters stand for at a use; None where it is not known."""
+        holes = None if self.inference is None else self.inference.used_as.get(id(node))
+        if holes is None or self.inference is None:
+            return None
+        found = tuple(self.inference.known(h) for h in holes)
+        if any(has_holes(t) for t in found):
+            return None
+        for t in found:
+            if any(s not in self.sizes for s in symbols(t)):
+                message = f"a data type or a type parameter that stands for {t}, whose size only a run can tell"
+                raise Unsupported(message, label="relay.C7")
+        return found
+
+    def loosened(self, of: Type, name: str) -> Type:
+        """A type that was found, with fresh symbols for sizes in which its uses differ, or that have no name."""
+
+        def leaf(t: Type) -> Type:
+            if not isinstance(t, TensorType) or self.settled(t):
+                return t
+            mixed = self.mixed(t)
+            dims = (d if self.bound(d) and i not in mixed else Symbol(name) for i, d in enumerate(t.shape))
+            return TensorType(tuple(dims), t.dtype)
+
+        for t in post_order(of):
+            if isinstance(t, (DataType, RefType)) and not all(map(self.settled, post_order(t))):
+                raise Unsupported(f"{t}: a size inside it that only a run can tell", label="relay.C7")
+        root: Type = of
+        return rewrite(root, leaf)
+
+    def settled(self, of: Type) -> bool:
+        """Whether the sizes of a tensor are those of names that are bound, and one for all its uses."""
+        return not isinstance(of, TensorType) or (not self.mixed(of) and all(map(self.bound, of.shape)))
+
+    def mixed(self, of: Type) -> set[int]:
+        return set() if self.inference is None else self.inference.mixed.get(of, set())
+
+    def bound(self, d: Dim) -> bool:
+        return isinstance(d, int) or all(s in self.sizes for s in variables(d))
+
+    def annotated(self, value: Expr, binder: Binder) -> Expr:
+        """`value`, as its annotation says: shown, or checked by the run."""
+        of = binder.type
+        if of is None or isinstance(of, Hole) or of is value.type:
+            return value
+        wanted = run_task(self._met(of, value.type))
+        if same_type(wanted, value.type):
+            return value
+        if not isinstance(wanted, (TensorType, TupleType)) or not compatible(wanted, value.type):
+            message = f"%{binder.name} is to be {of}, but its value is {value.type}"
+            raise self.places.failure(Invalid, binder.start, binder.end, message, "let.C1")
+        return graph.match_cast(value, wanted, span=self.places.span(binder.start))
+
+    def _met(self, want: Type, given: Type) -> Task[Type]:
+        """`want`, with what it leaves open taken from `given`."""
+        match want, given:
+            case Hole(), _:
+                return given
+            case TensorType(), TensorType() if want.ndim == given.ndim:
+                dims = tuple(self._dim(a, b) for a, b in zip(want.shape, given.shape, strict=True))
+                return TensorType(dims, want.dtype)
+            case TupleType(), TupleType() if len(want.fields) == len(given.fields):
+                fields: list[Type] = []
+                for a, b in zip(want.fields, given.fields, strict=True):
+                    fields.append((yield self._met(a, b)))
+                return TupleType(tuple(fields))
+            case _ if has_holes(want) or compatible(want, given):
+                return given
+            case _:
+                return want
+
+    def _dim(self, want: Dim, given: Dim) -> Dim:
+        """The size of an annotation, unless it says nothing or nothing new."""
+        return given if want in self.unknown or provably_equal(want, given) else want
+
+
+def has_holes(of: Type) -> bool:
+    return any(isinstance(v, Hole) for v in free_type_vars(of))

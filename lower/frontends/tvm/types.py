@@ -1,0 +1,131 @@
+"""Types of graph functions out of live TVM objects (specs/lower.md, "tvm")."""
+
+from __future__ import annotations
+
+from assay.lower.frontends.tvm.objects import Object, dtype_of, type_key
+from assay.lower.frontends.tvm.scalars import Scalars, Symbols
+from assay.semantics.devices import ANYWHERE, TYPES, VirtualDevice
+from assay.semantics.errors import Crash, Unsupported
+from assay.semantics.scalar import Dim, Var
+from assay.semantics.tensor import Buffer
+from assay.semantics.types import FuncType, ObjectType, ShapeType, TensorType, TupleType, Type
+
+
+class Types:
+    """Reads the types of one function, which messages name by `where`."""
+
+    def __init__(self, symbols: Symbols, where: str) -> None:
+        self.where = where
+        self.scalars = Scalars(symbols, where, self.no_buffer)
+
+    def no_buffer(self, o: Object) -> Buffer:
+        raise Crash("a buffer in a graph function")
+
+    def unsupported(self, what: str) -> Unsupported:
+        return Unsupported(f"{what} is not handled", where=self.where, label="tvm.C9")
+
+    def read(self, root: Object) -> Type:
+        """The type of a TVM type. A dim that it does not say is a fresh symbol."""
+        made: list[Type] = []
+        stack: list[tuple[Object, bool]] = [(root, False)]
+        while stack:
+            o, ready = stack.pop()
+            inner = parts(o)
+            if inner and not ready:
+                stack.append((o, True))
+                stack += [(p, False) for p in reversed(inner)]
+                continue
+            cut = len(made) - len(inner)
+            below, made = tuple(made[cut:]), made[:cut]
+            made.append(self.build(o, below))
+        return made[0]
+
+    def build(self, o: Object, below: tuple[Type, ...]) -> Type:
+        match type_key(o):
+            case "relax.TensorType":
+                return self.tensor(o)
+            case "ir.TupleType":
+                return TupleType(below)
+            case "relax.FuncType":
+                if o.params is None:
+                    raise self.unsupported("a function type without parameters")
+                return FuncType(below[:-1], below[-1], pure=bool(o.purity))
+            case "relax.ShapeType":
+                if o.values is not None:
+                    return ShapeType(tuple(map(self.scalars.dim, o.values)))
+                return ShapeType(self.unknown(int(o.ndim), o))
+            case "ir.PrimType":
+                return TensorType((), dtype_of(o, self.where))
+            case "relax.AnyType" | "ir.OpaqueType" | "relax.PackedFuncType":
+                return ObjectType()
+            case key:
+                raise self.unsupported(f"the type {key}")
+
+    def tensor(self, o: Object) -> TensorType:
+        if o.dtype is None:
+            raise self.unsupported("a tensor of unknown dtype")
+        of = dtype_of(o.dtype, self.where)
+        if says_shape(o):
+            return TensorType(tuple(map(self.scalars.dim, o.shape.values)), of)
+        return TensorType(self.unknown(int(o.ndim), o), of)
+
+    def unknown(self, ndim: int, o: Object) -> tuple[Dim, ...]:
+        if ndim < 0:
+            raise self.unsupported(f"{type_key(o)} of unknown rank")
+        return tuple(Var(f"unknown{k}") for k in range(ndim))
+
+
+def says_shape(o: Object) -> bool:
+    """Whether a tensor type says its dims."""
+    return o.shape is not None and type_key(o.shape) == "relax.expr.ShapeExpr"
+
+
+def parts(o: Object) -> list[Object]:
+    match type_key(o):
+        case "ir.TupleType":
+            return list(o.fields)
+        case "relax.FuncType":
+            return [*(o.params or ()), o.ret]
+        case _:
+            return []
+
+
+def is_exact(root: Object) -> bool:
+    """Whether a type says every dim in it."""
+    stack = [root]
+    while stack:
+        o = stack.pop()
+        match type_key(o):
+            case "relax.TensorType" if not says_shape(o) or o.dtype is None:
+                return False
+            case "relax.ShapeType" if o.values is None:
+                return False
+            case "ir.Type" | "relax.AnyType":
+                return False
+        stack += parts(o)
+    return True
+
+
+def device_of(root: Object) -> VirtualDevice:
+    """The virtual device that a tensor type names; of a tuple, that of its fields."""
+    found, stack = ANYWHERE, [root]
+    while stack:
+        o = stack.pop()
+        if type_key(o) == "ir.TupleType":
+            stack.extend(o.fields)
+        elif type_key(o) == "relax.TensorType" and o.vdevice is not None:
+            both = found.join(vdevice(o.vdevice))
+            if both is None:
+                message = (
+                    f"a tuple whose fields live on {found} and {vdevice(o.vdevice)} is not handled: a tuple lives on"
+                    " one device"
+                )
+                raise Unsupported(message, label="tvm.C9")
+            found = both
+    return found
+
+
+def vdevice(o: Object) -> VirtualDevice:
+    """A virtual device of TVM."""
+    kind = str(o.target.kind.name)
+    return VirtualDevice(TYPES.get(kind, kind), int(o.vdevice_id), kind, str(o.memory_scope))

@@ -1,0 +1,98 @@
+"""Kernels of matrix products and convolutions (specs/lower.md, "Kernels").
+
+Each adds its products one after another to the element of the result: over k for a product, over input channel and
+window position for a convolution. That order is the meaning; the loop over the plane inside it is only speed.
+"""
+
+from __future__ import annotations
+
+from assay.lower.legalize.kernels.common import (
+    Kernel,
+    broadcast,
+    nest,
+    numbers,
+    padded,
+    parameters,
+    strided,
+    window_extent,
+)
+from assay.semantics.operator import Attrs
+from assay.semantics.scalar import Expr, const
+from assay.semantics.tensor import Buffer, PrimFunc, Stmt, loops, seq, store
+from assay.semantics.types import TensorType, Type
+
+
+def _matmul(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+    (a, b), (out,) = parameters("a b", operands, result)
+    rows, columns = a.shape[-2:-1], b.shape[-1:] if len(b.shape) > 1 else ()
+    batch = out.shape[: len(out.shape) - len(rows) - len(columns)]
+
+    def row(*outer: Expr) -> Stmt:
+        each, i = outer[: len(batch)], outer[len(batch) :]
+        of_a, of_b = broadcast(a.shape[:-2], each), broadcast(b.shape[:-2], each)
+
+        def add(k: Expr) -> Stmt:
+            def element(*j: Expr) -> Stmt:
+                at = (*outer, *j)
+                return store(out, at, out[at] + a[(*of_a, *i, k)] * b[(*of_b, k, *j)])
+
+            return nest("j", columns, element)
+
+        start = nest("j", columns, lambda *j: store(out, (*outer, *j), const(0, out.dtype)))
+        return seq(start, loops("k", a.shape[-1:], add))
+
+    return PrimFunc(name, (a, b, out), 1, nest("i", (*batch, *rows), row))
+
+
+def _conv(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+    inputs, (out,) = parameters("x w bias", operands, result)
+    x, w, *bias = inputs
+    channels, *sizes = numbers(x.shape[1:], name)
+    features, _, *window = w.static_shape
+    plane = numbers(out.shape[2:], name)
+    rank = len(sizes)
+    strides: tuple[int, ...] = attrs["strides"]
+    dilation: tuple[int, ...] = attrs["dilation"]
+    padding: tuple[int, ...] = attrs["padding"]
+    groups: int = attrs["groups"]
+    group_channels, group_features = channels // groups, features // groups
+
+    def convolve(source: Buffer) -> Stmt:
+        def one_plane(n: Expr, g: Expr, o: Expr) -> Stmt:
+            feature = g * group_features + o
+
+            def add(c: Expr, *k: Expr) -> Stmt:
+                channel = g * group_channels + c
+
+                def element(*i: Expr) -> Stmt:
+                    at = (n, feature, *i)
+                    read = source[(n, channel, *strided(i, strides, k, dilation))]
+                    return store(out, at, out[at] + read * w[(feature, c, *k)])
+
+                return nest("i", plane, element)
+
+            def add_bias(*i: Expr) -> Stmt:
+                return store(out, (n, feature, *i), out[(n, feature, *i)] + bias[0][feature])
+
+            return seq(
+                nest("i", plane, lambda *i: store(out, (n, feature, *i), const(0, out.dtype))),
+                nest("c k", (group_channels, *window), add, "serial"),
+                *([nest("i", plane, add_bias)] if bias else []),
+            )
+
+        if groups == 1:
+            return loops("n o", (x.shape[0], features), lambda n, o: one_plane(n, const(0), o), "parallel")
+        if group_features == 1:
+            return loops("n g", (x.shape[0], groups), lambda n, g: one_plane(n, g, const(0)), "parallel")
+        return loops("n g o", (x.shape[0], groups, group_features), one_plane, "parallel")
+
+    reach = [window_extent(*each) for each in zip(plane, strides, window, dilation, strict=True)]
+    extents = [max(p + n, r) for p, n, r in zip(padding, sizes, reach, strict=False)]
+    if extents == sizes:
+        return PrimFunc(name, (*inputs, out), 1, convolve(x))
+    before = (0, 0, *padding[:rank])
+    body = padded(x, before, (x.shape[0], channels, *extents), const(0, x.dtype), convolve)
+    return PrimFunc(name, (*inputs, out), 1, body)
+
+
+TABLE: dict[str, Kernel] = {"matmul": _matmul, **{f"nn.conv{d}d": _conv for d in (1, 2, 3)}}

@@ -1,0 +1,153 @@
+"""Kernels of the normalisations (specs/lower.md, "Kernels").
+
+Each is a few passes over the tensor, one after another; what a pass finds for a row or a channel stands in a small
+workspace that has an element for each of them.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from assay.lower.legalize.kernels.common import Kernel, divided, lowest, nest, numbers, padded, parameters
+from assay.semantics.operator import Attrs
+from assay.semantics.scalar import Expr, apply, const
+from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, loops, seq, store
+from assay.semantics.types import TensorType, Type
+
+
+def _softmax(log: bool) -> Kernel:
+    """exp(x - max) / sum of exp(x - max), or its logarithm (x - max) - log(sum of exp(x - max))."""
+
+    def kernel(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+        (x,), (out,) = parameters("x", operands, result)
+        axis: int = attrs["axis"] % len(x.shape)
+        before, length, after = x.shape[:axis], x.shape[axis], x.shape[axis + 1 :]
+        peak = Buffer("peak", (*before, *after), x.dtype)
+        total = Buffer("total", (*before, *after), x.dtype)
+
+        def row(*o: Expr) -> Stmt:
+            def shift(k: Expr, *i: Expr) -> Stmt:
+                less = x[(*o, k, *i)] - peak[(*o, *i)]
+                return store(out, (*o, k, *i), less if log else apply("exp", less))
+
+            def largest(k: Expr) -> Stmt:
+                return nest("i", after, lambda *i: store(peak, (*o, *i), _max(peak[(*o, *i)], x[(*o, k, *i)])))
+
+            def add(k: Expr) -> Stmt:
+                def element(*i: Expr) -> Stmt:
+                    term = out[(*o, k, *i)]
+                    return store(total, (*o, *i), total[(*o, *i)] + (apply("exp", term) if log else term))
+
+                return nest("i", after, element)
+
+            def finish(k: Expr, *i: Expr) -> Stmt:
+                at, norm = (*o, k, *i), total[(*o, *i)]
+                return store(out, at, out[at] - norm if log else out[at] / norm)
+
+            logarithm = nest("i", after, lambda *i: store(total, (*o, *i), apply("log", total[(*o, *i)])))
+            return seq(
+                nest("i", after, lambda *i: store(peak, (*o, *i), lowest(x.dtype))),
+                nest("k", (length,), largest, "serial"),
+                nest("k", (length, *after), shift),
+                nest("i", after, lambda *i: store(total, (*o, *i), const(0, x.dtype))),
+                nest("k", (length,), add, "serial"),
+                *([logarithm] if log else []),
+                nest("k", (length, *after), finish),
+            )
+
+        return PrimFunc(name, (x, out), 1, Allocate(peak, Allocate(total, nest("o", before, row))))
+
+    return kernel
+
+
+def _max(a: Expr, b: Expr) -> Expr:
+    return apply("max", a, b)
+
+
+def _batch_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+    """(x - mean) * scale + beta with scale = gamma / sqrt(var + epsilon), found once for each channel."""
+    (x, gamma, beta, mean, var), (out,) = parameters("x gamma beta mean var", operands, result)
+    axis: int = attrs["axis"] % len(x.shape)
+    scale = Buffer("scale", gamma.shape, x.dtype)
+    epsilon = const(attrs["epsilon"], x.dtype)
+
+    def element(*i: Expr) -> Stmt:
+        c = i[axis]
+        return store(out, i, (x[i] - mean[c]) * scale[c] + beta[c])
+
+    scales = nest("c", gamma.shape, lambda c: store(scale, c, gamma[c] / apply("sqrt", var[c] + epsilon)))
+    body = Allocate(scale, seq(scales, nest("i", x.shape, element)))
+    return PrimFunc(name, (x, gamma, beta, mean, var, out), 1, body)
+
+
+def _layer_norm(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+    """(x - mean) * scale * gamma + beta with scale = 1 / sqrt(variance + epsilon), in three passes."""
+    inputs, (out,) = parameters("x gamma beta", operands, result)
+    x, gamma, *beta = inputs
+    split = len(x.shape) - len(gamma.shape)
+    outer, inner = x.shape[:split], x.shape[split:]
+    mean, scale = Buffer("mean", outer, x.dtype), Buffer("scale", outer, x.dtype)
+    count, epsilon = prod(numbers(x.shape[split:], name)), const(attrs["epsilon"], x.dtype)
+
+    def row(*o: Expr) -> Stmt:
+        def add_square(*k: Expr) -> Stmt:
+            distance = x[(*o, *k)] - mean[o]
+            return store(scale, o, scale[o] + distance * distance)
+
+        def finish(*k: Expr) -> Stmt:
+            value = (x[(*o, *k)] - mean[o]) * scale[o] * gamma[k]
+            for b in beta:
+                value = value + b[k]
+            return store(out, (*o, *k), value)
+
+        return seq(
+            store(mean, o, 0),
+            nest("k", inner, lambda *k: store(mean, o, mean[o] + x[(*o, *k)]), "serial"),
+            store(mean, o, divided(mean[o], count)),
+            store(scale, o, 0),
+            nest("k", inner, add_square, "serial"),
+            store(scale, o, 1 / apply("sqrt", divided(scale[o], count) + epsilon)),
+            nest("k", inner, finish),
+        )
+
+    return PrimFunc(name, (*inputs, out), 1, Allocate(mean, Allocate(scale, nest("o", outer, row))))
+
+
+def _lrn(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+    """x / (bias + alpha / size * sum of squares) ** beta, the sum over a window of channels."""
+    (x,), (out,) = parameters("x", operands, result)
+    images, channels, *sizes = x.shape
+    size: int = attrs["size"]
+    before = (size - 1) // 2
+    alpha, beta, bias = (const(v, x.dtype) for v in (attrs["alpha"] / size, attrs["beta"], attrs["bias"]))
+
+    def normalise(squares: Buffer) -> Stmt:
+        def channel(n: Expr, c: Expr) -> Stmt:
+            def add(k: Expr) -> Stmt:
+                return nest("i", sizes, lambda *i: store(out, (n, c, *i), out[(n, c, *i)] + squares[(n, c + k, *i)]))
+
+            def finish(*i: Expr) -> Stmt:
+                at = (n, c, *i)
+                return store(out, at, x[at] / apply("pow", bias + alpha * out[at], beta))
+
+            return seq(
+                nest("i", sizes, lambda *i: store(out, (n, c, *i), const(0, x.dtype))),
+                nest("k", (size,), add, "serial"),
+                nest("i", sizes, finish),
+            )
+
+        return loops("n c", (images, channels), channel, "parallel")
+
+    shape = (images, channels + size - 1, *sizes)
+    offset = (0, before, *(0 for _ in sizes))
+    body = padded(x, offset, shape, const(0, x.dtype), normalise, lambda e: e * e)
+    return PrimFunc(name, (x, out), 1, body)
+
+
+TABLE: dict[str, Kernel] = {
+    "nn.softmax": _softmax(log=False),
+    "nn.log_softmax": _softmax(log=True),
+    "nn.batch_norm": _batch_norm,
+    "nn.layer_norm": _layer_norm,
+    "nn.lrn": _lrn,
+}

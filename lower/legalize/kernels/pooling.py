@@ -1,0 +1,142 @@
+"""Kernels of pooling (specs/lower.md, "Kernels").
+
+The padding is written out: -inf for a maximum, which it never is, and 0 for an average, whose divisor says what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from operator import mul
+
+from assay.lower.legalize.kernels.common import (
+    Kernel,
+    divided,
+    lowest,
+    nest,
+    numbers,
+    padded,
+    parameters,
+    strided,
+    window_extent,
+)
+from assay.semantics.operator import Attrs
+from assay.semantics.scalar import Const, Expr, apply, cast, const
+from assay.semantics.tensor import Buffer, PrimFunc, Stmt, loops, seq, store
+from assay.semantics.types import TensorType, Type
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Windows along one spatial axis."""
+
+    size: int
+    count: int
+    window: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+
+    @property
+    def extent(self) -> int:
+        """Elements of the padded axis, as far as windows reach; ceil_mode may go beyond the explicit padding."""
+        return max(self.before + self.size, window_extent(self.count, self.stride, self.window, self.dilation))
+
+    def counted(self, i: Expr, include_padding: bool) -> Expr | int:
+        """How many positions of window i count: those in the tensor, or in the explicit padding too."""
+        low, high = (-self.before, self.size + self.after) if include_padding else (0, self.size)
+        first, end = (_ceil_divide(edge + self.before - i * self.stride, self.dilation) for edge in (low, high))
+        reach = window_extent(self.count, self.stride, self.window, self.dilation) - self.before
+        here: Expr | int = apply("min", end, self.window) if reach > high else self.window
+        if low > -self.before:
+            here = here - apply("max", first, 0)
+        return here
+
+
+def _ceil_divide(a: Expr, by: int) -> Expr:
+    return a if by == 1 else (a + (by - 1)) // by
+
+
+def _axes(attrs: Attrs, x: Buffer, out: Buffer) -> list[_Axis]:
+    rank = len(x.shape) - 2
+    columns = (
+        numbers(x.shape[2:], "pooling"),
+        numbers(out.shape[2:], "pooling"),
+        attrs["pool_size"],
+        attrs["strides"],
+        attrs["dilation"],
+        attrs["padding"][:rank],
+        attrs["padding"][rank:],
+    )
+    return [_Axis(*row) for row in zip(*columns, strict=True)]
+
+
+def _pool(
+    name: str,
+    x: Buffer,
+    out: Buffer,
+    axes: list[_Axis],
+    op: str,
+    start: Const,
+    finish: Callable[[Expr, tuple[Expr, ...]], Expr] | None,
+) -> PrimFunc:
+    plane = [a.count for a in axes]
+    strides, dilation = [a.stride for a in axes], [a.dilation for a in axes]
+
+    def pool(source: Buffer) -> Stmt:
+        def one_plane(n: Expr, c: Expr) -> Stmt:
+            def add(*k: Expr) -> Stmt:
+                def element(*i: Expr) -> Stmt:
+                    read = source[(n, c, *strided(i, strides, k, dilation))]
+                    return store(out, (n, c, *i), apply(op, out[(n, c, *i)], read))
+
+                return nest("i", plane, element)
+
+            steps = [
+                nest("i", plane, lambda *i: store(out, (n, c, *i), start)),
+                nest("k", [a.window for a in axes], add, "serial"),
+            ]
+            if finish is not None:
+                steps.append(nest("i", plane, lambda *i: store(out, (n, c, *i), finish(out[(n, c, *i)], i))))
+            return seq(*steps)
+
+        return loops("n c", x.shape[:2], one_plane, "parallel")
+
+    extents = tuple(a.extent for a in axes)
+    if extents == tuple(x.shape[2:]):
+        return PrimFunc(name, (x, out), 1, pool(x))
+    shape = (*x.shape[:2], *extents)
+    return PrimFunc(name, (x, out), 1, padded(x, (0, 0, *(a.before for a in axes)), shape, start, pool))
+
+
+def _max_pool(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+    (x,), (out,) = parameters("x", operands, result)
+    return _pool(name, x, out, _axes(attrs, x, out), "max", lowest(x.dtype), None)
+
+
+def _avg_pool(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+    (x,), (out,) = parameters("x", operands, result)
+    axes = _axes(attrs, x, out)
+    include_padding: bool = attrs["count_include_pad"]
+    most = prod(a.window for a in axes)
+
+    def average(total: Expr, i: tuple[Expr, ...]) -> Expr:
+        counts = [axis.counted(at, include_padding) for axis, at in zip(axes, i, strict=True)]
+        fixed = prod(c for c in counts if isinstance(c, int))
+        varying = [c for c in counts if isinstance(c, Expr)]
+        if not varying:
+            return divided(total, fixed)
+        if most > out.dtype.max:  # a product of counts would overflow
+            return reduce(lambda t, c: t / cast(c, out.dtype), varying, divided(total, fixed))
+        return total / cast(reduce(mul, varying, const(fixed)), out.dtype)
+
+    return _pool(name, x, out, axes, "add", const(0, x.dtype), average)
+
+
+TABLE: dict[str, Kernel] = {
+    **{f"nn.max_pool{d}d": _max_pool for d in (1, 2, 3)},
+    **{f"nn.avg_pool{d}d": _avg_pool for d in (1, 2, 3)},
+}

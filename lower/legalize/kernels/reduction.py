@@ -1,0 +1,63 @@
+"""Kernels of reductions over whole axes (specs/lower.md, "Kernels").
+
+The elements are taken in row-major order of the reduced axes, one after another, from the neutral element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from assay.lower.legalize.kernels.common import Kernel, divided, highest, lowest, nest, numbers, parameters
+from assay.semantics.dtypes import DType
+from assay.semantics.operator import Attrs
+from assay.semantics.scalar import Expr, apply, const
+from assay.semantics.tensor import PrimFunc, Stmt, seq, store
+from assay.semantics.types import TensorType, Type
+
+
+def _reduction(op: str, start: Callable[[DType], Expr], *, mean: bool = False) -> Kernel:
+    def kernel(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+        (x,), (out,) = parameters("x", operands, result)
+        rank = len(x.shape)
+        axes = range(rank) if attrs["axis"] is None else sorted(a % rank for a in attrs["axis"])
+        first = min(axes, default=rank)
+        # Loops over the kept axes before the first reduced one stand outside, those over the others inside.
+        inner = [a for a in range(first, rank) if a not in axes]
+        inner_shape, reduced_shape = [x.shape[a] for a in inner], [x.shape[a] for a in axes]
+
+        def one(*outer: Expr) -> Stmt:
+            def at(i: tuple[Expr, ...]) -> tuple[Expr, ...]:
+                kept = dict(zip([*range(first), *inner], (*outer, *i), strict=True))
+                there = [kept.get(a, const(0)) for a in range(rank)]
+                return tuple(there if attrs["keepdims"] else (there[a] for a in kept))
+
+            def add(*k: Expr) -> Stmt:
+                def element(*i: Expr) -> Stmt:
+                    whole = dict(zip([*range(first), *inner, *axes], (*outer, *i, *k), strict=True))
+                    read = x[tuple(whole[a] for a in range(rank))]
+                    return store(out, at(i), apply(op, out[at(i)], read))
+
+                return nest("i", inner_shape, element)
+
+            steps = [
+                nest("i", inner_shape, lambda *i: store(out, at(i), start(out.dtype))),
+                nest("k", reduced_shape, add, "serial"),
+            ]
+            if mean:
+                count = prod(numbers([x.shape[a] for a in axes], name))
+                steps.append(nest("i", inner_shape, lambda *i: store(out, at(i), divided(out[at(i)], count))))
+            return seq(*steps)
+
+        return PrimFunc(name, (x, out), 1, nest("o", x.shape[:first], one))
+
+    return kernel
+
+
+TABLE: dict[str, Kernel] = {
+    "sum": _reduction("add", lambda of: const(0, of)),
+    "mean": _reduction("add", lambda of: const(0, of), mean=True),
+    "prod": _reduction("mul", lambda of: const(1, of)),
+    "max": _reduction("max", lowest),
+    "min": _reduction("min", highest),
+}

@@ -1,0 +1,55 @@
+"""The kernel of greedy choice (specs/lower.md, "Kernels"): a pass over the boxes for each box that is chosen."""
+
+from __future__ import annotations
+
+from assay.lower.legalize.kernels.common import Kernel, nest, parameters
+from assay.semantics.dtypes import BOOL, INT64
+from assay.semantics.operator import Attrs
+from assay.semantics.scalar import Expr, apply, const
+from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, seq, store, when
+from assay.semantics.types import TensorType, Type
+
+
+def _suppress(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
+    (scores, allowed, overlaps, most), (out, count) = parameters("scores allowed overlaps most", operands, result)
+    batches, classes, boxes = scores.shape
+    left, best, taken = Buffer("left", (boxes,), BOOL), Buffer("best", (1,), INT64), Buffer("taken", (1,), INT64)
+
+    def line(b: Expr, c: Expr) -> Stmt:
+        def start(n: Expr) -> Stmt:
+            score = scores[b, c, n]
+            return store(left, n, apply("and", allowed[b, c, n], apply("eq", score, score)))
+
+        def compare(n: Expr) -> Stmt:
+            none = best[0] < 0
+            better = seq(
+                when(none, store(best, 0, n), when(scores[b, c, best[0]] < scores[b, c, n], store(best, 0, n)))
+            )
+            return when(left[n], better)
+
+        def strike(n: Expr) -> Stmt:
+            return when(
+                apply("or", overlaps[b, n, best[0]], apply("eq", n, best[0])), store(left, n, const(False, BOOL))
+            )
+
+        def choose(_: Expr) -> Stmt:
+            row = [store(out, (count[0], k), v) for k, v in enumerate((b, c, best[0]))]
+            chosen = seq(
+                *row,
+                store(count, 0, count[0] + 1),
+                store(taken, 0, taken[0] + 1),
+                nest("n", (boxes,), strike),
+            )
+            found = seq(store(best, 0, -1), nest("n", (boxes,), compare, "serial"), when(best[0] >= 0, chosen))
+            return when(taken[0] < most[0], found)
+
+        return seq(store(taken, 0, 0), nest("n", (boxes,), start), nest("m", (boxes,), choose, "serial"))
+
+    fill = nest("f", out.shape, lambda *f: store(out, f, 0))
+    body: Stmt = seq(fill, store(count, 0, 0), nest("b c", (batches, classes), line, "serial"))
+    for buffer in (left, best, taken):
+        body = Allocate(buffer, body)
+    return PrimFunc(name, (scores, allowed, overlaps, most, out, count), 2, body)
+
+
+TABLE: dict[str, Kernel] = {"suppress": _suppress}

@@ -1,0 +1,174 @@
+"""The pytest plugin, in sessions of pytest's own, as a package that uses it has them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.models import model
+from tests.places import ROOT
+
+BACKENDS = """
+import os
+import numpy as np
+
+class Careless:  # leaves out the last term of each sum
+    name = "careless"
+    def prepare(self, subject, wanted):
+        def run(inputs):
+            m = inputs["x"][:, :-1] @ inputs["w"][:-1]
+            return {n: m if n == "m" else np.maximum(m, 0) for n in wanted}
+        return run
+
+class Closed:  # shows its outputs and nothing else; its Relu gives 0 for NaN
+    name = "closed"
+    def prepare(self, subject, wanted):
+        from assay.verify.backends import backend
+        from assay.verify.backends.protocol import cannot
+        if list(wanted) != subject.outputs:
+            raise cannot("closed", "no intermediate tensors")
+        run = backend("numpy").prepare(subject, wanted)
+        return lambda inputs: {n: np.nan_to_num(v, posinf=np.inf, neginf=-np.inf) for n, v in run(inputs).items()}
+
+class Dying:
+    name = "dying"
+    def prepare(self, subject, wanted):
+        return lambda inputs: os.abort()
+"""
+TESTS = """
+import numpy as np
+import pytest
+from assay.semantics.builder import Builder, tensor
+
+def relu_of_product(rows="n"):
+    b = Builder()
+    with b.function("main", x=tensor(rows, 4), w=tensor(4, 3)) as f:
+        b.result(b.nn.relu(b.matmul(f.x, f.w)))
+    return b.module()
+
+@pytest.mark.assay("integers", "random", seed=3)
+def test_model(assay_backend):
+    verdicts = assay_backend.check("model.onnx")
+    assert list(verdicts) == ["integers", "random"]
+    assert {v.outcome for v in verdicts.values()} == {"right"}
+
+def test_module(assay_backend):
+    assert len(assay_backend.check(relu_of_product())) == 5
+
+@pytest.mark.assay(dims={"n": 2})
+def test_given(assay_backend):
+    arrays = {"x": np.zeros((2, 4), np.float32), "w": np.ones((4, 3), np.float32)}
+    assert list(assay_backend.check(relu_of_product(), arrays)) == ["given"]
+
+def test_open(assay_backend):
+    b = Builder()
+    with b.function("main", x=tensor(4)) as f:
+        b.result(b.floor(b.sum(f.x)))
+    x = np.array([1e8, 0.5, -1e8, 0.25], np.float32)
+    assay_backend.check(b.module(), {"x": x})
+
+def test_silent(assay_backend):
+    b = Builder()
+    with b.function("main", x=tensor(2)) as f:
+        b.result(b.nn.relu(f.x))
+    (verdict,) = assay_backend.check(b.module(), {"x": np.array([np.nan, 1], np.float32)}).values()
+    assert verdict.outcome == "open" and "nan.bounds" in verdict.detail
+
+@pytest.mark.assay(sead=1)
+def test_marker(assay_backend):
+    pass
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A directory with a model, tests, and backends that a distribution registers; Assay's own entry point beside
+    them."""
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["m"]), onnx.helper.make_node("Relu", ["m"], ["y"])]
+    f = np.float32
+    onnx.save(model(nodes, {"x": (f, [2, 4]), "w": (f, [4, 3])}, {"y": (f, [2, 3])}), tmp_path / "model.onnx")
+    (tmp_path / "planted.py").write_text(BACKENDS)
+    (tmp_path / "test_it.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\naddopts = --strict-markers -p no:cacheprovider\nfilterwarnings = error\n"
+    )
+    folder = tmp_path / "fake-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: fake\nVersion: 1.0\n")
+    plugins = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]["pytest11"]
+    rows = "".join(f"{name} = {place}\n" for name, place in plugins.items())
+    own = "".join(f"{n.lower()} = planted:{n}\n" for n in ("Careless", "Closed", "Dying"))
+    (folder / "entry_points.txt").write_text(f"[pytest11]\n{rows}[assay.backends]\n{own}")
+    return tmp_path
+
+
+def path_of(project: Path) -> str:
+    return os.pathsep.join([str(project), str(ROOT / ".src"), *(p for p in sys.path if p)])
+
+
+def session(project: Path, *options: str) -> tuple[int, str]:
+    """Exit code and output of one session of pytest."""
+    env = {n: v for n, v in os.environ.items() if not n.startswith("PYTEST")} | {"PYTHONPATH": path_of(project)}
+    command = [sys.executable, "-m", "pytest", "-rA", "--basetemp", str(project / "tmp"), *options]
+    done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_right_backend_passes_what_is_open_is_told_what_is_not_installed_is_skipped(project: Path) -> None:
+    (project / "tvm.py").write_text("raise ImportError('planted')")
+    code, said = session(project, "--assay-backend", "closed", "--assay-backend", "tvm", "-k", "not marker")
+    assert code == 0 and "4 passed, 6 skipped" in said, said
+    assert "10 runs judged: 2 open, 7 right, 1 undecided" in said
+    assert "nothing could be decided in test_it.py::test_open[closed]" in said
+    assert "closed, given inputs: undecided (graph): " in said, "which is why it is skipped: nobody knows"
+    assert "the backend tvm is not installed; pip install 'assay[tvm]'" in said
+
+
+def test_a_wrong_backend_is_reported_and_the_command_makes_it_smaller(project: Path) -> None:
+    names = [x for name in ("careless", "dying", "nobody") for x in ("--assay-backend", name)]
+    code, said = session(project, *names, "-k", "model or marker")
+    assert code == 1 and "2 failed" in said and "4 errors" in said, said
+    assert "AssertionError: careless, integers inputs, seed 3" in said
+    assert "the first operator that is wrong: MatMul, tensor m" in said
+    assert re.search(r"m element \(\d, \d\) is \S+, allowed is \S+, \S+ ulp outside", said)
+    assert "the process of backend dying died by signal SIGABRT" in said
+    assert "no backend 'nobody'; there are " in said
+    assert "the marker assay has no sead; it takes kinds of inputs, and seed, dims, seconds" in said
+    line = next(found for found in re.findall(r"make it smaller: (.*)", said) if "careless" in found)
+    words = shlex.split(line)
+    assert words[:3] == ["assay", "reduce", str(project / "model.onnx")]
+    environment = {**os.environ, "PYTHONPATH": path_of(project)}
+    run = [sys.executable, "-m", "assay", *words[1:]]
+    done = subprocess.run(run, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "2 operators, 0 attributes, 20 elements -> 1 operator, " in done.stdout, done.stderr
+    assert (project / "reduced" / "test_careless_matmul.py").exists()
+
+
+HEAVY = """
+import sys
+
+def test_nothing():
+    loaded = {n.partition(".")[0] for n in sys.modules} & {"numpy", "onnx", "z3", "ml_dtypes", "rich"}
+    assert not loaded
+    assert [n for n in sys.modules if n.startswith("assay.")] == ["assay.verify", "assay.verify.plugins.pytest_plugin"]
+
+def test_without_an_option(assay_backend):
+    assert False
+"""
+
+
+def test_nothing_is_imported_before_it_is_used(project: Path) -> None:
+    (project / "test_it.py").write_text(HEAVY)
+    code, said = session(project)
+    assert code == 0 and "1 passed, 1 skipped" in said, said
+    assert "no backend to judge: give --assay-backend NAME" in said
+    assert "runs judged" not in said

@@ -1,0 +1,505 @@
+"""Tensor functions that are equal for all inputs, in which sense, and every planted difference found."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from assay.interp import tensor
+from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, FLOAT64, INT32, INT64, DType
+from assay.semantics.errors import Invalid, Trap, Unsupported
+from assay.semantics.scalar import Expr, Var, apply, cast, choice, const, select
+from assay.semantics.tensor import (
+    Allocate,
+    AllocateConst,
+    Assert,
+    Buffer,
+    Evaluate,
+    For,
+    LetStmt,
+    LoopKind,
+    PrimFunc,
+    Stmt,
+    While,
+    loops,
+    seq,
+    store,
+    when,
+)
+from assay.verify.equivalence import BIT_EXACT, REAL, REASSOCIATED, UNKNOWN, Notion, Verdict, equivalent
+from assay.verify.equivalence.order import Undecided
+from assay.verify.strategies.kernels import Kernels as Maker
+from tests.lower.c.test_c_random import values
+from tests.lower.legalize.kernel_check import same_bits
+from tests.verify.oracle import numbers
+
+F, INT8 = FLOAT32, DTYPES["int8"]
+N, M, K = 7, 9, 5
+
+
+def zero(of: DType = F) -> Expr:
+    return const(0, of)
+
+
+def matmul(
+    element: Callable[[Buffer, Buffer, Buffer, Expr, Expr, Expr], Stmt] | None = None,
+    order: str = "i j k",
+    init: bool = True,
+    of: DType = F,
+) -> PrimFunc:
+    a, b, c = Buffer("a", (N, K), of), Buffer("b", (K, M), of), Buffer("c", (N, M), of)
+    extents = {"i": N, "j": M, "k": K}
+
+    def inside(*vars: Expr) -> Stmt:
+        at = dict(zip(order.split(), vars, strict=True))
+        i, j, k = at["i"], at["j"], at["k"]
+        return element(a, b, c, i, j, k) if element else store(c, (i, j), c[i, j] + a[i, k] * b[k, j])
+
+    body = loops(order, [extents[v] for v in order.split()], inside)
+    start = loops("i j", (N, M), lambda i, j: store(c, (i, j), zero(of)))
+    return PrimFunc("matmul", (a, b, c), 1, seq(start, body) if init else body)
+
+
+def unary(value: Callable[[Expr], Expr], n: int = 6, of: DType = F) -> PrimFunc:
+    x, out = Buffer("x", (n,), of), Buffer("out", (n,), of)
+    return PrimFunc("unary", (x, out), 1, loops("i", (n,), lambda i: store(out, i, value(x[i]))))
+
+
+def binary(value: Callable[[Expr, Expr], Expr], of: DType = F) -> PrimFunc:
+    x, y, out = Buffer("x", (6,), of), Buffer("y", (6,), of), Buffer("out", (6,), of)
+    return PrimFunc("binary", (x, y, out), 1, loops("i", (6,), lambda i: store(out, i, value(x[i], y[i]))))
+
+
+# --- the evaluator -----------------------------------------------------------------------------------------------
+
+
+def agree(func: PrimFunc, seed: int) -> str:
+    """The trace over numbers gives the definition's bits; or why it does not run."""
+    rng = np.random.default_rng(seed)
+    inputs = [values(b.static_shape, b.dtype, rng) for b in func.inputs]
+    try:
+        got = numbers.run(func, inputs)
+    except Undecided:
+        return "undecided"
+    except (Trap, AssertionError):  # both sides of a condition are evaluated here, so that more may trap
+        return "trap"
+    want = tensor.run(func, inputs)
+    assert all(same_bits(g, w) for g, w in zip(got, want, strict=True)), func
+    return "same"
+
+
+def test_the_trace_is_the_definition() -> None:
+    seen = Counter(agree(Maker(random.Random(seed).randrange, "kernel").make(), seed) for seed in range(250))
+    assert seen["same"] > 60, seen
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_any_trace_is_the_definition(data: st.DataObject) -> None:
+    func = Maker(lambda n: data.draw(st.integers(0, n - 1)) if n > 1 else 0, "kernel").make()
+    agree(func, data.draw(st.integers(0, 9)))
+
+
+# --- equal -------------------------------------------------------------------------------------------------------
+
+x, y = Var("x", F), Var("y", F)
+
+
+def tiled() -> PrimFunc:
+    def body(a: Buffer, b: Buffer, c: Buffer, i: Expr, j: Expr, k: Expr) -> Stmt:
+        return store(c, (i, j), c[i, j] + a[i, k] * b[k, j])
+
+    a, b, c = Buffer("a", (N, K), F), Buffer("b", (K, M), F), Buffer("c", (N, M), F)
+    start = loops("i j", (N, M), lambda i, j: store(c, (i, j), zero()))
+
+    def tile(io: Expr, jo: Expr, k: Expr, ii: Expr, ji: Expr) -> Stmt:
+        i, j = io * 4 + ii, jo * 4 + ji
+        return when(apply("and", i < N, j < M), body(a, b, c, i, j, k))
+
+    return PrimFunc("tiled", (a, b, c), 1, seq(start, loops("io jo k ii ji", (2, 3, K, 4, 4), tile, "serial")))
+
+
+def in_local() -> PrimFunc:
+    """Each element is added up in a cell of its own, its loops parallel."""
+    a, b, c, s = Buffer("a", (N, K), F), Buffer("b", (K, M), F), Buffer("c", (N, M), F), Buffer("s", (), F)
+
+    def element(i: Expr, j: Expr) -> Stmt:
+        add = loops("k", (K,), lambda k: store(s, (), s[()] + b[k, j] * a[i, k]))
+        return Allocate(s, seq(store(s, (), zero()), add, store(c, (i, j), s[()])))
+
+    return PrimFunc("in_local", (a, b, c), 1, loops("i j", (N, M), element, "parallel"))
+
+
+def from_the_end() -> PrimFunc:
+    return matmul(lambda a, b, c, i, j, k: store(c, (i, j), c[i, j] + a[i, K - 1 - k] * b[K - 1 - k, j]))
+
+
+EXACT = {
+    "other loop order": (matmul(), matmul(order="k j i")),
+    "tiled, with guards": (matmul(), tiled()),
+    "in a local cell, parallel, operands swapped": (matmul(), in_local()),
+    "integers in another order": (
+        matmul(of=INT8),
+        matmul(lambda a, b, c, i, j, k: store(c, (i, j), a[i, K - 1 - k] * b[K - 1 - k, j] + c[i, j]), of=INT8),
+    ),
+    "integer sum less its parts": (binary(lambda a, b: a - b + a, INT32), binary(lambda a, b: (a + a) - b, INT32)),
+    "max in another order": (
+        binary(lambda a, b: apply("max", apply("max", a, b), a)),
+        binary(lambda a, b: apply("max", b, a)),
+    ),
+    "max of -inf": (unary(lambda a: apply("max", const(-np.inf, F), a)), unary(lambda a: a)),
+    "greater is less, swapped": (binary(lambda a, b: select(a > b, a, b)), binary(lambda a, b: select(b < a, a, b))),
+    "choice and select": (binary(lambda a, b: choice(a < b, a, b)), binary(lambda a, b: select(a < b, a, b))),
+    "literals folded": (
+        unary(lambda a: a * (const(0.1, F) + const(0.2, F))),
+        unary(lambda a: a * const(np.float32(0.1) + np.float32(0.2), F)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_bit_exact(name: str) -> None:
+    verdict = equivalent(*EXACT[name])
+    assert verdict.notion is BIT_EXACT and verdict.how == "terms", str(verdict)
+    assert equivalent(*reversed(EXACT[name])).holds(BIT_EXACT)
+
+
+WEAKER: dict[str, tuple[PrimFunc, PrimFunc, Notion]] = {
+    "sum from the end": (matmul(), from_the_end(), REASSOCIATED),
+    "zero added": (unary(lambda a: a), unary(lambda a: a + 0.0), REASSOCIATED),
+    "product in another order": (binary(lambda a, b: a * b * a), binary(lambda a, b: a * a * b), REASSOCIATED),
+    "difference in another order": (binary(lambda a, b: a - b - a), binary(lambda a, b: -b - a + a), REASSOCIATED),
+    "distributed": (binary(lambda a, b: (a + b) * a), binary(lambda a, b: a * a + b * a), REAL),
+    "divided by a number": (binary(lambda a, b: a / b / 4.0), binary(lambda a, b: a / (4.0 * b)), REAL),
+    "inside a function": (binary(lambda a, b: apply("exp", (a + b) * a)), binary(lambda a, b: apply("exp", a * a + b * a)), REAL),
+    "in double": (binary(lambda a, b: a * b + a), binary(lambda a, b: cast(cast(a, FLOAT64) * cast(b, FLOAT64) + cast(a, FLOAT64), F)), REAL),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WEAKER)
+def test_the_notion_is_named(name: str) -> None:
+    """Not bit-exact, and said to be as much as it is."""
+    source, target, notion = WEAKER[name]
+    verdict = equivalent(source, target)
+    assert verdict.notion is notion, str(verdict)
+    assert verdict.difference is not None
+    assert not verdict.holds(BIT_EXACT) and verdict.holds(notion)
+    assert (verdict.how == "words") == (notion is REAL) and (verdict.error < 1e-12)
+    strict = equivalent(source, target, weakest=BIT_EXACT)
+    assert strict.notion is UNKNOWN and strict.witness is not None and strict.witness.replayed, str(strict)
+
+
+def test_a_notion_is_not_tried_below_the_weakest() -> None:
+    source, target, _ = WEAKER["distributed"]
+    assert equivalent(source, target, weakest=REASSOCIATED).notion is UNKNOWN
+
+
+# --- planted faults ----------------------------------------------------------------------------------------------
+
+
+def step(value: Callable[[Buffer, Buffer, Buffer, Expr, Expr, Expr], Expr]) -> Callable[..., Stmt]:
+    return lambda a, b, c, i, j, k: store(c, (i, j), value(a, b, c, i, j, k))
+
+
+def guarded(i_limit: int, j_limit: int) -> PrimFunc:
+    def element(a: Buffer, b: Buffer, c: Buffer, i: Expr, j: Expr, k: Expr) -> Stmt:
+        return when(apply("and", i < i_limit, j < j_limit), store(c, (i, j), c[i, j] + a[i, k] * b[k, j]))
+
+    return matmul(element)
+
+
+def prefix(factor: int) -> PrimFunc:
+    x, out = Buffer("x", (6,), F), Buffer("out", (6,), F)
+    return PrimFunc("prefix", (x, out), 1, seq(
+        loops("i", (6,), lambda i: store(out, i, x[i])),
+        loops("i", (5,), lambda i: store(out, i + 1, out[i + 1] + out[factor * i])),
+    ))  # fmt: skip
+
+
+FAULTS: dict[str, tuple[PrimFunc, PrimFunc]] = {
+    "tail guard one short": (matmul(), guarded(N - 1, M)),
+    "tail guard of the other index": (matmul(), guarded(N, N)),
+    "operands of the wrong row": (matmul(), matmul(step(lambda a, b, c, i, j, k: c[i, j] + a[i, k] * b[k, select(j < 8, j + 1, j)]))),
+    "reduction one short": (matmul(), matmul(lambda a, b, c, i, j, k: when(k < K - 1, store(c, (i, j), c[i, j] + a[i, k] * b[k, j])))),
+    "added twice": (matmul(), matmul(lambda a, b, c, i, j, k: seq(*2 * [store(c, (i, j), c[i, j] + a[i, k] * b[k, j])]))),
+    "not added, overwritten": (matmul(), matmul(step(lambda a, b, c, i, j, k: a[i, k] * b[k, j]))),
+    "subtracted": (matmul(), matmul(step(lambda a, b, c, i, j, k: c[i, j] - a[i, k] * b[k, j]))),
+    "init of one": (matmul(), matmul(lambda a, b, c, i, j, k: seq(when(apply("eq", k, 0), store(c, (i, j), 1.0)), store(c, (i, j), c[i, j] + a[i, k] * b[k, j])))),
+    "init inside the reduction": (matmul(), matmul(lambda a, b, c, i, j, k: seq(when(k < 2, store(c, (i, j), 0.0)), store(c, (i, j), c[i, j] + a[i, k] * b[k, j])))),
+    "wrong neighbour": (prefix(1), prefix(0)),
+    "max by comparison": (binary(lambda a, b: apply("max", a, b)), binary(lambda a, b: select(a > b, a, b))),
+    "relu that drops NaN": (unary(lambda a: apply("max", a, 0.0)), unary(lambda a: select(a > 0.0, a, 0.0))),
+    "branches swapped": (binary(lambda a, b: select(a < b, a, b)), binary(lambda a, b: select(a < b, b, a))),
+    "less or equal": (binary(lambda a, b: select(a < b, a, b)), binary(lambda a, b: select(a <= b, a, b))),
+    "minus zero": (unary(lambda a: a * 0.0 + 0.0), unary(lambda a: a * 0.0)),
+    "narrow sum": (binary(lambda a, b: cast(cast(a, INT32) + cast(b, INT32), INT32), INT32), binary(lambda a, b: cast(cast(a, INT8) + cast(b, INT8), INT32), INT32)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found(name: str) -> None:
+    source, target = FAULTS[name]
+    verdict = equivalent(source, target, weakest=BIT_EXACT)
+    assert verdict.notion is UNKNOWN and verdict.difference is not None, str(verdict)
+    assert verdict.witness is not None and verdict.witness.replayed, str(verdict)
+    words = equivalent(source, target, method="words")
+    assert not words.holds(BIT_EXACT), str(words)
+
+
+def test_a_missing_init_traps() -> None:
+    verdict = equivalent(matmul(), matmul(init=False))
+    assert verdict.notion is UNKNOWN and "before it is written" in verdict.reason
+    assert verdict.witness is not None and "target traps" in str(verdict.witness)
+
+
+def test_fused_multiply_add_is_not_bit_exact() -> None:
+    """One rounding instead of two: equal over the reals, and an input on which the bits differ."""
+    fused = step(
+        lambda a, b, c, i, j, k: cast(cast(c[i, j], FLOAT64) + cast(a[i, k], FLOAT64) * cast(b[k, j], FLOAT64), F)
+    )
+    verdict = equivalent(matmul(), matmul(fused))
+    assert verdict.notion is REAL, str(verdict)
+    strict = equivalent(matmul(), matmul(fused), weakest=BIT_EXACT)
+    assert strict.witness is not None and strict.witness.replayed
+
+
+def test_the_difference_is_shown_small() -> None:
+    verdict = equivalent(*FAULTS["tail guard one short"])
+    text = str(verdict)
+    assert verdict.difference is not None and verdict.difference.element == "c[6, 0]"
+    assert "c[6, 0] is 0.0, was (0.0 + (a[6, 0] * b[0, 0])" in text and len(text) < 900, text
+
+
+def test_a_race_is_no_equal() -> None:
+    def racing(kind: str) -> PrimFunc:
+        x, out = Buffer("x", (6,), F), Buffer("out", (6,), F)
+        again = loops("i", (5,), lambda i: store(out, i + 1, out[i] + x[i]), kind)  # type: ignore[arg-type]
+        return PrimFunc("f", (x, out), 1, seq(loops("i", (6,), lambda i: store(out, i, x[i])), again))
+
+    verdict = equivalent(racing("serial"), racing("parallel"))
+    assert verdict.notion is UNKNOWN and "race" in verdict.reason, str(verdict)
+    both = equivalent(racing("parallel"), racing("parallel"))
+    assert both.notion is UNKNOWN and "itself traps" in both.reason
+
+
+@pytest.mark.parametrize("kind", ["parallel", "vectorized"])
+def test_a_race_of_stores_alone(kind: str) -> None:
+    x, out = Buffer("x", (6,), F), Buffer("out", (3,), F)
+    body = loops("i", (6,), lambda i: store(out, i // 2, x[i]), kind)  # type: ignore[arg-type]
+    plain = loops("i", (6,), lambda i: store(out, i // 2, x[i]))
+    verdict = equivalent(PrimFunc("f", (x, out), 1, plain), PrimFunc("f", (x, out), 1, body))
+    assert verdict.notion is UNKNOWN and ("race" if kind == "parallel" else "touch one element") in verdict.reason
+    assert verdict.witness is not None and "target traps" in verdict.witness.what
+
+
+# --- data in conditions and indices ------------------------------------------------------------------------------
+
+
+def where(then: Callable[[Buffer, Buffer, Expr], Stmt]) -> PrimFunc:
+    c, x, out = Buffer("c", (6,), BOOL), Buffer("x", (6,), F), Buffer("out", (6,), F)
+    body = loops("i", (6,), lambda i: seq(store(out, i, x[i] * 2.0), when(c[i], then(x, out, i))))
+    return PrimFunc("where", (c, x, out), 1, body)
+
+
+def test_branches_on_data_are_terms() -> None:
+    by_branch = where(lambda x, out, i: store(out, i, out[i] + 1.0))
+    by_select = where(lambda x, out, i: store(out, i, x[i] * 2.0 + 1.0))
+    assert equivalent(by_branch, by_select).notion is BIT_EXACT
+    other = where(lambda x, out, i: store(out, i, x[i] * 2.0 + 2.0))
+    assert equivalent(by_branch, other).witness is not None
+
+
+def take(negative: bool, safe: bool = True) -> PrimFunc:
+    x, index, out = Buffer("x", (6, 3), F), Buffer("index", (4,), INT64), Buffer("out", (4, 3), F)
+
+    def element(i: Expr, j: Expr) -> Stmt:
+        at: Expr = apply("floormod", index[i], 6) if safe else index[i]
+        return store(out, (i, j), -x[at, j] if negative else x[at, j])
+
+    return PrimFunc("take", (x, index, out), 1, loops("i j", (4, 3), element))
+
+
+def test_gathers_are_terms() -> None:
+    assert equivalent(take(False), take(False)).notion is BIT_EXACT
+    assert equivalent(take(False), take(True)).witness is not None
+    worse = equivalent(take(False), take(False, safe=False))
+    assert worse.notion is UNKNOWN and "may trap" in worse.reason, str(worse)
+
+
+def test_what_may_trap_anew_is_said() -> None:
+    safe = binary(lambda a, b: select(apply("ne", b, 0), a, b), INT32)
+    divides = binary(lambda a, b: a // b, INT32)
+    hidden = binary(lambda a, b: choice(apply("ne", b, 0), a // b, b), INT32)
+    assert "may trap" in equivalent(safe, binary(lambda a, b: select(apply("ne", b, 0), a // b, b), INT32)).reason
+    assert equivalent(hidden, hidden).notion is BIT_EXACT
+    by_words = equivalent(divides, divides, method="words")
+    assert by_words.notion is UNKNOWN and "may trap" in by_words.reason, "words know nothing of traps"
+    assert equivalent(divides, binary(lambda a, b: choice(apply("ne", b, 0), a // b, b), INT32)).notion is UNKNOWN
+
+
+def test_written_only_under_a_condition() -> None:
+    c, x, out, t = Buffer("c", (6,), BOOL), Buffer("x", (6,), F), Buffer("out", (6,), F), Buffer("t", (), F)
+
+    def func(guard: bool) -> PrimFunc:
+        def element(i: Expr) -> Stmt:
+            use = store(out, i, t[()])
+            return seq(
+                store(out, i, 0.0), Allocate(t, seq(when(c[i], store(t, (), x[i])), when(c[i], use) if guard else use))
+            )
+
+        return PrimFunc("f", (c, x, out), 1, loops("i", (6,), element))
+
+    assert equivalent(func(True), func(True)).notion is BIT_EXACT
+    worse = equivalent(func(True), func(False))
+    assert worse.notion is UNKNOWN and worse.witness is not None and "target traps" in str(worse.witness)
+
+
+def undecidable(body: Callable[[Buffer, Buffer, Buffer], Stmt]) -> PrimFunc:
+    n, x, out = Buffer("n", (6,), INT64), Buffer("x", (6,), F), Buffer("out", (6,), F)
+    return PrimFunc("f", (n, x, out), 1, seq(loops("i", (6,), lambda i: store(out, i, x[i])), body(n, x, out)))
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (lambda n, x, out: loops("i", (6,), lambda i: store(out, apply("floormod", n[i], 6), x[i])), "depends on data"),
+        (lambda n, x, out: For(Var("i"), apply("min", n[0], 6), store(out, 0, x[1])), "depends on data"),
+        (lambda n, x, out: While(n[0] < 0, store(out, 0, x[1])), "depends on data"),
+        (
+            lambda n, x, out: loops("i", (6,), lambda i: store(out, i, out[apply("floormod", n[i], 6)])),
+            "depends on data",
+        ),
+    ],
+)
+def test_what_depends_on_data_is_unknown(body: Callable[[Buffer, Buffer, Buffer], Stmt], reason: str) -> None:
+    """Never said to be equal, and not wrong either: a function and itself."""
+    func = undecidable(body)
+    verdict = equivalent(func, func)
+    assert verdict.notion is UNKNOWN and reason in verdict.reason and verdict.witness is None
+
+
+# --- the rest of the language ------------------------------------------------------------------------------------
+
+
+def test_every_statement() -> None:
+    def func(flip: bool) -> PrimFunc:
+        x, out, lut = Buffer("x", (4,), F), Buffer("out", (4,), F), Buffer("lut", (4,), INT64)
+        i, v = Var("i"), Var("v", F)
+        inner = LetStmt(
+            v, x[lut[i]] * 2.0, seq(Evaluate(v + 1.0), Assert(x[i] < 3.0, "small"), store(out, i, -v if flip else v))
+        )
+        table = np.array([2, 0, 3, 1])
+        return PrimFunc("f", (x, out), 1, AllocateConst(lut, table, For(i, const(4), inner)))
+
+    assert equivalent(func(False), func(False)).notion is BIT_EXACT
+    assert equivalent(func(False), func(True)).witness is not None
+
+
+def test_scalars_and_symbolic_sizes() -> None:
+    n, s = Var("n"), Var("s", F)
+
+    def func(scale: Expr, size: Var) -> PrimFunc:
+        x, out = Buffer("x", (size,), F), Buffer("out", (size,), F)
+        scalar = Var("s", F)
+        by = {s: scalar}.get(s, scalar) if scale is s else scale
+        return PrimFunc("f", (x, out), 1, loops("i", (size,), lambda i: store(out, i, x[i] * by)), scalars=(scalar,))
+
+    assert equivalent(func(s, n), func(s, Var("n")), {"n": 5}).notion is BIT_EXACT
+    verdict = equivalent(func(s, n), func(const(2.0, F), n), {"n": 5})
+    assert verdict.notion is UNKNOWN and verdict.witness is not None
+    with pytest.raises(Invalid, match=r"equivalence\.C2"):
+        equivalent(func(s, n), func(s, n))
+
+
+def test_a_scalar_is_the_same_one_in_both() -> None:
+    """Scalars are handed over by place: a number by name is of both functions only where it stands at one place."""
+    out, s, t = Buffer("out", (1,), INT64), Var("s", INT64), Var("t", INT64)
+    first = PrimFunc("first", (out,), 1, store(out, 0, s), scalars=(s, t))
+    second = PrimFunc("second", (out,), 1, store(out, 0, s), scalars=(t, s))
+    assert equivalent(first, second).notion is UNKNOWN
+    with pytest.raises(Invalid, match="at different places"):
+        equivalent(first, second, {"s": 3})
+
+
+@pytest.mark.parametrize("size", [-1, 2.5, "many", 1 << 70, None])
+def test_sizes_must_be_sizes(size: object) -> None:
+    n = Var("n")
+    x, out = Buffer("x", (n,), F), Buffer("out", (n,), F)
+    func = PrimFunc("f", (x, out), 1, loops("i", (n,), lambda i: store(out, i, x[i])))
+    with pytest.raises(Invalid, match=r"equivalence\.C2"):
+        equivalent(func, func, {"n": size})
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_sizes_that_no_memory_holds_are_refused_first(inside: bool) -> None:
+    n = Var("n")
+    x, out, t = Buffer("x", (n,), F), Buffer("out", (n,), F), Buffer("t", (n * 1_000_000_000,), F)
+    body = loops("i", (n,), lambda i: store(out, i, x[i]))
+    func = PrimFunc("f", (x, out), 1, Allocate(t, body) if inside else body)
+    with pytest.raises(Unsupported, match="give smaller sizes") as caught:
+        equivalent(func, func, {"n": 3 if inside else 1_000_000_000})
+    assert caught.value.label == "equivalence.C3"
+    assert inside or equivalent(func, func, {"n": 3}).notion is BIT_EXACT
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(Invalid, match="'any', 'terms', 'words'") as caught:
+        equivalent(unary(lambda a: a), unary(lambda a: a), method="foo")
+    assert caught.value.label == "equivalence.C4"
+
+
+def test_two_interfaces_are_refused() -> None:
+    with pytest.raises(Invalid, match=r"equivalence\.C1"):
+        equivalent(unary(lambda a: a), unary(lambda a: a, n=7))
+
+
+def test_words_where_terms_would_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fingerprints and the field take over, and say how sure they are."""
+    monkeypatch.setattr("assay.verify.equivalence.trace.MOST_INSTANCES", 100)
+    exact = equivalent(matmul(), tiled())
+    assert exact.notion is BIT_EXACT and exact.how == "words" and 0 < exact.error < 1e-9
+    other = equivalent(matmul(), from_the_end())
+    assert other.notion is REAL and "random words" in str(other)
+    wrong = equivalent(*FAULTS["tail guard one short"])
+    assert wrong.notion is UNKNOWN and wrong.witness is not None
+
+
+def test_words_follow_names_of_names() -> None:
+    x, out, a, b = Buffer("x", (8,), F), Buffer("out", (8,), F), Var("a", F), Var("b", F)
+    inner = lambda i: LetStmt(a, x[i], LetStmt(b, a + 1.0, store(out, i, b * a)))  # noqa: E731
+    func = PrimFunc("names", (x, out), 1, loops("i", (8,), inner))
+    assert equivalent(func, func, method="words").holds(BIT_EXACT)
+
+
+def test_lanes_that_read_what_a_later_one_overwrites() -> None:
+    """No race (rule E5). Terms do not follow lanes; words are run by an interpreter that does."""
+
+    def shifted(kind: LoopKind, by: int) -> PrimFunc:
+        x, out, i = Buffer("x", (9,), F), Buffer("out", (9,), F), Var("i")
+        body = For(i, const(7), store(out, i + 1, out[i + (1 + by)]), kind)
+        return PrimFunc("shifted", (x, out), 1, seq(loops("p", (9,), lambda p: store(out, p, x[p])), body))
+
+    assert equivalent(shifted("serial", 1), shifted("vectorized", 1)).holds(BIT_EXACT)
+    assert equivalent(shifted("vectorized", 1), shifted("serial", 1)).holds(BIT_EXACT)
+    assert equivalent(shifted("serial", -1), shifted("vectorized", -1)).notion is UNKNOWN
+
+
+def test_long_chains() -> None:
+    """Statements, loops and terms any number deep."""
+    out, x = Buffer("out", (), F), Buffer("x", (3,), F)
+    value: Expr = x[0]
+    for k in range(1_500):
+        value = value + x[k % 3]
+    deep: Stmt = store(out, (), value)
+    for _ in range(1_500):
+        deep = For(Var("i"), const(1), deep)
+    func = PrimFunc("f", (x, out), 1, deep)
+    verdict: Verdict = equivalent(func, func)
+    assert verdict.notion is BIT_EXACT
+    other = PrimFunc("f", (x, out), 1, store(out, (), value + x[1]))
+    assert len(str(equivalent(func, other, weakest=BIT_EXACT))) < 2000

@@ -1,0 +1,125 @@
+"""What the oracle once called wrong and is right, as small as it gets (found by
+`tests/verify/oracle/test_oracle_campaign.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import FLOAT32
+from assay.semantics.graph import Expr, GlobalVar, Var, call, constant, function, var
+from assay.semantics.module import Module
+from assay.semantics.types import TensorType
+from assay.verify.backends import backend, subject_of_model, subject_of_module
+from assay.verify.oracle import Oracle, judge_backend
+from assay.verify.oracle.trial import oracle_of
+from tests.models import single
+
+F32 = np.float32
+X = var("x", TensorType((2,), FLOAT32))
+
+
+def whole(params: list[Var], body: Expr) -> Module:
+    return Module({"main": replace(function(params, body), attrs={"outputs": ("y",)})})
+
+
+def outcome(body: Expr, given: Any, got: Any) -> str:
+    """The verdict on the one output `got` of one input."""
+    return Oracle(whole([X], body)).judge({"x": given}, {"y": np.asarray(got)}).outcome
+
+
+UNKNOWN = call("divide", call("subtract", X, X), call("subtract", call("exp", X), call("exp", X)))
+"""Anything at all, as far as intervals can tell."""
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "atan", "asin", "acos", "atanh", "cosh", "sinh"])
+def test_a_function_of_anything_is_anything(name: str) -> None:
+    ones = np.ones(2, F32)
+    assert outcome(call(name, UNKNOWN), ones, np.full(2, np.nan, F32)) == "undecided"
+    assert outcome(call(name, UNKNOWN), ones, np.zeros(2, F32)) == "undecided"
+
+
+@pytest.mark.parametrize("name", ["asin", "acos", "atanh"])
+def test_between_ends_where_it_is_not_defined_a_function_may_be(name: str) -> None:
+    far = call("multiply", call("subtract", call("exp", X), call("exp", X)), constant(F32(1e8)))  # -95 to 95, about
+    assert outcome(call(name, far), np.ones(2, F32), np.zeros(2, F32)) == "undecided"
+
+
+def test_the_bits_of_a_nan_are_free() -> None:
+    bits = call("reinterpret", call("subtract", X, X), dtype="int32")
+    for got in (0x7FC00000, 0xFFC00000):
+        given = np.full(2, got, np.uint32).view(np.int32)
+        assert outcome(bits, np.full(2, np.inf, F32), given) == "undecided"
+    assert outcome(call("reinterpret", X, dtype="int32"), np.ones(2, F32), np.ones(2, np.int32)) == "wrong"
+
+
+def test_what_overflows_on_the_way_need_not() -> None:
+    """The square of 1e30 is infinite in float32 and not in float64."""
+    for name, extra in (("nn.lrn", {"size": 1}), ("nn.layer_norm", {"axes": (-1,)})):
+        x = var("x", TensorType((1, 2), FLOAT32))
+        scale = [constant(np.ones(2, F32))] * 2 if name == "nn.layer_norm" else []
+        module = whole([x], call(name, x, *scale, **extra))
+        inputs = {"x": np.array([[1e30, -1e30]], F32)}
+        for who in ("numpy", "numpy:wide"):
+            assert judge_backend(subject_of_module(module), backend(who), inputs).outcome == "undecided"
+
+
+def test_an_interval_does_not_depend_on_its_neighbours() -> None:
+    alone = Bounded(np.array([0.0]), np.array([0.0]), FLOAT32) + F32(1)
+    beside = Bounded(np.array([0.0, -1.0]), np.array([0.0, 1e-8]), FLOAT32) + F32(1)
+    assert (alone.value[0], alone.radius[0]) == (beside.value[0], beside.radius[0])
+
+
+def test_a_constant_as_the_result() -> None:
+    data = np.ones(2, F32)
+    of = TensorType((2,), FLOAT32)
+    module = replace(whole([], GlobalVar(of, "w")), constants={"w": data})
+    for who in ("numpy", "adversarial"):
+        assert judge_backend(subject_of_module(module), backend(who), {}).outcome == "right"
+
+
+def test_a_bias_leans() -> None:
+    """Adding one number to many leaves the same remainder in all that have one exponent: no sign of a fault."""
+    rng = np.random.default_rng(0)
+    x, w = var("x", TensorType((2, 1, 40, 40), FLOAT32)), constant(np.ones((1, 1, 1, 1), F32))
+    body = call("nn.conv2d", x, w, constant(np.array([0.7398896], F32)))
+    module = whole([x], body)
+    inputs = {"x": (rng.choice([-1, 1], (2, 1, 40, 40)) * rng.uniform(4, 8, (2, 1, 40, 40))).astype(F32)}
+    assert judge_backend(subject_of_module(module), backend("numpy"), inputs).outcome == "right"
+
+
+HUGE = np.array([[3e38, -2e38, 1e38, 2.5e38]], F32)
+EACH = np.array([1, 2, 3, 4], F32)
+PLACE = np.zeros((2, 1), np.int64)
+
+
+@pytest.mark.parametrize(
+    ("op", "given", "attrs", "right", "faulty"),
+    [
+        ("LpPool", [HUGE.reshape(1, 1, 4)], {"kernel_shape": [2]}, lambda x: np.hypot(x[..., 1:], x[..., :-1]), 0.5),
+        ("LpNormalization", [HUGE], {}, lambda x: x / np.linalg.norm(x), 0.5),
+        ("RMSNormalization", [HUGE, EACH], {}, lambda x, s: x / np.sqrt(np.mean(x * x)) * s, 0.5),
+        ("Softsign", [HUGE], {}, lambda x: x / (1 + np.abs(x)), 0.5),
+        ("ScatterND", [HUGE[0] / F32(3), PLACE, np.array([3e38, -3e38], F32)], {"reduction": "add"}, lambda x, i, u: x, 0.5),
+    ],
+)  # fmt: skip
+def test_what_overflows_within_an_operator_of_onnx_need_not(
+    op: str, given: list[Any], attrs: dict[str, Any], right: Any, faulty: float
+) -> None:
+    """A float64 implementation that rounds once is not wrong; at ordinary numbers a fault is."""
+    subject = subject_of_model(single(op, 23, given, attrs))
+    names = [p.name for p in subject.module.main.params]
+    for scale, by, wanted in (
+        (1, 1, {"right", "undecided"}),
+        (2.0**-100, 1, {"right"}),
+        (2.0**-100, faulty, {"wrong"}),
+    ):
+        inputs = {n: v * F32(scale) if v.dtype == F32 else v for n, v in zip(names, given, strict=True)}
+        with np.errstate(all="ignore"):
+            y = (right(*(v.astype(np.float64) if v.dtype == F32 else v for v in inputs.values())) * by).astype(F32)
+        verdict = oracle_of(subject).judge(inputs, {subject.outputs[0]: y})
+        assert verdict.outcome in wanted, (scale, by, str(verdict))

@@ -1,0 +1,493 @@
+"""Certificates: everything that is needed to check a lowering again (specs/verify.md, "Certificate").
+
+`write` leaves a directory: the C text and its weights; under `certificate/` each stage's module, the tensors, the
+inputs and outputs of the run, the queries that z3 answered, and a manifest with the SHA-256 of every file. `Stored`
+gives the artefacts back to `assay.verify.app.check`, which checks them as if they had just been made; `lines` then writes
+all of it once more, and compares. Nothing of it is trusted, and nothing outside the directory is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from assay.lower.c import CSource, Interface, emit
+from assay.lower.c.names import identifier as c_identifier
+from assay.semantics import strict_json
+from assay.semantics.compilation import CompilationConfig
+from assay.semantics.devices import VirtualDevice
+from assay.semantics.errors import Invalid
+from assay.semantics.files import cannot_write, directory_at, recording
+from assay.semantics.graph import Expr
+from assay.semantics.module import Module
+from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
+from assay.semantics.strict_json import typed
+from assay.verify import children
+from assay.verify.app.check import Check, Line, Lowering
+from assay.verify.app.sealed import Sealed
+from assay.verify.app.stages import STAGES
+from assay.verify.app.text_run import load_either
+from assay.verify.border import npz
+from assay.verify.border.inputs import as_members, load_opened, save
+from assay.verify.border.onnx_containers import with_tensors_only
+from assay.verify.border.onnx_defaults import with_given_defaults
+from assay.verify.c.tools import version
+from assay.verify.evidence import Evidence, checked, plural, refuted
+
+FORMAT = "assay-certificate-6"
+FOLDER = "certificate"
+MANIFEST = f"{FOLDER}/manifest.json"
+TENSORS = f"{FOLDER}/tensors.bin"
+SIGNATURE = "manifest.sig"
+KEYS = ["format", "name", "seed", "interface", "device", "devices", "model", "lines", "about", "files"]
+
+
+def write(
+    directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None = None
+) -> None:
+    """Write the artefacts of a check that holds. The directory appears whole or not at all; what was there goes."""
+    require_writable(directory)
+    real = Path(os.path.realpath(directory))
+    old = None
+    try:
+        parent = directory_at(real.parent)
+        temporary = children.new_folder(f".{real.name}.", parent)
+    except OSError as wrong:
+        raise cannot_write(wrong, directory) from None
+    try:
+        _fill(temporary, check, lines, bound, sign)
+        temporary.chmod(0o755)
+        if real.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{real.name}.", dir=parent))
+            os.replace(real, old)
+        os.replace(temporary, real)
+        if old is not None:
+            shutil.rmtree(old)
+    except OSError as wrong:
+        if old is not None:  # what was there is there again
+            with suppress(OSError):
+                old.rmdir() if real.exists() else os.replace(old, real)
+        raise cannot_write(wrong, directory) from None
+    finally:
+        children.remove_folder(temporary)
+
+
+def require_writable(directory: Path) -> None:
+    """Invalid where `write` could not write later: long work should not end in a path that was never good."""
+    real = Path(os.path.realpath(directory))
+    if real.is_symlink():
+        raise Invalid("is a link that leads to itself; a directory is wanted", where=str(directory), label="output.C2")
+    if real.exists() and not real.is_dir():
+        raise Invalid("is no directory, and one is wanted", where=str(directory), label="output.C2")
+    parent = next(p for p in real.parents if p.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise Invalid(f"cannot write in {parent}", where=str(directory), label="output.C1")
+    try:
+        ours = not real.exists() or is_ours(real)
+    except OSError as wrong:
+        raise cannot_write(wrong, directory) from None
+    if not ours:
+        raise Invalid(
+            "is not empty, and not a directory that assay build made", where=str(directory), label="output.C2"
+        )
+
+
+def is_ours(directory: Path) -> bool:
+    """Whether a directory may be replaced: it is empty, or one that `write` made."""
+    return (directory / FOLDER / "manifest.json").is_file() or not any(directory.iterdir())
+
+
+def _fill(
+    directory: Path, check: Check, lines: list[Line], bound: Bound, sign: Callable[[bytes], bytes] | None
+) -> None:
+    assert check.source is not None
+    check.source.write(directory)
+    folder = directory / FOLDER
+    folder.mkdir()
+    with (folder / "tensors.bin").open("wb") as file:
+        for name, text in _modules(check, ArrayWriter(file)):
+            (folder / name).write_text(text, "utf-8")
+    for about, query in check.queries.items():
+        (folder / f"{about}.smt2").write_text(query, "utf-8")
+    save(folder / "inputs.npz", _inputs(check))
+    save(folder / "outputs.npz", check.outputs)
+    files = {str(p.relative_to(directory)): _digest(p) for p in directory.rglob("*") if p.is_file()}
+    making = {
+        "seconds": [round(line.seconds, 3) for line in lines],
+        "compiler": version(directory),
+        "libm": " ".join(platform.libc_ver()),
+    }
+    data = _manifest(check, lines, check.source, bound, dict(sorted(files.items())), making).encode("utf-8")
+    (folder / "manifest.json").write_bytes(data)
+    if sign is not None:
+        (folder / SIGNATURE).write_bytes(sign(data))
+
+
+def _inputs(check: Check) -> dict[str, np.ndarray[Any, Any]]:
+    """All that was given to the model: what its program takes, and what stands in place of defaults."""
+    return {**check.defaults, **check.inputs}
+
+
+def digests_of_defaults(defaults: Mapping[str, np.ndarray[Any, Any]]) -> dict[str, str]:
+    """SHA-256 of element type, shape and elements of what was given in place of defaults."""
+    return {n: hashlib.sha256(f"{a.dtype} {a.shape} ".encode() + a.tobytes()).hexdigest() for n, a in defaults.items()}
+
+
+def _modules(check: Check, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
+    """The name and the text of each stage's module; their tensors go to `arrays`."""
+    for i, stage in enumerate(STAGES):
+        yield f"{i + 1}-{stage.name}.json", encode(check.modules[stage.name], arrays)
+
+
+def _manifest(
+    check: Check, lines: list[Line], source: CSource, bound: Bound, files: Mapping[str, str], about: Mapping[str, Any]
+) -> str:
+    """The one way to write the manifest. All of it is claimed, but for `about`, which is about the machine that made
+    it."""
+    manifest = {
+        "format": FORMAT,
+        "name": source.name,
+        "seed": check.seed,
+        "interface": source.interface,
+        "device": source.device,
+        "devices": None if check.origin.config is None else _devices_as_data(check.origin.config),
+        "model": {
+            "file": bound.file,
+            "beside": dict(bound.beside),
+            "dims": dict(bound.dims),
+            "defaults": digests_of_defaults(check.defaults),
+            "module": module_digest(check.modules["import"]),
+        },
+        "lines": [_claim(line) for line in lines],
+        "about": about,
+        "files": files,
+    }
+    return json.dumps(manifest, indent=1) + "\n"
+
+
+def _claim(line: Line) -> dict[str, Any]:
+    """What a line says, without how long it took."""
+    return {key: value for key, value in line.as_data().items() if key != "seconds"}
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The model that a certificate is of: SHA-256 of its file and of those that it names, by their place beside it, the
+    sizes that were given for its symbolic dims, and SHA-256 of what was given in place of its defaults."""
+
+    file: str = ""
+    beside: Mapping[str, str] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_bound(path: Path) -> tuple[onnx.ModelProto | Module, Bound]:
+    """A model, and what binds a certificate to it, but for sizes."""
+    with recording() as names:
+        model = load_either(path)
+    beside = {os.path.relpath(n, path.parent): _digest(Path(n)) for n in names if Path(n) != path}
+    return model, Bound(_digest(path), dict(sorted(beside.items())))
+
+
+def module_digest(module: Module) -> str:
+    """SHA-256 of a module, whatever the file was called that it was read from."""
+    arrays = ArrayWriter(_Hashed())  # type: ignore[arg-type]
+    return hashlib.sha256(_PLACE.sub(r'\1""', encode(module, arrays)).encode("utf-8")).hexdigest()
+
+
+_PLACE = re.compile(r'(\["errors\.Span", \{"source": )"(?:[^"\\]|\\.)*"')
+
+
+def _devices_as_data(config: CompilationConfig) -> dict[str, Any]:
+    """The devices that there are, and which of them, by number, are the host and the default."""
+    devices = config.devices
+    there = [[d.type, d.id, d.target] for d in devices]
+    return {"there": there, "host": devices.index(config.host), "default": devices.index(config.default)}
+
+
+def _devices_of(data: Any) -> CompilationConfig:
+    if any([type(part) for part in row] != [str, int, str] for row in data["there"]):
+        raise ValueError("a device is a type, an id and a target")
+    there = tuple(VirtualDevice(kind, number, target) for kind, number, target in data["there"])
+    config = CompilationConfig(there, there[data["host"]], there[data["default"]])
+    known = CompilationConfig.make(there, config.host, config.default)
+    if known != config or json.dumps(_devices_as_data(config)) != json.dumps(data):
+        raise ValueError("the devices are not written as they are")
+    return config
+
+
+class Stored:
+    """The artefacts of a certificate; an `Origin` of `assay.verify.app.check`. Nothing outside of its directory is
+    opened."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.sealed = Sealed(directory, FOLDER)
+        path = directory / MANIFEST
+        if MANIFEST not in self.sealed.names:
+            raise Invalid("no certificate here; assay build makes one", where=str(directory), label="certificate.C1")
+        self.text = self.sealed.text(MANIFEST)
+        try:
+            self.manifest: dict[str, Any] = strict_json.loads(self.text, fractions=True)
+            if self.manifest["format"] != FORMAT:
+                raise ValueError(
+                    f"its format is {str(self.manifest['format'])[:40]!r}, and {FORMAT} is read: build it again"
+                )
+            if list(self.manifest) != KEYS or json.dumps(self.manifest, indent=1) + "\n" != self.text:
+                raise ValueError("it is not written as assay build writes it")
+            self.name, self.seed = typed(str, self.manifest["name"]), typed(int, self.manifest["seed"])
+            self.interface, self.device = Interface(self.manifest["interface"]), typed(str, self.manifest["device"])
+            devices = self.manifest["devices"]
+            self.config = None if devices is None else _devices_of(devices)
+            if self.seed < 0 or c_identifier(self.name) != self.name:
+                raise ValueError("the seed or the name cannot be")
+            self.bound = _bound_of(self.manifest["model"])
+            self.about = _about_of(self.manifest["about"], typed(list, self.manifest["lines"]))
+            files = _digests_of(self.manifest["files"])
+            missing = required(self.name) - set(files)
+            if missing:
+                raise ValueError(f"no digest of {min(missing)}")
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError, Invalid) as wrong:
+            raise Invalid(f"not a certificate: {wrong}", where=str(path), label="certificate.C1") from None
+        there = self.sealed.names - {MANIFEST, f"{FOLDER}/{SIGNATURE}"}
+        for name in sorted(set(files) ^ there):
+            if name in files:
+                raise Invalid(
+                    "a file of the certificate is missing", where=str(directory / name), label="certificate.C2"
+                )
+            raise Invalid("is no file of the certificate", where=str(directory / name), label="certificate.C5")
+        for name, digest in files.items():
+            if self.sealed.digest(name) != digest:
+                raise Invalid(
+                    "has changed since the certificate was made", where=str(directory / name), label="certificate.C3"
+                )
+        self.tensors: dict[str, Expr] = {}
+        self.modules: dict[str, Module] = {}
+        self.arrays = ArrayReader(directory / TENSORS, self.sealed.open(TENSORS))
+
+    def module(self, stage: str, before: Module | None) -> Module:
+        if stage not in self.modules:
+            index = next(i for i, s in enumerate(STAGES) if s.name == stage)
+            name = f"{FOLDER}/{index + 1}-{stage}.json"
+            self.modules[stage] = decode(self.sealed.text(name), self.arrays, str(self.directory / name))
+        return self.modules[stage]
+
+    def c_source(self, module: Module) -> CSource:
+        """The C text that the stored plan makes: what a stranger has stored is compared with it, and never compiled."""
+        digest = header_digest(module_digest(self.module("import", None)), self.bound, self.seed)
+        return emit(module, self.name, digest=digest, interface=self.interface, device=self.device)
+
+    def inputs(self) -> dict[str, np.ndarray[Any, Any]]:
+        """What was given to the program."""
+        return {n: a for n, a in self._arrays("inputs").items() if n not in self.bound.defaults}
+
+    def defaults(self) -> dict[str, np.ndarray[Any, Any]]:
+        """What was given in place of defaults of the model."""
+        return {n: a for n, a in sorted(self._arrays("inputs").items()) if n in self.bound.defaults}
+
+    def _arrays(self, name: str) -> dict[str, np.ndarray[Any, Any]]:
+        with self.sealed.open(f"{FOLDER}/{name}.npz") as file:
+            return load_opened(file, self.directory / FOLDER / f"{name}.npz")
+
+    def signature(self, holds: Callable[[bytes, bytes], bool]) -> Evidence:
+        """Whether the manifest, which has the digests of all else, was signed with a key."""
+        name = f"{FOLDER}/{SIGNATURE}"
+        if name not in self.sealed.names:
+            return refuted("checked", "the certificate is not signed")
+        if not holds(self.sealed.read(name), self.text.encode("utf-8")):
+            return refuted("checked", "the signature is not one of this manifest with this key")
+        return checked("the manifest was signed with this key")
+
+
+def _digests_of(data: Any) -> dict[str, str]:
+    if any(not isinstance(d, str) or re.fullmatch("[0-9a-f]{64}", d) is None for d in typed(dict, data).values()):
+        raise ValueError("a digest that is no SHA-256")
+    return dict(data)
+
+
+def _bound_of(data: Any) -> Bound:
+    if list(typed(dict, data)) != ["file", "beside", "dims", "defaults", "module"]:
+        raise ValueError("the model is not written as it is")
+    _digests_of({"file": data["file"], "module": data["module"]})
+    return Bound(
+        data["file"],
+        _digests_of(data["beside"]),
+        {typed(str, k): typed(int, v) for k, v in typed(dict, data["dims"]).items()},
+        _digests_of(data["defaults"]),
+    )
+
+
+def _about_of(data: Any, lines: list[Any]) -> dict[str, Any]:
+    if list(typed(dict, data)) != ["seconds", "compiler", "libm"] or len(typed(list, data["seconds"])) != len(lines):
+        raise ValueError("what is said about its making is not as it is written")
+    if any(len(typed(str, data[key])) > 200 or not data[key].isprintable() for key in ("compiler", "libm")):
+        raise ValueError("what is said about its making is no text of one line")
+    if not all(0 <= typed(float, s) < inf for s in data["seconds"]):
+        raise ValueError("what is said about its making cannot be")
+    return dict(data)
+
+
+def header_digest(module: str, bound: Bound, seed: int) -> str:
+    """What the C header says of where it comes from: all that the manifest says of it, so that the one holds the
+    other."""
+    rest = json.dumps([dict(bound.beside), dict(bound.dims), dict(bound.defaults), seed]).encode()
+    said = (
+        f"SHA-256 {module}, of a model whose file has SHA-256 {bound.file}; what is beside it, its sizes, what is given"
+        " for its defaults, and the seed:"
+    )
+    return f"{said} SHA-256 {hashlib.sha256(rest).hexdigest()}"
+
+
+def required(name: str) -> set[str]:
+    """The files that every certificate has."""
+    inside = [f"{i + 1}-{stage.name}.json" for i, stage in enumerate(STAGES)]
+    inside += ["tensors.bin", "inputs.npz", "outputs.npz", "pool.smt2", "constants.smt2"]
+    return {f"{name}.c", f"{name}.h", *(f"{FOLDER}/{n}" for n in inside)}
+
+
+def lines(
+    stored: Stored, check: Check, key: Callable[[bytes, bytes], bool] | None = None, model: Path | None = None
+) -> Iterator[Line]:
+    """The lines of a check of stored artefacts, and one that holds the certificate's own claims to what was found.
+    Before them, with a `key` one about its signature, with a `model` one about what it is bound to."""
+    start = time.perf_counter()
+    if key is not None:
+        signed = stored.signature(key)
+        yield Line("signature", "", signed, time.perf_counter() - start)
+        if not signed.holds:
+            return
+    if model is not None:
+        start = time.perf_counter()
+        of_model = _of_model(stored, model)
+        yield Line("model", "", of_model, time.perf_counter() - start)
+        if not of_model.holds:
+            return
+    found: list[Line] = []
+    for line in check.lines():
+        found.append(line)
+        yield line
+    if all(line.evidence.holds is not False for line in found):
+        start = time.perf_counter()
+        yield Line(
+            "certificate",
+            plural(len(stored.manifest["files"]), "file"),
+            _claims(stored, check, found),
+            time.perf_counter() - start,
+        )
+
+
+def _of_model(stored: Stored, path: Path) -> Evidence:
+    """Whether the certificate is of the model in a file: of its bytes, and of what the import makes of them."""
+    model, bound = load_bound(path)
+    if bound.file != stored.bound.file:
+        return refuted("checked", "the certificate is of another file")
+    for name in sorted({*bound.beside, *stored.bound.beside}):
+        if bound.beside.get(name) != stored.bound.beside.get(name):
+            return refuted("checked", f"the certificate is of another {name} beside the file")
+    defaults = stored.defaults()
+    if not isinstance(model, Module):
+        taken = with_given_defaults(model, defaults, stored.bound.dims)
+        model, defaults = taken.model, taken.inputs
+        model, _ = with_tensors_only(model, stored.inputs(), stored.bound.dims, stored.seed, path.name, all_given=True)
+    if defaults:
+        return refuted("checked", f"the certificate gives {min(defaults)} in place of a default, and the file has none")
+    imported = Lowering(model, stored.name, stored.bound.dims, source=path.name).module("import", None)
+    if module_digest(imported) != module_digest(stored.module("import", None)):
+        return refuted("checked", "the stored module is not the one that the import makes of the file")
+    return checked("the file, and the module that the import makes of it, are those of the certificate")
+
+
+def _claims(stored: Stored, check: Check, found: list[Line]) -> Evidence:
+    """Whether every file is, byte for byte, what would be written of what was found."""
+    made = check.source
+    if made is None:
+        return refuted("checked", "the check has ended before the C text")
+    both = sorted({*check.defaults, *stored.bound.defaults} & {*check.inputs})
+    if both:
+        return refuted("checked", f"{both[0]} is an input of the program, and no default")
+    files: dict[str, str] = {}
+
+    def add(name: str, *parts: Any) -> None:
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part)
+        files[name] = digest.hexdigest()
+
+    add(f"{made.name}.c", made.source.encode("ascii"))
+    add(f"{made.name}.h", made.header.encode("ascii"))
+    if made.weights is not None:
+        add(f"{made.name}_weights.c", made.loader.encode("ascii"))
+        files[f"{made.name}.weights"] = made.weights_digest
+    tensors = _Hashed()
+    for name, text in _modules(check, ArrayWriter(tensors)):  # type: ignore[arg-type]
+        add(f"{FOLDER}/{name}", text.encode("utf-8"))
+    files[TENSORS] = tensors.sha256.hexdigest()
+    for about, query in check.queries.items():
+        add(f"{FOLDER}/{about}.smt2", query.encode("utf-8"))
+    for name, arrays in (("inputs", _inputs(check)), ("outputs", check.outputs)):
+        kept = _Hashed()
+        npz.write(kept, as_members(arrays))
+        files[f"{FOLDER}/{name}.npz"] = kept.sha256.hexdigest()
+    stated = stored.manifest["files"]
+    for name in sorted({*files, *stated}):
+        if files.get(name) != stated.get(name):
+            return refuted("checked", _differs(name, made.name))
+    again = _manifest(check, found, made, stored.bound, dict(sorted(files.items())), stored.about)
+    if again != stored.text:
+        return refuted("checked", _misstated(json.loads(again), stored.manifest))
+    return checked("every file and every line is as found again")
+
+
+class _Hashed:
+    """A file that is only hashed."""
+
+    def __init__(self) -> None:
+        self.sha256 = hashlib.sha256()
+
+    def write(self, data: Any) -> None:
+        self.sha256.update(data)
+
+
+def _differs(name: str, model: str) -> str:
+    """What is wrong with a file that is not as it would be written."""
+    if name.startswith(f"{FOLDER}/"):
+        last = name.removeprefix(f"{FOLDER}/")
+        if last.endswith(".smt2"):
+            return f"{last} is not the query that the stored plan makes"
+        if last == "outputs.npz":
+            return "the outputs in outputs.npz are not bit for bit what the program computes"
+        return f"{last} is not what would be written of what it holds"
+    return "the C text is not the one that the stored plan makes"
+
+
+def _misstated(found: dict[str, Any], stated: dict[str, Any]) -> str:
+    """The first claim of a manifest that is not what was found. Claims are compared as they are written: 1 is not
+    true."""
+    for mine, theirs in zip_longest(map(json.dumps, found["lines"]), map(json.dumps, stated["lines"])):
+        if mine != theirs:
+            line = json.loads(mine or theirs)
+            stage = line.get("stage") if isinstance(line, dict) else line
+            return f"the manifest says of {stage!s}: {theirs or 'nothing'}; found: {mine or 'nothing'}"
+    key = next(k for k in KEYS if json.dumps(found[k]) != json.dumps(stated[k]))
+    return f"the manifest says of {key}: {json.dumps(stated[key])}; found: {json.dumps(found[key])}"

@@ -1,0 +1,296 @@
+"""Run and compare (specs/verify.md, "compare").
+
+The planned program runs on the byte machine, step by step; the C text, compiled in its reproducible mode, must leave
+the same bytes after every step (rule M10). The graph runs with bounds; what anybody computed must lie inside them
+(rule M9). Where something does not, the first operator that differs is named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from assay.interp import graph, machine
+from assay.lower.c import CSource
+from assay.semantics.alias import bindings
+from assay.semantics.bounds import Bounded
+from assay.semantics.dtypes import DType, dtype
+from assay.semantics.errors import Crash, Invalid, Trap, Unpredictable
+from assay.semantics.graph import CallTIR, Expr
+from assay.semantics.linked import unlinked, with_linked
+from assay.semantics.module import Module, Step
+from assay.semantics.ops import operator
+from assay.semantics.scalar import TRANSCENDENTAL, Apply
+from assay.semantics.tensor import PrimFunc, program_order
+from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.walk import post_order
+from assay.verify.c.compiled import Compiled, Look, compile_c
+from assay.verify.c.native import step_that_is_outside
+from assay.verify.evidence import Evidence, checked, plural, refuted, size, tested
+from assay.verify.legalize import outside
+from assay.verify.liveness.program import describe
+from assay.verify.oracle import Expected
+from assay.verify.trials.helpers import HelperTrials
+from assay.verify.trials.native import Trials
+
+Array = np.ndarray[Any, Any]
+
+
+def check_c(source: CSource) -> tuple[str, Evidence, Compiled | None]:
+    """Whether the C text compiles without a warning, and what it compiles to."""
+    lines = source.source.count("\n") + source.header.count("\n")
+    try:
+        compiled = compile_c(source, reproducible=False)
+    except Crash as wrong:
+        return "", refuted("checked", str(wrong)), None
+    weights = f", {size(source.weights.nbytes)} of weights beside it" if source.weights is not None else ""
+    return f"{lines} lines{weights}", checked("compiles as strict C99 without a warning"), compiled
+
+
+def is_transcendental(module: Module) -> bool:
+    """Whether some tensor function uses an operation whose value is a choice within a bound."""
+    return any(
+        isinstance(e, Apply) and e.op in TRANSCENDENTAL
+        for kernel in module.kernels.values()
+        for stmt in program_order(without_blocks(kernel).body)
+        for root in stmt.expressions
+        for e in post_order(root)
+    )
+
+
+@dataclass
+class Comparison:
+    """One set of inputs, and everything that ran on it."""
+
+    source_module: Module
+    planned: Module
+    c: CSource
+    native: Compiled
+    """The C as its users compile it, with the platform's libm."""
+    inputs: Mapping[str, Array]
+    tensors: Mapping[str, Expr] = field(default_factory=dict)
+    """The model's tensors by name, as nodes of `source_module`."""
+    progress: Callable[[int, int], None] = lambda done, total: None
+    seed: int = 0
+    outputs: dict[str, Array] = field(default_factory=dict)
+    bounds: dict[str, Any] = field(default_factory=dict)
+    waived: str = ""
+    """Why the graph has no bounds on these inputs, if it has none (rule M1.3)."""
+
+    @cached_property
+    def expected(self) -> Expected:
+        """What correct implementations of the graph may give on these inputs."""
+        return Expected(self.source_module, self.inputs)
+
+    @cached_property
+    def traced(self) -> Compiled:
+        """The C in its reproducible mode, which can be watched step by step."""
+        return compile_c(self.c, reproducible=True, trace=True, beside=self.helpers.text())
+
+    @cached_property
+    def helpers(self) -> HelperTrials:
+        return HelperTrials(self.c)
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Output names of the model, by slot of the program."""
+        slots = self.planned.program.outputs
+        given = self.source_module.main.attrs.get("outputs", ())
+        return {s: given[i] if i < len(given) else s for i, s in enumerate(slots)}
+
+    def run(self) -> tuple[str, Evidence]:
+        """Machine against C, bit for bit after every step; both against the bounds."""
+        program = self.planned.program
+        positions = program.positions
+        digests: dict[int, dict[str, bytes]] = {}
+        plain: list[int] = []
+        wrong: str | None = None
+
+        def record(index: int, step: Step, arrays: Mapping[str, Array]) -> None:
+            nonlocal wrong
+            self.progress(index + 1, len(program.steps))
+            written = {n: program.slots[n] for n in step.writes}
+            digests[index] = {
+                n: _digest(arrays[n], s.type.dtype) for n, s in written.items() if s.is_live(positions[index + 1] - 1)
+            }
+            if wrong is None:
+                kernel = self.planned.kernel(step.kernel)
+                reads, writes = [arrays[n] for n in step.reads], [arrays[n] for n in step.writes]
+                if not has_operators(kernel, self.planned):
+                    plain.append(index)
+                    return
+                odd = step_outside(kernel, self.planned, reads, writes)
+                wrong = f"{describe(step, index)}, its operands given: {odd}" if odd else None
+
+        try:
+            by_slot = machine.run(self.planned, self.inputs, observe=record)
+        except Trap as trap:
+            self.require_no_trap(trap)
+            return "", refuted("tested", f"the planned program does not run: {trap}")
+        if wrong is not None:
+            return "", refuted("tested", wrong)
+        self.outputs = {self.names[s]: by_slot[s] for s in program.outputs}
+
+        trials = Trials(self.planned, self.traced, self.inputs, self.seed)
+        wrong = self.compare_c(digests, by_slot) or self.helpers.run(self.traced.loaded) or trials.run()
+        if wrong is not None:
+            return "", refuted("tested", wrong)
+        possible = self.expected.possible
+        if isinstance(possible, Trap):
+            return "", refuted("tested", f"the planned program gives values where the graph fails: {possible}")
+        self.bounds = possible if isinstance(possible, dict) else {}
+        self.waived = str(possible) if isinstance(possible, Unpredictable) else ""
+        wrong = self.first_outside(self.outputs)
+        if wrong is not None:
+            return "", refuted("tested", f"planned program: {wrong}")
+        said = (
+            f"C bit for bit the machine's after each of {plural(len(digests), 'step')}, each within its operator's"
+            " bounds"
+        )
+        if plain:
+            said += f" but {len(plain)}, whose tensor functions are no operators"
+        said += "".join(f"; {t}" for t in (trials, self.helpers) if str(t))
+        native = self.native.run(self.inputs)
+        if is_transcendental(self.planned):
+            wrong = self.first_outside({self.names[s]: native[s] for s in program.outputs})
+            if not self.waived and not self.vacuous():
+                said += "; with the platform's libm inside the graph's"
+            elif wrong is None:
+                wrong = step_that_is_outside(self.c, self.planned, self.inputs, self.step_outside)
+                said += "; with the platform's libm each step within its operator's bounds too"
+        else:
+            types = {s: program.slots[s].type.dtype for s in program.outputs}
+            odd = [s for s, of in types.items() if _digest(native[s], of) != _digest(by_slot[s], of)]
+            wrong = f"output {self.names[odd[0]]} is not bit for bit the machine's" if odd else None
+        if wrong is not None:
+            return "", refuted("tested", f"C as its users compile it: {wrong}")
+        return f"{plural(len(self.outputs), 'output')}{self.width()}", tested(said)
+
+    def step_outside(self, step: Step, reads: Sequence[Array], writes: Sequence[Array]) -> str | None:
+        """Where the results of a step lie outside of what its operators allow; nowhere if it claims none."""
+        kernel = self.planned.kernel(step.kernel)
+        return step_outside(kernel, self.planned, reads, writes) if has_operators(kernel, self.planned) else None
+
+    def require_no_trap(self, found: Trap) -> None:
+        """Invalid where the model itself traps alike on these inputs: then there is nothing to compare."""
+        try:
+            graph.run(self.source_module, self.inputs)
+        except Trap as own:
+            if own.kind == found.kind:
+                raise Invalid(
+                    f"the model traps on these inputs, give others with --inputs: {own}", label="input.C7"
+                ) from None
+
+    def compare_c(self, digests: Mapping[int, Mapping[str, bytes]], by_slot: Mapping[str, Array]) -> str | None:
+        """Where the C program first differs from the machine, if it does: in the steps that it takes, or in the bytes
+        that one has left. `digests` are of what each step has written and left, in the order in which the machine took
+        them.
+        """
+        program = self.planned.program
+        first: list[str] = []
+        path = iter(digests)
+
+        def compare(index: int, look: Look) -> None:
+            step = program.steps[index]
+            assert isinstance(step, Step)
+            if index != (expected := next(path, None)) and not first:
+                there = "has ended" if expected is None else f"takes {describe(program.steps[expected], expected)}"
+                first.append(f"C takes {describe(step, index)} where the machine {there}")
+            for name, digest in () if first else digests[index].items():
+                if not first and _digest(look(program.slots[name]), program.slots[name].type.dtype) != digest:
+                    first.append(f"C differs from the machine in buffer {name}, written by {describe(step, index)}")
+
+        try:
+            got = self.traced.run(self.inputs, on_step=compare)
+        except Trap as trap:
+            return f"the C program does not run: {trap}"
+        if (left := next(path, None)) is not None and not first:
+            first.append(f"C has ended where the machine takes {describe(program.steps[left], left)}")
+        if first:
+            return first[0]
+        for slot in program.outputs:
+            of = program.slots[slot].type.dtype
+            if _digest(got[slot], of) != _digest(by_slot[slot], of):
+                return f"C differs from the machine in output {self.names[slot]}"
+        return None
+
+    def first_outside(self, outputs: Mapping[str, Array]) -> str | None:
+        """The first output, and its worst element, that no correct implementation gives."""
+        found = (f for f in self.expected.findings(outputs).values() if f.wrong)
+        return next((f"output {f.wrong} ({f.layer})" for f in found), None)
+
+    def width(self) -> str:
+        """How wide the graph's intervals are, as a part of the largest value."""
+        widest = 0.0
+        for allowed in self.bounds.values():
+            if isinstance(allowed, Bounded) and not np.all(allowed.vacuous):
+                scale = float(np.max(np.abs(allowed.value)))
+                radius = np.where(allowed.vacuous, 0.0, allowed.radius)
+                widest = max(widest, float(np.max(radius)) / scale if scale else 0.0)
+        waived = f"; the graph's bounds are waived: {self.waived}" if self.waived else ""
+        return (f"; bounds within {widest:.1e} of the largest value" if widest else "") + waived + self.vacuous()
+
+    def vacuous(self) -> str:
+        """For how many elements the graph's bounds say nothing: that is told, never passed over."""
+        bounded = [b for b in self.bounds.values() if isinstance(b, Bounded)]
+        count = sum(int(np.count_nonzero(b.vacuous)) for b in bounded)
+        total = sum(int(b.size) for b in bounded)
+        return f"; the graph's bounds are vacuous for {count} of {plural(total, 'element')}" if count else ""
+
+
+def has_operators(kernel: PrimFunc, module: Module) -> bool:
+    """Whether a tensor function claims to be an operator, or each of its group does. Another's meaning is its own text,
+    of which the machine gives the very bits."""
+    group = module.group(unlinked(kernel))
+    if group is None:
+        return "operator" in unlinked(kernel).attrs
+    return all("operator" in module.kernel(v.func).attrs for _, v in bindings(group) if isinstance(v, CallTIR))
+
+
+def step_outside(kernel: PrimFunc, module: Module, reads: Sequence[Array], writes: Sequence[Array]) -> str | None:
+    """Where a step's results lie outside of what its operator, or those of its group one after another, allow on these
+    very operands."""
+    operands = [np.asarray(x).reshape(b.static_shape) for x, b in zip(reads, kernel.inputs, strict=True)]
+    operands = with_linked(kernel, operands, np.asarray)
+    kernel = unlinked(kernel)
+    lifted = [Bounded.exact(x) if dtype(x.dtype).is_float else x for x in operands]
+    group = module.group(kernel)
+    wanted: Sequence[Any] = ()
+    with np.errstate(all="ignore"):
+        if group is None:
+            wanted = _allowed(kernel, lifted)
+        else:
+            values: dict[Expr, Sequence[Any]] = {p: [x] for p, x in zip(group.params, lifted, strict=True)}
+            for var, value in bindings(group):
+                assert isinstance(value, CallTIR)
+                member = module.kernel(value.func)
+                read = [x for a in value.args for x in values[a]]
+                values[var] = wanted = _allowed(member, read)
+    for w, x, b in zip(wanted, writes, kernel.outputs, strict=True):
+        wrong = outside(w, np.asarray(x).reshape(b.static_shape))
+        if wrong:
+            return wrong
+    return None
+
+
+def _allowed(kernel: PrimFunc, operands: Sequence[Any]) -> Sequence[Any]:
+    """What the operator of a tensor function allows, for each result."""
+    shaped = [x.reshape(b.static_shape) for x, b in zip(operands, kernel.inputs, strict=True)]
+    allowed = operator(kernel.attrs["operator"]).value(kernel.attrs.get("attrs", {}), *shaped)
+    return allowed if isinstance(allowed, tuple) else (allowed,)
+
+
+def _digest(array: Array, of: DType) -> bytes:
+    """The bits of a tensor, every NaN as one: NaN payloads are not observed (rule M5). Bytes are taken as `of`."""
+    data = np.ascontiguousarray(array).reshape(-1)
+    if of.is_float:
+        data = data.view(of.numpy)
+        missing = np.isnan(data)
+        if missing.any():
+            data = np.where(missing, of.numpy.type(np.nan), data)
+    return hashlib.blake2b(data.view(np.uint8).data, digest_size=16).digest()

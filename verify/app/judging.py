@@ -1,0 +1,135 @@
+"""Somebody else's outputs, as a line of `assay check` (specs/verify.md, "Backends")."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+
+from assay.lower.frontends.onnx.containers import any_dtype, inside_option
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import AssayError, Invalid
+from assay.semantics.graph import Expr
+from assay.semantics.module import Module
+from assay.semantics.parts import output_parts
+from assay.semantics.types import DataType, Type
+from assay.semantics.walk import post_order
+from assay.verify.backends import Backend, Subject, backend, subject_of_module
+from assay.verify.backends.protocol import OUTCOMES
+from assay.verify.border.values import NONE, form, from_arrays, inside_list, to_arrays
+from assay.verify.evidence import Evidence, of_outcome, plural
+from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle_of
+from assay.verify.oracle.accepts import EVERYTHING_KEPT
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class Judged:
+    """Somebody else's outputs; or a backend, the one of that name by default, on the model, whose symbolic dims `dims`
+    are numbers, or on the module exported."""
+
+    name: str
+    model: onnx.ModelProto | None = None
+    dims: Mapping[str, int] = field(default_factory=dict)
+    outputs: Mapping[str, Array] | None = None
+    backend: Backend | None = None
+    excluded: Collection[str] = ()
+    """Rights that they do not have."""
+    containers: Mapping[str, Type] = field(default_factory=dict)
+    """The outputs of the model that are sequences or optional values, of which the module's own outputs are parts."""
+
+    def require_readable(self, module: Module) -> None:
+        """Invalid: outputs are given, and `read` refuses them."""
+        if self.outputs is not None and not _formless(module):
+            self.read(module)
+
+    def read(self, module: Module) -> dict[str, Any]:
+        """The outputs, of the form that the module's main gives. Invalid: one is missing or has no such name
+        (values.C3, input.C1), or is of no type that outputs have (values.C4)."""
+        assert self.outputs is not None
+        types: dict[str, Type] = {}
+        for name, of in output_parts(module.main):
+            whole = next((c for c in self.containers if name == c or name.startswith(f"{c}.")), name)
+            types[whole] = self.containers.get(whole, of)
+        found = from_arrays(self.outputs, types, "output")
+        for name, of in types.items():
+            if name not in found:
+                raise Invalid(
+                    f"output {name!r} is missing; the outputs are {', '.join(types)}; {form(name, of)}",
+                    label="values.C3",
+                )
+        for name, array in self.outputs.items():
+            if array.dtype.kind in "OSTU":
+                owner, of = next((n, t) for n, t in types.items() if f"{name}.".startswith(f"{n}."))
+                raise Invalid(
+                    f"output {name!r} is an array of strings, and numbers are due; {form(owner, of)}", label="values.C4"
+                )
+            dtype(array.dtype)
+        if not self.containers:
+            return found
+        said = {
+            f"{n}.{NONE}": np.array(found[n] is None)
+            for n, of in self.containers.items()
+            if inside_option(of) is not None
+        }
+        return {**said, **to_arrays(found)}
+
+
+def judge(who: Judged, expected: Expected, tensors: Mapping[str, Expr]) -> tuple[str, Evidence]:
+    """The verdict on outputs; or on a backend, which is asked for every tensor of `tensors` too, the model's by name as
+    nodes of the module. It needs no lowering. What is no ONNX model is exported for the backend."""
+    subject = Subject(expected.module, who.model, tensors, who.dims) if who.model is not None else None
+    main = expected.module.main
+    if who.outputs is not None:
+        odd = _formless(expected.module)
+        if odd:
+            return "", of_outcome(
+                "undecided",
+                f"no file holds outputs of type {odd[0]}: tensors, shapes, tuples, lists and optional values have a"
+                " form",
+            )
+        accepts = EVERYTHING_KEPT.excluding(who.excluded)
+        oracle = Oracle(expected.module, accepts=accepts) if subject is None else oracle_of(subject, accepts)
+        given = who.read(expected.module)
+        return _line(oracle.judge(expected, given), plural(len(to_arrays(given)), "output"))
+    held = _data([*(p.type for p in main.params), main.result_type])
+    if held:
+        return "", of_outcome(
+            "undecided", f"a backend takes and gives tensors, and there is an input or output of type {held[0]}"
+        )
+    if subject is None:
+        subject = subject_of_module(expected.module)
+    try:
+        verdict = judge_backend(subject, who.backend or backend(who.name), expected, who.excluded)
+    except AssayError as wrong:
+        if wrong.label not in OUTCOMES:
+            raise
+        return "", of_outcome(OUTCOMES[wrong.label], wrong.message)
+    made = sum(bool(o) and o in subject.tensors for n in subject.model.graph.node for o in n.output)
+    return _line(verdict, f"{plural(len(subject.outputs), 'output')}, {verdict.judged} of {plural(made, 'tensor')}")
+
+
+def _data(types: Iterable[Type]) -> list[DataType]:
+    return [t for of in types for t in post_order(of) if isinstance(t, DataType)]
+
+
+def _formless(module: Module) -> list[DataType]:
+    """Types in the outputs that have no form in a file."""
+    known = (inside_list, inside_option, any_dtype)
+    return [t for t in _data([module.main.result_type]) if all(inside(t) is None for inside in known)]
+
+
+def _line(verdict: Verdict, did: str) -> tuple[str, Evidence]:
+    if verdict.outcome == "wrong":
+        return "", of_outcome("wrong", str(verdict), worst=_as_data(verdict))
+    more = {"unseen": verdict.unseen} if verdict.unseen else {}
+    return did, of_outcome(verdict.outcome, verdict.detail if verdict.outcome == "right" else str(verdict), **more)
+
+
+def _as_data(verdict: Verdict) -> dict[str, Any]:
+    """The worst element of a verdict, for machines."""
+    return {"layer": verdict.layer, "culprit": verdict.culprit, **(asdict(verdict.worst) if verdict.worst else {})}

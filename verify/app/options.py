@@ -1,0 +1,66 @@
+"""What options of the command line mean (specs/verify.md, "Command line")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from assay.lower.c import Interface
+from assay.lower.instrument import OPTIONAL, Dump, Instruments, Leaving
+from assay.lower.liveness import ALIGNMENT, BY_ELEMENT
+from assay.lower.memory import called
+from assay.lower.pool import Memory
+from assay.semantics.compilation import CompilationConfig
+from assay.semantics.errors import Invalid
+from assay.verify.app.plan_command import parse_constant_pools, parse_pools
+from assay.verify.app.stages import STAGES
+
+MOST_ALIGNMENT = 1 << 16
+"""A page of the largest usual size: nobody needs a buffer at a rounder address."""
+
+
+def memory_of(pools: str, planner: str, io: bool, constants: str = "", alignment: int = ALIGNMENT) -> Memory:
+    """What there is to plan with."""
+    called(planner)  # before anything long begins
+    work = [replace(p, alignment=max(p.alignment, alignment)) for p in parse_pools(pools)] if pools else []
+    memories = (*work, *(parse_constant_pools(constants) if constants else ()))
+    return Memory(memories, planner, io, alignment=alignment)
+
+
+def alignment_of(given: int | None, interface: Interface = Interface.UNPACKED) -> int:
+    """Bytes to which buffers are aligned. Kernels of a packed interface may be somebody else's, who expects a cache
+    line."""
+    if given is None:
+        return BY_ELEMENT if interface is Interface.UNPACKED else ALIGNMENT
+    if not 1 <= given <= MOST_ALIGNMENT or given & (given - 1):
+        raise Invalid(f"--alignment is {given}, and must be a power of two from 1 to {MOST_ALIGNMENT}", label="cli.C5")
+    return given
+
+
+def devices_of(on: list[str], host: str) -> CompilationConfig | None:
+    """What there is to compile for; None where nothing is said."""
+    if not on and host:
+        raise Invalid("--host goes with --on: name the devices, the first as --on", label="cli.C3")
+    return CompilationConfig.read(on, host or None, on[0]) if on else None
+
+
+def instruments_of(dump: Path | None, skip: list[str]) -> Instruments:
+    """What looks on while the stages run."""
+    wrong = next((name for name in skip if name not in OPTIONAL), None)
+    if wrong is not None:
+        raise Invalid(f"--skip takes {' or '.join(OPTIONAL)}, not {wrong!r}: the other stages must run", label="cli.C3")
+    return Instruments(Leaving(*skip), *([Dump(dump)] if dump is not None else []))
+
+
+def stage_of(name: str) -> str:
+    """The name of a line of `assay check`, or none."""
+    known = [*(s.name for s in STAGES), "c", "compare"]
+    if name and name not in known:
+        raise Invalid(f"--stop-after takes one of {', '.join(known)}, not {name!r}", label="cli.C3")
+    return name
+
+
+def c_name(model: Path) -> str:
+    """The prefix of the C symbols: the model's file name as an identifier."""
+    name = "".join(c if c.isascii() and c.isalnum() else "_" for c in model.stem).strip("_")
+    return name if name and not name[0].isdigit() else f"model_{name}"

@@ -1,0 +1,108 @@
+"""From a run of `assay check` to the data of its report (specs/verify.md).
+
+Writers and readers come from the steps, not from what the planner says of a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from assay.lower.c.convention import device_name
+from assay.semantics.devices import VirtualDevice
+from assay.semantics.errors import Span
+from assay.semantics.memory import lower_bound, pressure
+from assay.semantics.module import Branch, Module, Program, Slot, Step
+from assay.verify.app.check import Line
+from assay.verify.app.report.model import Buffer, Kind, PoolLine, Report, StageLine, StepLine
+from assay.verify.app.report.refuted import refutation
+from assay.verify.pool import as_problem
+
+PLANNED = ("pool", "liveness")
+"""The stages that make a program, the last first."""
+
+
+def collect(model: str, seed: int, lines: Iterable[Line], modules: Mapping[str, Module]) -> Report:
+    """The report of a run: its lines, and the modules of its stages."""
+    lines = list(lines)
+    stages = tuple(
+        StageLine(x.stage, x.did, x.evidence.word, x.evidence.holds, x.evidence.detail, x.seconds) for x in lines
+    )
+    stage = next((s for s in PLANNED if s in modules), None)
+    report = Report(model, seed, stages)
+    if stage is None:
+        return report
+    report = of_program(report, modules[stage].program)
+    failed = report.failed
+    if failed is None or failed.name not in PLANNED:
+        return report
+    said = next(x.evidence for x in lines if x.evidence.holds is False)
+    return replace(report, refutation=refutation(report, said))
+
+
+def of_program(report: Report, program: Program) -> Report:
+    """A report with what there is to say of a program."""
+    numbers = {name: i for i, name in enumerate(program.slots)}
+    starts = program.positions
+    steps = tuple(_step(i, s, starts[i], numbers) for i, s in enumerate(program.steps))
+    writers: dict[int, list[int]] = {}
+    readers: dict[int, list[int]] = {}
+    scratch: set[int] = set()
+    for step in steps:
+        for number in dict.fromkeys((*step.writes, *step.scratch)):
+            writers.setdefault(number, []).append(step.number)
+        for number in dict.fromkeys((*step.reads, *step.scratch)):
+            readers.setdefault(number, []).append(step.number)
+        scratch.update(step.scratch)
+    buffers = tuple(
+        _buffer(numbers[n], s, program, numbers[n] in scratch, writers.get(numbers[n], []), readers.get(numbers[n], []))
+        for n, s in program.slots.items()
+    )
+    return replace(report, positions=starts[-1], steps=steps, buffers=buffers, pools=_pools(program))
+
+
+def _step(index: int, step: Step | Branch, position: int, numbers: Mapping[str, int]) -> StepLine:
+    def those(names: Sequence[str]) -> tuple[int, ...]:
+        return tuple(numbers[n] for n in names if n in numbers)
+
+    reads, writes, scratch = those(step.reads), those(step.writes), those(step.scratch)
+    if isinstance(step, Branch):
+        arms = ((index + 1, step.then), (step.then, step.end))
+        return StepLine(index, position, f"if {step.condition}", place_of(step.span), "", reads, writes, scratch, arms)
+    return StepLine(
+        index, position, step.kernel, place_of(step.span), shown_device(step.device), reads, writes, scratch
+    )
+
+
+def _buffer(number: int, slot: Slot, program: Program, scratch: bool, writers: list[int], readers: list[int]) -> Buffer:
+    kind: Kind = slot.place if slot.place != "workspace" else "scratch" if scratch else "tensor"
+    pool = (slot.pool or program.pools[0].name) if slot.is_pooled else ""
+    return Buffer(
+        number, slot.name, kind, str(slot.type), slot.nbytes, slot.alignment, pool, slot.offset, slot.live,
+        slot.producer, tuple(writers), max(readers, default=None), len(readers),
+    )  # fmt: skip
+
+
+def _pools(program: Program) -> tuple[PoolLine, ...]:
+    """The pools that hold something, with what is live in each: what an output takes in place counts once."""
+    buffers = as_problem(program)[0].buffers
+    found: list[PoolLine] = []
+    for pool in program.pools:
+        inside = [b for b in buffers if b.pools == (pool.name,)]
+        if inside:
+            live = tuple(pressure(inside))
+            found.append(PoolLine(pool.name, program.sizes.get(pool.name), pool.limit, lower_bound(inside), live))
+    return tuple(found)
+
+
+def place_of(span: Span | None) -> str:
+    """Where a step comes from, without the name of the model, which all share."""
+    if span is None:
+        return ""
+    return span.place or str(span)
+
+
+def shown_device(device: VirtualDevice) -> str:
+    """A device for people; empty where nothing is said of it."""
+    name = device_name(device) + (f":{device.id}" if device.id >= 0 else "")
+    return " ".join(part for part in (name, device.scope) if part)

@@ -1,0 +1,50 @@
+"""The files of a report (specs/verify.md): `index.html`, and the same data as `report.json`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from assay.semantics.errors import Invalid
+from assay.semantics.files import cannot_write, directory_at, open_regular
+from assay.verify.app.report.model import Report
+from assay.verify.app.report.page import MARK, page
+from assay.verify.border.inputs import replace_text
+
+PAGE, DATA = "index.html", "report.json"
+
+
+def require_place(directory: Path) -> None:
+    """Invalid where `write` could not write later: long work should not end in a path that was never good."""
+    there = next(p for p in (directory.absolute(), *directory.absolute().parents) if p.exists() or p.is_symlink())
+    if not there.is_dir():
+        raise Invalid("is not a directory; the report is a file in one", where=str(there), label="report.C1")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise Invalid("cannot write here", where=str(there), label="report.C1")
+    for name in (PAGE, DATA):
+        path = directory / name
+        if path.is_dir() or (path.exists() and not _is_ours(directory)):
+            raise Invalid("is there already, and not from assay check --report", where=str(path), label="report.C2")
+
+
+def _is_ours(directory: Path) -> bool:
+    """Whether the page in a directory is one that may be replaced."""
+    try:
+        with open_regular(directory / PAGE) as file:
+            return file.read(len(MARK)) == MARK.encode()
+    except OSError:
+        return False
+
+
+def write(directory: Path, report: Report) -> Path:
+    """Write a report; the path of its page. Each file appears whole or not at all. Invalid: nothing can be written."""
+    require_place(directory)
+    contents = {PAGE: page(report), DATA: json.dumps(report.as_data(), separators=(",", ":")) + "\n"}
+    try:
+        directory_at(directory)
+    except OSError as wrong:
+        raise cannot_write(wrong, directory, "report.C1") from None
+    for name, content in contents.items():
+        replace_text(directory / name, content)
+    return directory / PAGE

@@ -1,0 +1,228 @@
+"""Inputs and outputs in files, and inputs made from a seed (specs/verify.md, "Inputs")."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import onnx
+
+from assay.interp.graph import check_inputs
+from assay.interp.graph.boundary import bind, given as as_value
+from assay.interp.graph.room import require_room
+from assay.interp.values import Value
+from assay.lower.frontends.onnx.interface import declared_inputs
+from assay.semantics.advice import about_sizes
+from assay.semantics.errors import Invalid
+from assay.semantics.files import cannot_write, open_regular, written_at
+from assay.semantics.graph import Function
+from assay.semantics.module import Module
+from assay.semantics.parts import parts
+from assay.semantics.scalar import Var as Symbol
+from assay.semantics.types import TensorType, Type, symbols
+from assay.verify import children
+from assay.verify.border import npz
+from assay.verify.border.values import as_member, form, from_arrays, named, to_value
+
+Array = np.ndarray[Any, Any]
+
+
+LONGEST = 65_531
+"""Bytes of a name: those that a zip has for one, without `.npy`."""
+_BROKEN = (zipfile.BadZipFile, zlib.error, tokenize.TokenError)
+
+
+def load(path: Path) -> dict[str, Array]:
+    """The tensors of an .npz file by name."""
+    try:
+        with open_regular(path) as file:
+            return load_opened(file, path)
+    except FileNotFoundError:
+        raise Invalid("no such file", where=str(path), label="input.C5") from None
+    except OSError as wrong:
+        raise Invalid(f"cannot be read: {wrong.strerror or wrong}", where=str(path), label="input.C5") from None
+
+
+def load_opened(file: BinaryIO, path: Path) -> dict[str, Array]:
+    """The tensors of an open .npz file by name; `path` is what it is called."""
+    found: dict[str, Array] = {}
+    try:
+        data = np.load(file, allow_pickle=False)
+        if isinstance(data, np.ndarray):
+            raise Invalid("one array where an .npz of named arrays is expected", where=str(path), label="input.C5")
+        for member in data.zip.namelist():  # `files` has two names for one where `y` and `y.npy` are there
+            array = data[member]
+            if not isinstance(array, np.ndarray):
+                raise ValueError(f"the member {member!r} is no array")
+            name, array = named(member.removesuffix(".npy"), array)
+            if name in found:
+                raise ValueError(f"there are two arrays {name!r}")
+            found[name] = array
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        EOFError,
+        KeyError,
+        RuntimeError,
+        SyntaxError,
+        NotImplementedError,
+        *_BROKEN,
+    ) as wrong:
+        objects = "; strings are arrays of dtype str, not object" if "allow_pickle" in str(wrong) else ""
+        raise Invalid(f"not an .npz of arrays: {wrong}{objects}", where=str(path), label="input.C5") from None
+    return found
+
+
+def save(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write an .npz; the file appears whole or not at all. Invalid (output.C3): what no file of that form holds."""
+    members = as_members(arrays)
+
+    def write(to: Path) -> None:
+        with to.open("wb") as file:
+            npz.write(file, members)
+
+    replace_file(path, write)
+
+
+def as_members(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Arrays as the members of an .npz. Invalid (output.C3): what no file of that form holds, as a string that ends
+    with a NUL, which NumPy drops."""
+    members: dict[str, Array] = {}
+    for name, array in arrays.items():
+        if array.dtype.kind == "O":
+            if any(str(text).endswith("\0") for text in array.reshape(-1)):
+                raise Invalid(
+                    f"{name} holds a string that ends with a NUL, which NumPy's files drop", label="output.C3"
+                )
+            array = array.astype(np.str_)
+        entry, plain = as_member(name, array)
+        if "\0" in entry or len(entry.encode()) > LONGEST:
+            raise Invalid(
+                f"a name of an .npz is at most {LONGEST} bytes without a NUL, and {name[:40]!r} is none",
+                label="output.C3",
+            )
+        members[entry] = plain
+    return members
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all. Invalid (output.C1): it cannot be written."""
+    replace_file(path, lambda temporary: temporary.write_text(text, "utf-8", newline="\n"))
+
+
+def replace_file(path: Path, write: Any) -> None:
+    """Call `write` with a temporary path beside `path`, then put the file in its place, behind links."""
+    try:
+        real = written_at(path)
+        handle, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
+    except OSError as wrong:
+        raise cannot_write(wrong, path) from None
+    os.close(handle)
+    temporary = Path(name)
+    children.guarded(temporary)
+    try:
+        write(temporary)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, real)
+    except OSError as wrong:
+        raise cannot_write(wrong, path) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def dims_of(main: Function, dims: Mapping[str, int]) -> dict[Symbol, int]:
+    """Numbers for symbols of main's parameters, by their names. Invalid (check.C1): there is no symbol of that name."""
+    known = {s.name: s for p in main.params for s in symbols(p.type)}
+    for name in dims:
+        if name not in known:
+            raise Invalid(f"main has no symbolic dim {name}; it has {', '.join(known) or 'none'}", label="check.C1")
+    return {known[name]: n for name, n in dims.items()}
+
+
+def names_of(types: Iterable[Type]) -> dict[Symbol, str]:
+    """What the symbols in types are called."""
+    return {s: s.name for t in types for s in symbols(t)}
+
+
+def sizes_of(
+    types: Mapping[str, Type], given: Mapping[str, Value], names: Mapping[Symbol, str], dims: Mapping[str, int]
+) -> dict[Symbol, int]:
+    """Numbers for the symbols in the types of inputs: those that `dims` has by their names, and those that the inputs
+    given have. Invalid (input.C3, input.C4): what is given does not agree with its type, with another input or with
+    `dims`.
+    """
+    sizes = {s: dims[name] for s, name in names.items() if name in dims}
+    places = {s: f"--dim {s.name}" for s in sizes}
+    bind([(types[n], v, f"input {n!r}") for n, v in given.items()], sizes, places)
+    return sizes
+
+
+def all_dims(model: onnx.ModelProto | Module, given: Mapping[str, Array], dims: Mapping[str, int]) -> dict[str, int]:
+    """`dims`, and the other symbolic dims that the inputs given for a model have, by name. Raises what `sizes_of`
+    does."""
+    types: Mapping[str, Type]
+    if isinstance(model, Module):
+        types = {p.name: p.type for p in model.main.params}
+        names = names_of(types.values())
+    else:
+        try:
+            types, names = declared_inputs(model.graph)
+        except Invalid:
+            return dict(dims)  # the import says what is wrong
+        given = {n: a for n, a in given.items() if n in types}
+    sizes = sizes_of(types, as_values(given, types), names, dims)
+    return {**{name: sizes[s] for s, name in names.items() if s in sizes}, **dims}
+
+
+def as_values(given: Mapping[str, Array], types: Mapping[str, Type]) -> dict[str, Value]:
+    """Inputs of these types, given by name as in a file, in the form that evaluation uses."""
+    made = {n: to_value(v, types[n], f"input {n!r}") for n, v in from_arrays(given, types).items()}
+    return {n: as_value(v, types[n], f"input {n!r}") for n, v in made.items()}
+
+
+def complete(main: Function, given: Mapping[str, Array], seed: int) -> dict[str, Value]:
+    """`given`, and for each input that is missing random values: normal reals, small whole numbers, coin tosses. Arrays
+    are by name as in a file: those of parts of a value make that value."""
+    rng = np.random.default_rng(seed)
+    there = from_arrays(given, {p.name: p.type for p in main.params})
+    inputs: dict[str, Value] = {}
+    for p in main.params:
+        if p.name in there:
+            inputs[p.name] = to_value(there[p.name], p.type, f"input {p.name!r}")
+            continue
+        made: dict[str, Array] = {}
+        for name, of in parts(p.name, p.type):
+            if not isinstance(of, TensorType):
+                raise Invalid(
+                    f"input {name!r} is {of}, which has no random values: give it with --inputs ({form(name, of)})",
+                    label="input.C6",
+                )
+            if not of.is_static:
+                itself = ", or the input itself with --inputs" if symbols(of) else ""
+                raise Invalid(f"input {name!r} is {of}: {about_sizes(of.shape, [of])}{itself}", label="input.C6")
+            made[name] = _random(name, of, rng)
+        inputs |= from_arrays(made, {p.name: p.type})
+    check_inputs(main, inputs)
+    return inputs
+
+
+def _random(name: str, of: TensorType, rng: np.random.Generator) -> Array:
+    shape = of.static_shape
+    require_room(shape, of.dtype, f"input {name!r}")
+    if of.dtype.is_float:
+        return rng.standard_normal(shape, dtype=np.float32).astype(of.dtype.numpy)
+    return rng.integers(0, 2, shape).astype(of.dtype.numpy)

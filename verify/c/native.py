@@ -1,0 +1,52 @@
+"""The C as its users compile it, step by step (specs/verify.md, "compare").
+
+With the platform's libm it has other bits than the machine, and the graph's intervals may exclude nothing. Then each
+step is held to its operator's bounds on the very operands that it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from assay.lower.c import CSource
+from assay.semantics.errors import Trap
+from assay.semantics.module import Module, Step
+from assay.verify.c.compiled import Look, compile_c
+from assay.verify.liveness.program import describe
+
+Array = np.ndarray[Any, Any]
+Judge = Callable[[Step, Sequence[Array], Sequence[Array]], str | None]
+
+
+def step_that_is_outside(source: CSource, planned: Module, inputs: Mapping[str, Array], judge: Judge) -> str | None:
+    """The first step whose results `judge` refuses, and why. `planned` is what the C was made of; inputs by slot."""
+    program = planned.program
+    positions = program.positions
+    held: dict[str, Array] = {n: np.asarray(inputs[n]) for n in program.inputs}
+    held |= {s.name: planned.constants[s.name] for s in program.placed("constant") if s.name in planned.constants}
+    found: list[str] = []
+
+    def see(index: int, look: Look) -> None:
+        step = program.steps[index]
+        if found or not isinstance(step, Step):
+            return
+        # what a step read may be gone after it, where it works in place: its operands are those that were kept
+        written = {n: look(program.slots[n]).copy().view(program.slots[n].type.dtype.numpy) for n in step.writes}
+        odd = judge(step, [held[n] for n in step.reads], list(written.values()))
+        if odd:
+            found.append(f"{describe(step, index)}, its operands given: {odd}")
+        held.update(written)
+        after = positions[index + 1]
+        for n in step.reads:
+            slot = program.slots[n]
+            if slot.place == "workspace" and not slot.is_live(after):
+                held.pop(n, None)
+
+    try:
+        compile_c(source, reproducible=False, trace=True).run(inputs, on_step=see)
+    except Trap as trap:
+        return f"it does not run: {trap}"
+    return found[0] if found else None

@@ -1,0 +1,203 @@
+"""Programs of steps against the graph function they come from (specs/verify.md, "liveness").
+
+Values are numbered slot by slot, from the steps alone: what the planner thought is not read. Behind a branch a slot
+holds a choice between what its arms have left in it; what only one arm has written is nobody's to read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from assay.semantics.devices import ANYWHERE
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import show_head
+from assay.semantics.graph.limits import declared_limits
+from assay.semantics.instance import shape_in
+from assay.semantics.module import Branch, Module, Program, Step, flow
+from assay.semantics.ops.sizes import same_size
+from assay.semantics.tensor import PrimFunc
+from assay.semantics.types import TensorType, Type, flatten
+from assay.verify.evidence import Evidence, plural, proved, refuted
+from assay.verify.liveness.source_values import Computed, Events, Numbers, choice, computed, copied, there
+from assay.verify.memory.symbolic import shown_bounds
+from assay.verify.value_numbering import Table, Undecided, can_trap, step_results
+from assay.verify.value_numbering.terms import dim_text, type_text
+
+
+def describe(step: Step | Branch, index: int) -> str:
+    """A step for a message: its kernel, its place, its number."""
+    if isinstance(step, Branch):
+        return f"step {index} (the choice by {step.condition})"
+    return f"step {index} ({step.kernel}" + (f" at {step.span})" if step.span else ")")
+
+
+def check_program(source: Module, target: Module) -> Evidence:
+    """Whether the program computes what the graph function does, slot by slot: a proof by numbering."""
+    table = Table()
+    try:
+        graph = computed(source.main, source, table)
+    except Undecided as reason:
+        return refuted("proved", str(reason))
+    program = target.program
+    steps = _Steps(source, target, graph, table)
+    for what, i in flow(program.steps):
+        step = program.steps[i]
+        wrong = steps.branch(what, i, step) if isinstance(step, Branch) else steps.step(i, step)
+        if wrong is not None:
+            return refuted("proved", wrong)
+    for name, number in zip(program.outputs, graph.result, strict=True):
+        if steps.holds.get(name) != number:
+            lost = next((n for n, made in graph.calls if not steps.made & set(made)), None)
+            why = f": {show_head(lost)} at {lost.span} is never computed" if lost is not None else ""
+            return refuted("proved", f"output {name} does not get its value{why}")
+    if steps.events.leave() != graph.events:
+        return refuted("proved", "a step that can trap is dropped, added or moved")
+    return _interface(source, program, table) or proved(
+        f"every output gets its value for every input; {len(program.calls)} steps{_choices(program)}"
+    )
+
+
+def _choices(program: Program) -> str:
+    count = len(program.steps) - len(program.calls)
+    return f", {plural(count, 'choice')}" if count else ""
+
+
+def _interface(source: Module, program: Program, table: Table) -> Evidence | None:
+    """What is wrong with the inputs and outputs, and with the limits of sizes, if anything."""
+
+    def text(of: Type) -> str:
+        return type_text(of, lambda d: dim_text(d, lambda s: f"@{table.symbol(s)}"), table)
+
+    for p in source.main.params:
+        if p.name in program.inputs and program.slots[p.name].device != p.device:
+            return refuted(
+                "proved", f"input {p.name} is on {program.slots[p.name].device}, the parameter on {p.device}"
+            )
+    for c in program.placed("constant"):
+        said = source.info(c.name).device
+        if c.device != said:
+            return refuted("proved", f"constant {c.name} is on {c.device}, in the table on {said}")
+    params = [(p.name, text(p.type)) for p in source.main.params]
+    if params != [(n, text(program.slots[n].type)) for n in program.inputs]:
+        return refuted("proved", "the program's inputs are not the function's parameters")
+    types = [text(t) for t in flatten(source.main.result_type)]
+    if types != [text(program.slots[n].type) for n in program.outputs]:
+        return refuted("proved", "the program's outputs do not have the types of the function's results")
+    try:
+        declared = declared_limits(source.main)
+    except Invalid as wrong:
+        return refuted("proved", str(wrong))
+    if declared != program.limits:
+        both = [
+            ", ".join(shown_bounds(v, (low, high)) for v, low, high in found) or "none"
+            for found in (declared, program.limits)
+        ]
+        return refuted("proved", f"the limits of the program's sizes are {both[1]}, those declared are {both[0]}")
+    for name, slot in zip(source.main.attrs.get("outputs", ()), program.outputs, strict=False):
+        if slot != name and not slot.startswith(f"{name}_"):
+            return refuted("proved", f"output {name} is written to {slot}")
+    return None
+
+
+class _Steps:
+    """What every slot holds, step after step. Each method says what is wrong, or None."""
+
+    def __init__(self, source: Module, target: Module, graph: Computed, table: Table) -> None:
+        self.source, self.target, self.graph, self.table = source, target, graph, table
+        self.events = Events(table)
+        self.made: set[int] = set()
+        program = target.program
+        self.holds: dict[str, int] = {name: table.number("parameter", i) for i, name in enumerate(program.inputs)}
+        for name, array in target.constants.items():
+            self.holds[name] = there(table, table.constant(array), target.info(name).device)
+        self.before: list[dict[str, int | None]] = []
+        """For each arm around here what slots held where it began, of those that it has changed."""
+        self.arms: list[tuple[int, dict[str, int | None], Numbers]] = []
+        """For each branch of which the second arm is being read: the condition, and what the first has left."""
+
+    def put(self, name: str, number: int | None) -> None:
+        """A slot holds something else from now on; None: nothing that could be read."""
+        if self.before:
+            self.before[-1].setdefault(name, self.holds.get(name))
+        if number is None:
+            self.holds.pop(name, None)
+        else:
+            self.holds[name] = number
+
+    def step(self, i: int, step: Step) -> str | None:
+        program, table = self.target.program, self.table
+        kernel = self.target.kernel(step.kernel)
+        for name in step.reads:
+            if name not in self.holds:
+                return f"{describe(step, i)} reads {name}, which nothing has written"
+        wanted = [TensorType(shape_in(step, kernel, b), b.dtype) for b in kernel.params]
+        for of, name in zip(wanted, (*step.reads, *step.writes), strict=True):
+            t = program.slots[name].type
+            if t.dtype is not of.dtype or not same_size(t.shape, of.shape):
+                return f"{describe(step, i)} takes {of} where slot {name} is {t}"
+        reads = [self.holds[n] for n in step.reads]
+        results = copied(kernel, reads, step.device, table) or step_results(
+            kernel, reads, table, self.target, wanted, step.scalars
+        )
+        if can_trap(kernel):
+            self.events.add(results[0])
+        if step.kernel in self.source.definitions and step.device not in self.graph.devices.get(
+            results[0], {step.device}
+        ):
+            return f"{describe(step, i)} runs on {step.device}, which no call of that value names"
+        self.made.update(results)
+        for name, number in zip(step.writes, results, strict=True):
+            self.put(name, number)
+        for name in step.scratch:
+            self.put(name, None)
+        return self.misplaced(i, step, kernel)
+
+    def misplaced(self, i: int, step: Step, kernel: PrimFunc) -> str | None:
+        """What a step writes is where it runs, and what it allocates there too, in the scope that the kernel says."""
+        slots, here = self.target.program.slots, step.device
+        for name in step.writes:
+            if not slots[name].device.covers(here):
+                return f"{describe(step, i)} runs on {here} and writes {name}, which is on {slots[name].device}"
+        for name, buffer in zip(step.scratch, kernel.allocations, strict=True):
+            own = ANYWHERE if here.place == ANYWHERE else replace(here, scope=buffer.scope)
+            if slots[name].device != own:
+                return f"{describe(step, i)} allocates {buffer.name} on {own}, and {name} is on {slots[name].device}"
+        return None
+
+    def branch(self, what: str, i: int, step: Branch) -> str | None:
+        """A branch is entered, its second arm begins, or it ends."""
+        match what:
+            case "if":
+                if step.condition not in self.holds:
+                    return f"{describe(step, i)} reads {step.condition}, which nothing has written"
+                self.arms.append((self.holds[step.condition], {}, ()))
+                self.enter()
+            case "else":
+                self.arms[-1] = (self.arms[-1][0], *self.leave())
+                self.enter()
+            case _:
+                other, events = self.leave()
+                condition, first, before = self.arms.pop()
+                self.events.choose(condition, before, events)
+                for name in {**first, **other}:
+                    here = self.holds.get(name)
+                    a, b = first.get(name, here), other.get(name, here)
+                    both = None if a is None or b is None else choice(self.table, condition, a, b)
+                    if both != here:
+                        self.put(name, both)
+        return None
+
+    def enter(self) -> None:
+        self.before.append({})
+        self.events.enter()
+
+    def leave(self) -> tuple[dict[str, int | None], Numbers]:
+        """Back to where the arm began; what it has left in the slots that it has changed, and its events."""
+        changed = self.before.pop()
+        left = {name: self.holds.get(name) for name in changed}
+        for name, number in changed.items():
+            if number is None:
+                self.holds.pop(name, None)
+            else:
+                self.holds[name] = number
+        return left, self.events.leave()

@@ -1,0 +1,1 @@
+"""Assay inside other tools: pytest, and ONNX's own test runner (specs/verify.md, "pytest")."""
