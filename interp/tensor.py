@@ -124,7 +124,7 @@ class _Run:
         """The loops that claim something of their iterations, and how many statements were around each body."""
         self.declared: list[Declared] = []
         self.born: dict[Buffer, tuple[int, int]] = {}
-        """How many races and blocks were watched when a buffer began: younger ones do not concern it, for it is private there."""
+        """How many races and blocks were watched when a buffer began: to younger ones it is private."""
         self.movable: set[Buffer] = set()
         """Buffers that blocks allocate, or did: the lowering puts them where they are used, maybe inside a loop."""
         self.views: dict[Buffer, Window] = {}

@@ -32,7 +32,7 @@ class Race:
         self.now = 0
         self.writer: dict[Spot, int] = {}
         self.reader: dict[Spot, int] = {}
-        """The first iteration that read an element: if any other than the present one did, it is not the present one."""
+        """The first iteration that read an element: if another than the present one did, it is that other."""
 
     def touch(self, place: Spot, write: bool) -> None:
         other = self.writer.get(place, self.now)

@@ -100,7 +100,8 @@ def directory_at(path: str | Path) -> Path:
 SURROUNDINGS = frozenset(
     getattr(errno, name)
     for name in (
-        "ENOSPC", "EDQUOT", "EIO", "EROFS", "ENOMEM", "EMFILE", "ENFILE", "EAGAIN", "EPIPE", "ENOEXEC", "ESTALE", "ETXTBSY",
+        "ENOSPC", "EDQUOT", "EIO", "EROFS", "ENOMEM", "EMFILE", "ENFILE", "EAGAIN", "EPIPE", "ENOEXEC", "ESTALE",
+        "ETXTBSY",
     )
     if hasattr(errno, name)
 )  # fmt: skip

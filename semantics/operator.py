@@ -2,7 +2,8 @@
 "Operators").
 
 An operator's record holds its signature, type rule, value, error bound, documentation and examples. Its second,
-independent definition is its kernel in the tensor IR, in the file of the same name under `assay.lower.legalize.kernels`.
+independent definition is its kernel in the tensor IR, in the file of the same name under
+`assay.lower.legalize.kernels`.
 """
 
 from __future__ import annotations

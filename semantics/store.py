@@ -46,14 +46,16 @@ _CLASSES: dict[str, type] = {
     )},
     **{f"tensor.{c.__name__}": c for c in (
         tensor.Buffer, tensor.For, tensor.While, tensor.Seq, tensor.If, tensor.LetStmt, tensor.Allocate,
-        tensor.AllocateConst, tensor.Store, tensor.Assert, tensor.Evaluate, tensor.PrimFunc, tensor.Block, tensor.IterVar,
+        tensor.AllocateConst, tensor.Store, tensor.Assert, tensor.Evaluate, tensor.PrimFunc, tensor.Block,
+        tensor.IterVar,
         tensor.Region, tensor.View, tensor.Alias, tensor.Pragma, tensor.Call,
     )},
     **{f"types.{c.__name__}": c for c in (
         types.TensorType, types.TupleType, types.FuncType, types.RefType, types.DataType, types.ShapeType,
         types.TypeVar, types.ObjectType, types.DataDef,
     )},
-    **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step, module.Branch, module.ConstantInfo)},
+    **{f"module.{c.__name__}": c for c in (module.Module, module.Program, module.Slot, module.Step, module.Branch,
+    module.ConstantInfo)},
     "types.VirtualDevice": devices.VirtualDevice,
     "errors.Span": Span,
     **{f"memory.{c.__name__}": c for c in (memory.Pool, memory.Place, memory.Plan)},

@@ -58,7 +58,8 @@ def _guard() -> subprocess.Popen[bytes]:
     guard = _guards.get(os.getpid())
     if guard is None:
         guard = subprocess.Popen(
-            ["/bin/sh", "-c", _GUARD, "guard", f"{MARK}={_mark()}"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            ["/bin/sh", "-c", _GUARD, "guard", f"{MARK}={_mark()}"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             bufsize=0, start_new_session=True, cwd="/",
             env={"PATH": os.environ.get("PATH", os.defpath)},
         )  # fmt: skip

@@ -32,7 +32,8 @@ class Exit(IntEnum):
 
 
 _GRAVEST_FIRST = (
-    Exit.INTERRUPTED, Exit.TERMINATED, Exit.FAULT, Exit.ENVIRONMENT, Exit.UNUSABLE, Exit.WRONG, Exit.UNKNOWN, Exit.UNDECIDED, Exit.HOLDS,
+    Exit.INTERRUPTED, Exit.TERMINATED, Exit.FAULT, Exit.ENVIRONMENT, Exit.UNUSABLE, Exit.WRONG, Exit.UNKNOWN,
+    Exit.UNDECIDED, Exit.HOLDS,
 )  # fmt: skip
 
 OF_OUTCOME = {

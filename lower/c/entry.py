@@ -280,8 +280,8 @@ def _steps(layout: Layout, kernels: Mapping[str, CKernel], pointers: _Pointers, 
     steps, ok = layout.program.steps, f"status == {layout.macro}_OK"
     stretches = {r.start: (device, r) for device, r in layout.devices.regions()}
     blocks: list[list[Piece]] = [[]]
-    """The pieces of each block around, the entry first; of a branch, those of the arm that is being written behind those
-    of the arm before it."""
+    """The pieces of each block around, the entry first; of a branch, those of the arm that is being written come behind
+    those of the arm before it."""
     for what, i in flow(steps):
         step = steps[i]
         if isinstance(step, Step):

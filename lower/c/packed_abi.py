@@ -229,8 +229,8 @@ static int @_call(
 
 TVM_FFI = """
 #if defined($_TVM_FFI) || (defined(__GNUC__) && defined(__ELF__) && defined(__PIC__) && !defined(__PIE__))
-/* The entry as tvm-ffi finds it in a shared library; what fails is an error there. Of two models in one library, one has
- * the names that are not a model's. */
+/* The entry as tvm-ffi finds it in a shared library; what fails is an error there. Of two models in one library, one
+ * has the names that are not a model's. */
 #if defined(__GNUC__) && defined(__ELF__)
 #define $_FFI_WEAK __attribute__((weak))
 #else

@@ -42,8 +42,8 @@ def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, sy
     """The module without operators: each is a tensor function of its own, called by name. Functions that are marked as
     primitive or for another compiler stay.
 
-    `strategy` may choose another lowering than `assay.lower.legalize.kernels` has (row R39). Sizes that are not numbers are
-    Unsupported (`legalize.C1`), for a memory plan needs them; with `symbolic` they stay symbolic.
+    `strategy` may choose another lowering than `assay.lower.legalize.kernels` has (row R39). Sizes that are not numbers
+    are Unsupported (`legalize.C1`), for a memory plan needs them; with `symbolic` they stay symbolic.
     """
     definitions: dict[str, Definition] = dict(module.definitions)
     known: dict[tuple[Any, ...], PrimFunc] = {}

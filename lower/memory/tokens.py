@@ -83,7 +83,7 @@ class Tokens:
         self.hands = sorted((layout.fixed[i], layout.fixed[i] + layout.nbytes[i]) for i in hands)
         self.least = 0
         self.most = _up(max((high for _, high in self.hands), default=0), self.step)
-        """Between these is where the tokens end: without what alignment loses, and with each at a multiple of `step`."""
+        """The tokens end between these: without what alignment loses, and with each at a multiple of `step`."""
 
     def take(self, size: int, alignment: int) -> int | None:
         """The number of the token that a buffer gets; None: the pool has no room."""

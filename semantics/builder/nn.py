@@ -18,8 +18,10 @@ from assay.semantics.graph import Expr
 from assay.semantics.types import TensorType
 
 __all__ = [
-    "GELU", "AvgPool2d", "BatchNorm2d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "Dropout", "Embedding", "Flatten", "GroupNorm", "Identity", "LayerNorm", "LeakyReLU", "Linear", "MaxPool2d", "ModuleList",
+    "GELU", "AvgPool2d", "BatchNorm2d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+    "ConvTranspose3d",
+    "Dropout", "Embedding", "Flatten", "GroupNorm", "Identity", "LayerNorm", "LeakyReLU", "Linear", "MaxPool2d",
+    "ModuleList",
     "MultiHeadAttention", "RMSNorm", "ReLU", "Sequential", "SiLU", "Sigmoid", "Softmax", "Tanh", "attention",
 ]  # fmt: skip
 
@@ -182,7 +184,8 @@ class _Conv(Layer):
     axes = 0
 
     def __init__(
-        self, inputs: int, outputs: int, size: int, strides: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1,
+        self, inputs: int, outputs: int, size: int, strides: int = 1, padding: int = 0, dilation: int = 1,
+        groups: int = 1,
         bias: bool = True, of: str = "float32",
     ) -> None:  # fmt: skip
         if groups < 1 or inputs % groups or outputs % groups:

@@ -24,44 +24,56 @@ ENTRIES: tuple[Entry, ...] = (
                      "Pow", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1"),
         "an integer result is out of the range of its dtype",
         "it wraps; or it is the end of the range; or the least number",
-        (*_silent("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum", "CumProd", "MatMul", "Pow", "Neg", "Abs"),
-         Source("C17 6.5.5", "If an exceptional condition occurs during the evaluation of an expression, the behavior is undefined")),
-        when.overflow, ("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum", "CumProd",
+        (*_silent("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum", "CumProd",
+         "MatMul", "Pow", "Neg", "Abs"),
+         Source("C17 6.5.5",
+                "If an exceptional condition occurs during the evaluation of an expression, the behavior is undefined")),
+        when.overflow, ("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum",
+        "CumProd",
                         "MatMul", "Pow", "Neg", "Abs"),
     ),
     Entry(
-        "nan.two", ("maximum", "minimum", "Max", "Min"), "one of two numbers is NaN, or of those of a Max or Min", "NaN, or one of the others",
+        "nan.two", ("maximum", "minimum", "Max", "Min"), "one of two numbers is NaN, or of those of a Max or Min",
+        "NaN, or one of the others",
         (*_silent("Max", "Min"), Source("IEEE 754-2019 9.6", "maximumNumber")), when.nan_of_two, ("Max", "Min"),
     ),
     Entry(
-        "nan.bounds", ("clip", "nn.relu", "Clip", "HardSigmoid", *when.WITHIN), "the number is NaN, or a bound is", "NaN, or a bound, or the number", _silent("Clip", "Relu", "HardSigmoid"),
+        "nan.bounds", ("clip", "nn.relu", "Clip", "HardSigmoid", *when.WITHIN), "the number is NaN, or a bound is",
+        "NaN, or a bound, or the number", _silent("Clip", "Relu", "HardSigmoid"),
         when.nan_against_bounds, ("Clip", "Relu", "HardSigmoid"),
     ),
     Entry(
         "nan.window", ("max", "min", *POOLS), "one of the numbers is NaN",
-        "NaN, or one of the numbers; where all are NaN, also where an accumulator begins: an infinity or the last finite number",
-        _silent("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"), when.nan_in_window, ("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"),
+        "NaN, or one of the numbers; where all are NaN, also where an accumulator begins: an infinity or the last finite"
+        " number",
+        _silent("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"), when.nan_in_window,
+        ("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"),
     ),
     Entry(
-        "nan.scatter", ("scatter_nd",), "one of the numbers that meet in a place is NaN, the reduction is max or min", SILENT,
+        "nan.scatter", ("scatter_nd",), "one of the numbers that meet in a place is NaN, the reduction is max or min",
+        SILENT,
         _silent("ScatterND", "ScatterElements"), when.nan_in_scatter, ("ScatterND", "ScatterElements"),
     ),
     Entry(
-        "scatter.order", ("scatter_nd",), "updates that differ meet in a place, and there is no reduction", "one of the updates that meet there",
+        "scatter.order", ("scatter_nd",), "updates that differ meet in a place, and there is no reduction",
+        "one of the updates that meet there",
         (Source("ONNX ScatterND", "The order of iteration in the above loop is not specified"),
          Source("ONNX ScatterElements", "indices should not have duplicate entries"), *_silent("MaxUnpool")),
         when.updates_that_meet, ("ScatterND", "ScatterElements", "MaxUnpool"),
     ),
     Entry(
-        "nan.place", ("ArgMax", "ArgMin"), "one of the numbers is NaN", "any place of the row", _silent("ArgMax", "ArgMin"),
+        "nan.place", ("ArgMax", "ArgMin"), "one of the numbers is NaN", "any place of the row",
+        _silent("ArgMax", "ArgMin"),
         when.nan_in_places, ("ArgMax", "ArgMin"),
     ),
     Entry(
-        "nan.hardmax", ("Hardmax",), "one of the numbers is NaN", "a one at any place of the row, or none", _silent("Hardmax"),
+        "nan.hardmax", ("Hardmax",), "one of the numbers is NaN", "a one at any place of the row, or none",
+        _silent("Hardmax"),
         when.nan_in_hardmax, ("Hardmax",),
     ),
     Entry(
-        "nan.order", ("topk",), "one of the numbers of a row is NaN", "any elements of the row, each with its own place",
+        "nan.order", ("topk",), "one of the numbers of a row is NaN",
+        "any elements of the row, each with its own place",
         _silent("TopK"), when.topk_nan, ("TopK",),
     ),
     Entry(
@@ -72,33 +84,40 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "cast.range", ("astype",), "a float is NaN, or out of the range of the integer dtype", "anything",
         (Source("ONNX Cast", "fixed point: undefined if OOR"),
-         Source("C17 6.3.1.4", "If the value of the integral part cannot be represented by the integer type, the behavior is undefined")),
+         Source("C17 6.3.1.4",
+                "If the value of the integral part cannot be represented by the integer type, the behavior is undefined")),
         when.cast_out_of_range, ("Cast", "CastLike"),
     ),
     Entry(
         "division", ("truncate_divide", "floor_divide"), "an integer is divided by 0, or the least one by -1",
         "anything; the run may also be refused",
-        (*_silent("Div", "Mod"), Source("C17 6.5.5", "if the value of the second operand is zero, the behavior is undefined")),
+        (*_silent("Div", "Mod"), Source("C17 6.5.5",
+         "if the value of the second operand is zero, the behavior is undefined")),
         when.no_quotient, ("Div", "Mod"), fails=True,
     ),
     Entry(
-        "shift", ("left_shift", "right_shift", "BitShift"), "an integer is shifted by less than 0 bits, or by its width or more",
+        "shift", ("left_shift", "right_shift", "BitShift"),
+        "an integer is shifted by less than 0 bits, or by its width or more",
         "anything; the run may also be refused",
         (*_silent("BitShift-11"),  # BitShift-28 says what it is
-         Source("C17 6.5.7", "If the value of the right operand is negative or is greater than or equal to the width of the"
+         Source("C17 6.5.7",
+                "If the value of the right operand is negative or is greater than or equal to the width of the"
                 " promoted left operand, the behavior is undefined")),
         when.far_shift, ("BitShift",), fails=True,
     ),
     Entry(
-        "softmax.infinite", ("nn.softmax", "nn.log_softmax"), "a number of the row is +inf, another is not", "NaN, or the limit: 0, or its logarithm",
+        "softmax.infinite", ("nn.softmax", "nn.log_softmax"), "a number of the row is +inf, another is not",
+        "NaN, or the limit: 0, or its logarithm",
         (Source("ONNX LogSoftmax", "LogSoftmax(input, axis) = Log(Softmax(input, axis=axis))"),
          Source("ONNX Softmax", "Softmax(input, axis) = Exp(input) / ReduceSum(Exp(input), axis=axis, keepdims=1)")),
         when.beside_infinity, ("Softmax", "LogSoftmax"),
     ),
     Entry(
         "padding.infinite", (*(f"nn.conv{r}d" for r in (1, 2, 3)), "ConvTranspose"),
-        "a zero that is no element, of the padding or between the elements of a ConvTranspose, meets an infinite weight or NaN",
-        "NaN, or the sum of the other products", _silent("Conv", "ConvTranspose"), padding.products_of_zeros, ("Conv", "ConvTranspose"),
+        "a zero that is no element, of the padding or between the elements of a ConvTranspose, meets an infinite weight"
+        " or NaN",
+        "NaN, or the sum of the other products", _silent("Conv", "ConvTranspose"), padding.products_of_zeros,
+        ("Conv", "ConvTranspose"),
     ),
     Entry(
         "mean.nothing", ("mean",), "there are no elements", "anything",
@@ -114,11 +133,14 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "small", ELEMENTARY,
-        "the result of an elementary function is so small that 2**-16 of the least normal number is more than 4 units in its last place",
-        "within 2**-16 of the least normal number, on the same side of 0", _silent("Tanh", "Exp", "Sin"), accuracy.small_results, ("Tanh", "Exp", "Sin"),
+        "the result of an elementary function is so small that 2**-16 of the least normal number is more than 4 units in"
+        " its last place",
+        "within 2**-16 of the least normal number, on the same side of 0", _silent("Tanh", "Exp", "Sin"),
+        accuracy.small_results, ("Tanh", "Exp", "Sin"),
     ),
     Entry(
-        "det.one", ("det",), "the matrix has one element", "within 16 units in the last place", _silent("Det"), accuracy.det_of_one,
+        "det.one", ("det",), "the matrix has one element", "within 16 units in the last place", _silent("Det"),
+        accuracy.det_of_one,
         ("Det",),
     ),
     Entry(
@@ -126,14 +148,17 @@ ENTRIES: tuple[Entry, ...] = (
         _silent("Gelu"), accuracy.constants_as_float, ("Gelu",),
     ),
     Entry(
-        "resize.length", ("Resize",), "scales are given, the mode is linear with align_corners, and scale * length is no whole number",
+        "resize.length", ("Resize",),
+        "scales are given, the mode is linear with align_corners, and scale * length is no whole number",
         "the resized length is the whole number of elements",
-        (Source("ONNX Resize", "`length_resized` as the length of the resized tensor in axis x"),), nodes.whole_length, ("Resize",),
+        (Source("ONNX Resize", "`length_resized` as the length of the resized tensor in axis x"),), nodes.whole_length,
+        ("Resize",),
     ),
     Entry(
         "unpool.indices", ("MaxUnpool",), "output_shape is given, and is not what the attributes make",
         "the indices count in that shape",
-        (Source("ONNX MaxUnpool", "The indices are linear, i.e. computed considering the tensor as flattened 1-D tensor"),),
+        (Source("ONNX MaxUnpool",
+         "The indices are linear, i.e. computed considering the tensor as flattened 1-D tensor"),),
         nodes.unpooled_shape, ("MaxUnpool",),
     ),
     Entry(

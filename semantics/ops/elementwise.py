@@ -1,7 +1,7 @@
 """Elementwise operators: one scalar function at every index, operands broadcast (specs/semantics.md, "Elementwise").
 
-Adding one is one record here and one scalar expression in `assay.lower.legalize.kernels.elementwise`. Values are computed in the
-operands' dtype, one rounding for each NumPy function; constants are therefore of that dtype too. What an operation
+Adding one is one record here and one scalar expression in `assay.lower.legalize.kernels.elementwise`. Values are
+computed in the operands' dtype, one rounding for each NumPy function; constants are therefore of that dtype too. What an operation
 means for integers and for zeros is taken from the one scalar table.
 """
 
@@ -230,23 +230,28 @@ ELEMENTARY = "4 ulp; 2 in types of 16 bits, 1 in types of 8"
 
 _UNARY = (
     unary("negative", "-x; integers wrap", NUMERIC, lambda attrs, x: -x, EXACT, documents("Neg", "negative")),
-    unary("abs", "The magnitude of x; integers wrap", NUMERIC, lambda attrs, x: np.abs(x), EXACT, documents("Abs", "abs")),
+    unary("abs", "The magnitude of x; integers wrap", NUMERIC, lambda attrs, x: np.abs(x), EXACT,
+    documents("Abs", "abs")),
     unary("exp", "e to the power x", FLOAT, lambda attrs, x: np.exp(x), ELEMENTARY, documents("Exp", "exp")),
     unary(
         "log", "The natural logarithm of x; -inf at 0, NaN below", FLOAT, lambda attrs, x: np.log(x), ELEMENTARY,
         documents("Log", "log"),
     ),
     unary(
-        "sqrt", "The square root of x; NaN below 0", FLOAT, lambda attrs, x: np.sqrt(x), ROUNDED, documents("Sqrt", "sqrt")
+        "sqrt", "The square root of x; NaN below 0", FLOAT, lambda attrs, x: np.sqrt(x), ROUNDED,
+        documents("Sqrt", "sqrt")
     ),
     unary(
         "sigmoid", "1 / (1 + exp(-x))", FLOAT, _sigmoid,
-        "the bound of its formula, and 6 unit roundoffs of 1 for 1/2 + tanh(x / 2) / 2", documents("Sigmoid", "sigmoid"),
+        "the bound of its formula, and 6 unit roundoffs of 1 for 1/2 + tanh(x / 2) / 2",
+        documents("Sigmoid", "sigmoid"),
     ),
     unary(
         "tanh", "Hyperbolic tangent of x", FLOAT, _tanh, f"{ELEMENTARY}; with formula, also the error of that",
         documents("Tanh", "tanh"), ({}, {"formula": True}),
-        attrs={"formula": Attr("whether it may be computed as (1 - exp(-2x)) / (1 + exp(-2x)), as recurrent operators print it", False)},
+        attrs={"formula": Attr(
+            "whether it may be computed as (1 - exp(-2x)) / (1 + exp(-2x)), as recurrent operators print it", False
+        )},
     ),
     unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, documents("Erf", "erf")),
     unary("floor", "x rounded down", FLOAT, lambda attrs, x: np.floor(x), EXACT, documents("Floor", "floor")),
@@ -363,9 +368,12 @@ ASTYPE = unary(
 )
 
 _BINARY = (
-    binary("add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("add", a + b, a, b), ROUNDED, documents("Add", "add")),
-    binary("subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("subtract", difference(a, b), a, b), ROUNDED, documents("Sub", "subtract")),
-    binary("multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("multiply", a * b, a, b), ROUNDED, documents("Mul", "multiply")),
+    binary("add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("add", a + b, a, b), ROUNDED,
+    documents("Add", "add")),
+    binary("subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a,
+    b: where_exact("subtract", difference(a, b), a, b), ROUNDED, documents("Sub", "subtract")),
+    binary("multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("multiply", a * b, a, b),
+    ROUNDED, documents("Mul", "multiply")),
     binary(
         "divide", "a / b, by the rules of IEEE 754 where b is 0", FLOAT,
         lambda attrs, a, b: where_exact("divide", a / b, a, b), ROUNDED,

@@ -132,7 +132,8 @@ TABLE: tuple[Operator, ...] = (
     ),
     binary(
         "right_shift",
-        "The bits of a moved down by b, the sign's repeated if signed; a trap where b is negative, or the width or more",
+        "The bits of a moved down by b, the sign's repeated if signed; a trap where b is negative, or the width or"
+        " more",
         WHOLE, _exactly("shr"), _INEXACT, documents("BitShift (RIGHT)", "right_shift"), can_trap=True, plain=True,
     ),
     REINTERPRET,

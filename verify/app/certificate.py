@@ -2,8 +2,8 @@
 
 `write` leaves a directory: the C text and its weights; under `certificate/` each stage's module, the tensors, the
 inputs and outputs of the run, the queries that z3 answered, and a manifest with the SHA-256 of every file. `Stored`
-gives the artefacts back to `assay.verify.app.check`, which checks them as if they had just been made; `lines` then writes
-all of it once more, and compares. Nothing of it is trusted, and nothing outside the directory is opened.
+gives the artefacts back to `assay.verify.app.check`, which checks them as if they had just been made; `lines` then
+writes all of it once more, and compares. Nothing of it is trusted, and nothing outside the directory is opened.
 """
 
 from __future__ import annotations

@@ -139,7 +139,8 @@ class Isolated:
         path = os.pathsep.join(p or os.getcwd() for p in sys.path)
         self._process = children.start(
             [sys.executable, "-m", "assay.verify.backends.child"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0,
+            env={**os.environ, "PYTHONPATH": path},
         )  # fmt: skip
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)

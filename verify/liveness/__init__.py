@@ -1,1 +1,1 @@
-"""Whether a program of steps is the graph function it comes from, and its lives are long enough (specs/verify.md, "liveness")."""
+"""Whether a program of steps is the graph function that it comes from (specs/verify.md, "liveness")."""

@@ -2,8 +2,8 @@
 
 The function is in A-normal form. Lets, tuples, projections and views vanish; a call of a graph function of the module
 is that function's body; an `If` is, for each tensor of its value, a choice between the two that its branches give. What
-may trap is kept in its order and in its branch. This reads the graph; `assay.verify.liveness.program` compares a program
-with it.
+may trap is kept in its order and in its branch. This reads the graph; `assay.verify.liveness.program` compares a
+program with it.
 """
 
 from __future__ import annotations

@@ -84,7 +84,12 @@ class Expected:
             index = opened.index if opened is not None else 0
             others = {
                 o.index: np.asarray(g) for w, g, _ in leaves.values()
-                if g is not None and opened is not None and np.asarray(g).dtype != object and np.shape(g) == np.shape(w) and (o := silence.results.get(id(w))) is not None and o.call == opened.call
+                if g is not None
+                and opened is not None
+                and np.asarray(g).dtype != object
+                and np.shape(g) == np.shape(w)
+                and (o := silence.results.get(id(w))) is not None
+                and o.call == opened.call
             }  # fmt: skip
             made[name] = excused(
                 f, wide, silence, np.asarray(given), others, outputs, self.accepts, self.flushing, index

@@ -180,7 +180,8 @@ class Oracle:
         return next((f for f in found.values() if f.wrong), None)
 
     def _not_wrong(
-        self, possible: Possible, found: Mapping[str, Finding], rebased: Mapping[str, Finding], outputs: Mapping[str, Any],
+        self, possible: Possible, found: Mapping[str, Finding], rebased: Mapping[str, Finding],
+        outputs: Mapping[str, Any],
         theirs: Mapping[str, Array], stopped: str,
     ) -> Verdict:  # fmt: skip
         """Right, if every output is: inside an interval that says something, or, bit for bit, what a chain of operators

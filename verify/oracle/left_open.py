@@ -189,7 +189,8 @@ class Silence:
 
 
 def excused(
-    finding: Finding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array], given: Mapping[str, Any], accepts: Accepts,
+    finding: Finding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array], given: Mapping[str, Any],
+    accepts: Accepts,
     flushing: bool, index: int = 0,
 ) -> Finding:  # fmt: skip
     """The verdict on a tensor that is wrong or not decided by our definition, one of those `given`, with the elements

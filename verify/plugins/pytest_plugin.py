@@ -46,7 +46,8 @@ processes = pytest.StashKey[dict[str, "Isolated"]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("assay").addoption(
         OPTION, metavar="NAME", action="append", default=[], dest="assay_backend",
-        help="a backend that tests with the fixture assay_backend judge, such as onnxruntime; may be given several times",
+        help="a backend that tests with the fixture assay_backend judge, such as onnxruntime; may be given several"
+        " times",
     )  # fmt: skip
 
 

@@ -27,7 +27,8 @@ Array = np.ndarray[Any, Any]
 
 
 def reduce_model(
-    model: onnx.ModelProto, backend: Backend, given: Mapping[str, Array], dims: Mapping[str, int], seed: int, limit: int,
+    model: onnx.ModelProto, backend: Backend, given: Mapping[str, Array], dims: Mapping[str, int], seed: int,
+    limit: int,
     output: Path, console: Screen,
 ) -> int:  # fmt: skip
     """Find what is wrong, make it smaller, write the test, and say what was found: the exit code. Interrupted, it

@@ -81,7 +81,8 @@ def write(directory: Path, name: str, case: Case, backend: str, found: Finding) 
     operators = ", ".join(dict.fromkeys(n.op_type for n in case.nodes))
     title = f"{backend}: {operators} {ENDS[found.kind]}"
     content = TEXT.format(
-        title=title, said=found.said.replace("\\", "\\\\").replace('"""', "'''"), model=model, inputs=inputs, backend=backend,
+        title=title, said=found.said.replace("\\", "\\\\").replace('"""', "'''"), model=model, inputs=inputs,
+        backend=backend,
         name=name, maker="backend" if found.kind == "wrong" else "Isolated", imports=imports + "\n" * bool(imports),
         load="from assay.verify.border.inputs import load\n" if "load(Path" in inputs else "",
     )  # fmt: skip

@@ -367,7 +367,8 @@ def _elementwise(op: Operator) -> Known | None:
 RECIPES: dict[str, Known] = {name: known for name, op in OPERATORS.items() if (known := _elementwise(op)) is not None}
 RECIPES |= {
     "where": (0, 6, _where), "clip": (0, 6, _clip), "astype": (0, 6, _astype), "reinterpret": (0, 6, _reinterpret),
-    "nn.leakyrelu": (0, 6, _leaky), "device_copy": (0, 6, _unary), "nonzero": (0, 3, _unary), "shape_of": (0, 6, _unary),
+    "nn.leakyrelu": (0, 6, _leaky), "device_copy": (0, 6, _unary), "nonzero": (0, 3, _unary),
+    "shape_of": (0, 6, _unary),
     **dict.fromkeys(("sum", "mean", "prod", "max", "min"), (0, 6, _reduce)),
     **dict.fromkeys(("cumsum", "cumprod"), (1, 6, _scan)), "topk": (1, 6, _topk), "matmul": (1, 6, _matmul),
     **dict.fromkeys(("nn.softmax", "nn.log_softmax"), (1, 6, _softmax)), "nn.batch_norm": (1, 6, _batch_norm),

@@ -120,7 +120,8 @@ def through_some(
 
 
 def _through(
-    chosen: Sequence[tuple[int, ...]], types: Sequence[tuple[tuple[int, ...], DType]], sizes: Sequence[int], result: int,
+    chosen: Sequence[tuple[int, ...]], types: Sequence[tuple[tuple[int, ...], DType]], sizes: Sequence[int],
+    result: int,
     numbers: Mapping[DType, Array],
 ) -> Iterator[Through]:  # fmt: skip
     for places in chosen:

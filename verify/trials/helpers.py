@@ -210,7 +210,8 @@ def _reference(h: Helper) -> tuple[Reference, Callable[..., Any] | None] | None:
 
 
 _NAMED = {
-    "abs": "abs", "floordiv": "floordiv", "floormod": "floormod", "truncdiv": "truncdiv", "truncmod": "truncmod", "shr": "shr",
+    "abs": "abs", "floordiv": "floordiv", "floormod": "floormod", "truncdiv": "truncdiv", "truncmod": "truncmod",
+    "shr": "shr",
     "sub": "sub", "div": "floordiv", "mod": "floormod", "shl": "shl", "min": "min", "max": "max",
 }  # fmt: skip
 _DOMAINS: dict[str, Callable[..., Any]] = {

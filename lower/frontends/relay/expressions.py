@@ -19,7 +19,8 @@ from assay.semantics.types import Type
 
 BINARY = {
     "*": ("multiply", 12), "/": ("divide", 12), "+": ("add", 10), "-": ("subtract", 10), "<": ("less", 8),
-    ">": ("greater", 8), "<=": ("less_equal", 8), ">=": ("greater_equal", 8), "==": ("equal", 7), "!=": ("not_equal", 7),
+    ">": ("greater", 8), "<=": ("less_equal", 8), ">=": ("greater_equal", 8), "==": ("equal", 7),
+    "!=": ("not_equal", 7),
 }  # fmt: skip
 """Operators between operands, and how tightly they bind; equals from left to right."""
 

@@ -200,7 +200,8 @@ class Search:
         return r.low[which], r.high[which], starts
 
     def _settle(
-        self, low: int, high: int, floor: Array, slack: Array, alive: Array, lows: Array, highs: Array, starts: Array | None,
+        self, low: int, high: int, floor: Array, slack: Array, alive: Array, lows: Array, highs: Array,
+        starts: Array | None,
         new: tuple[int, int],
     ) -> tuple[Array, Array, Array] | None:  # fmt: skip
         """Floors and slack after all that follows, and the least offset of each buffer left; None: it cannot be."""

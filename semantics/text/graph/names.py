@@ -22,7 +22,8 @@ from assay.semantics.types import FuncType, TensorType, Type, TypeVar, dims, sym
 from assay.semantics.walk import post_order
 
 TAKEN = frozenset(
-    (*keyword.kwlist, *keyword.softkwlist, *ALIASES, "cls", "Module", "metadata", "TypeVar", "float", "int", "bool", "range",
+    (*keyword.kwlist, *keyword.softkwlist, *ALIASES, "cls", "Module", "metadata", "TypeVar", "float", "int", "bool",
+     "range",
      "min", "max", "abs")
 )  # fmt: skip
 

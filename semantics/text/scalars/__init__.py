@@ -51,7 +51,8 @@ _BINARY: dict[type[ast.AST], str] = {
 }  # fmt: skip
 
 _FUNCTIONS: dict[str, str] = {
-    **{n: n for n in INTRINSICS}, "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "truncdiv": "truncdiv", "Mod": "truncmod",
+    **{n: n for n in INTRINSICS}, "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "truncdiv": "truncdiv",
+    "Mod": "truncmod",
     "truncmod": "truncmod", "FloorDiv": "floordiv", "floordiv": "floordiv", "FloorMod": "floormod",
     "floormod": "floormod", "Min": "min", "min": "min", "Max": "max", "max": "max", "EQ": "eq", "NE": "ne", "LT": "lt",
     "LE": "le", "GT": "gt", "GE": "ge", "Not": "not", "And": "&&", "Or": "||", "bitwise_and": "bitand",

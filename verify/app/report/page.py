@@ -44,9 +44,11 @@ def page(report: Report) -> str:
     css, script = ((here / name).read_text("utf-8") for name in ("page.css", "page.js"))
     return "\n".join([
         MARK,
-        '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">',
+        '<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">',
         # nothing is fetched, whatever a name may be
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline';script-src 'unsafe-inline'\">",
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\';style-src \'unsafe-inline\';'
+        "script-src 'unsafe-inline'\">",
         f"<title>{text(report.model)}: assay check</title><style>{STYLE}{css}</style></head><body><main>",
         *body,
         f"</main><script>{script}</script></body></html>\n",
@@ -230,8 +232,8 @@ def _buffers(report: Report, shown: Sequence[Buffer]) -> Iterator[str]:
         wrong = " class=wrong" if b.number in marked else ""
         yield (
             f"<tr id=b{b.number}{wrong}><td>{b.number}<td>{name}<td>{b.kind}<td>{b.nbytes:,}<td>{text(place)}"
-            f"<td>{'' if b.offset is None else f'{b.offset:,}'}<td>{lives_text(b.live)}<td>{_linked(_producer(report, b))}"
-            f"<td>{_linked(_reader(report, b))}<td>{b.readers}<td>{text(b.type)}</tr>"
+            f"<td>{'' if b.offset is None else f'{b.offset:,}'}<td>{lives_text(b.live)}"
+            f"<td>{_linked(_producer(report, b))}<td>{_linked(_reader(report, b))}<td>{b.readers}<td>{text(b.type)}</tr>"
         )
     yield "</tbody></table></div></details></section>"
 
@@ -261,7 +263,8 @@ def _steps(report: Report) -> Iterator[str]:
         arms = f"; else from step {s.arms[1][0]} up to {s.arms[1][1]}" if s.arms else ""
         yield (
             f"<tr id=s{s.number}><td>{s.number}<td>{s.position}<td>{text(s.kernel + arms)}<td>{text(s.device)}"
-            f"<td>{_those(report, s.reads)}<td>{_those(report, s.writes)}<td>{_those(report, s.scratch)}<td>{text(s.span)}</tr>"
+            f"<td>{_those(report, s.reads)}<td>{_those(report, s.writes)}<td>{_those(report, s.scratch)}"
+            f"<td>{text(s.span)}</tr>"
         )
     yield "</tbody></table></div>"
     if len(steps) < len(report.steps):
