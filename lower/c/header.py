@@ -159,8 +159,8 @@ def _hooks(layout: Layout) -> Iterator[str]:
     yield f"""
 /* Hooks, for you to write. A run activates each device once, in the order of their first steps, and deactivates them
  * in the reverse order. It opens a device before each stretch of its steps, and closes it behind. A hook returns 0, or
- * a status (of {FOREIGN} or above, or below 0), which ends the run: no step follows, but what was activated and opened is
- * deactivated and closed all the same, and the first status that is not 0 is returned. A hook that fails has done
+ * a status (of {FOREIGN} or above, or below 0), which ends the run: no step follows, but what was activated and opened
+ * is deactivated and closed all the same, and the first status that is not 0 is returned. A hook that fails has done
  * nothing: what it was to undo is not asked for. `handle` is the one that the run was given. */
 """
     numbers: dict[str, list[str]] = {}

@@ -15,8 +15,8 @@ def declarations(layout: Layout) -> str:
     m, macro = layout.name, layout.macro
     return f"""
 /* The weights from a file, by {m}_weights.c, which needs an operating system: mapped read-only where there is mmap
- * (POSIX; -D{macro}_NO_MMAP does without), else read into memory from malloc. Size and digest are checked before `data` is set.
- * The file must not change while it is open. */
+ * (POSIX; -D{macro}_NO_MMAP does without), else read into memory from malloc. Size and digest are checked before `data`
+ * is set. The file must not change while it is open. */
 struct {m}_weights {{
     const void *data; /* what {m}_run takes; NULL after any status but OK */
     size_t bytes;

@@ -65,7 +65,7 @@ class Bounded(NDArrayOperatorsMixin):
         self.given: npt.NDArray[np.bool_] | None = None
         """Which of the elements are that, where only some are; None for none."""
         self.narrow: DType | None = None
-        """A narrower float whose numbers the elements are, of a tensor that was cast from it; None: any of the dtype."""
+        """A narrower float whose numbers the elements are, of a tensor that was cast from it; None: any number."""
         self.radius: Floats = np.broadcast_to(np.asarray(radius, np.float64), self._raw.shape)
 
     @staticmethod

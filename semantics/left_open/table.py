@@ -27,7 +27,7 @@ ENTRIES: tuple[Entry, ...] = (
         (*_silent("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum", "CumProd",
          "MatMul", "Pow", "Neg", "Abs"),
          Source("C17 6.5.5",
-                "If an exceptional condition occurs during the evaluation of an expression, the behavior is undefined")),
+          "If an exceptional condition occurs during the evaluation of an expression, the behavior is undefined")),
         when.overflow, ("Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "ReduceSumSquare", "ReduceL1", "CumSum",
         "CumProd",
                         "MatMul", "Pow", "Neg", "Abs"),
@@ -44,8 +44,8 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "nan.window", ("max", "min", *POOLS), "one of the numbers is NaN",
-        "NaN, or one of the numbers; where all are NaN, also where an accumulator begins: an infinity or the last finite"
-        " number",
+        "NaN, or one of the numbers; where all are NaN, also where an accumulator begins: an infinity or the last"
+        " finite number",
         _silent("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"), when.nan_in_window,
         ("ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"),
     ),
@@ -85,7 +85,7 @@ ENTRIES: tuple[Entry, ...] = (
         "cast.range", ("astype",), "a float is NaN, or out of the range of the integer dtype", "anything",
         (Source("ONNX Cast", "fixed point: undefined if OOR"),
          Source("C17 6.3.1.4",
-                "If the value of the integral part cannot be represented by the integer type, the behavior is undefined")),
+          "If the value of the integral part cannot be represented by the integer type, the behavior is undefined")),
         when.cast_out_of_range, ("Cast", "CastLike"),
     ),
     Entry(
@@ -133,8 +133,8 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "small", ELEMENTARY,
-        "the result of an elementary function is so small that 2**-16 of the least normal number is more than 4 units in"
-        " its last place",
+        "the result of an elementary function is so small that 2**-16 of the least normal number is more than 4 units"
+        " in its last place",
         "within 2**-16 of the least normal number, on the same side of 0", _silent("Tanh", "Exp", "Sin"),
         accuracy.small_results, ("Tanh", "Exp", "Sin"),
     ),

@@ -1,8 +1,8 @@
 """Elementwise operators: one scalar function at every index, operands broadcast (specs/semantics.md, "Elementwise").
 
 Adding one is one record here and one scalar expression in `assay.lower.legalize.kernels.elementwise`. Values are
-computed in the operands' dtype, one rounding for each NumPy function; constants are therefore of that dtype too. What an operation
-means for integers and for zeros is taken from the one scalar table.
+computed in the operands' dtype, one rounding for each NumPy function; constants are therefore of that dtype too.
+What an operation means for integers and for zeros is taken from the one scalar table.
 """
 
 from __future__ import annotations

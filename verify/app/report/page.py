@@ -17,6 +17,7 @@ from assay.verify.app.report.plot import STYLE, cut, text
 MARK = "<!doctype html>\n<!-- written by assay check --report -->"
 """How every page begins, so that one can be told from somebody else's file."""
 
+POLICY = "default-src 'none';style-src 'unsafe-inline';script-src 'unsafe-inline'"
 MOST = 20_000
 """How many buffers and how many steps a page names one by one; what a browser can still show."""
 
@@ -44,11 +45,10 @@ def page(report: Report) -> str:
     css, script = ((here / name).read_text("utf-8") for name in ("page.css", "page.js"))
     return "\n".join([
         MARK,
-        '<html lang="en"><head><meta charset="utf-8">'
+        '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         # nothing is fetched, whatever a name may be
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\';style-src \'unsafe-inline\';'
-        "script-src 'unsafe-inline'\">",
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
         f"<title>{text(report.model)}: assay check</title><style>{STYLE}{css}</style></head><body><main>",
         *body,
         f"</main><script>{script}</script></body></html>\n",
@@ -233,7 +233,8 @@ def _buffers(report: Report, shown: Sequence[Buffer]) -> Iterator[str]:
         yield (
             f"<tr id=b{b.number}{wrong}><td>{b.number}<td>{name}<td>{b.kind}<td>{b.nbytes:,}<td>{text(place)}"
             f"<td>{'' if b.offset is None else f'{b.offset:,}'}<td>{lives_text(b.live)}"
-            f"<td>{_linked(_producer(report, b))}<td>{_linked(_reader(report, b))}<td>{b.readers}<td>{text(b.type)}</tr>"
+            f"<td>{_linked(_producer(report, b))}<td>{_linked(_reader(report, b))}"
+            f"<td>{b.readers}<td>{text(b.type)}</tr>"
         )
     yield "</tbody></table></div></details></section>"
 
