@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from assay.lower.c.constants import Constants, attributes, place as place_constants, pool_text, table_text
-from assay.lower.c.convention import Interface, find_devices
+from assay.lower.c.convention import find_devices
 from assay.lower.c.entry import definitions, entry
 from assay.lower.c.header import header, prologue
 from assay.lower.c.helpers import Library
@@ -27,6 +27,7 @@ from assay.lower.c.packed_abi import SpecNames
 from assay.lower.c.parts import apart
 from assay.lower.c.source import CSource
 from assay.lower.c.tables import Array, blob, needs_math, storage
+from assay.lower.interfaces import Interface
 from assay.semantics.advice import about_sizes
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.instance import is_symbolic, symbols_of

@@ -8,23 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from assay.lower.c.names import Names
 from assay.semantics.devices import VirtualDevice, kind_of
 from assay.semantics.module import Branch, Program, Step
-
-
-class Interface(StrEnum):
-    """The calling convention."""
-
-    UNPACKED = "unpacked"
-    """One typed pointer for each tensor."""
-    C_PACKED = "c-packed"
-    """An array of tagged values and a slot for the result; kernels by symbol."""
-    PACKED = "packed"
-    """The same; kernels by name, from a table that is handed in."""
-
 
 VERBS = ("activate", "open", "close", "deactivate")
 """The hooks of a device, in the order of their calls."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from assay.lower.c.convention import Device, Interface
+from assay.lower.c.convention import Device
 from assay.lower.c.header import statuses
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import READ_ONLY, CKernel, Parameter
@@ -14,6 +14,7 @@ from assay.lower.c.names import text_literal
 from assay.lower.c.packed import call as packed_call, entry_head, entry_names, entry_specs
 from assay.lower.c.packed_abi import spec_tables, tvm_ffi
 from assay.lower.c.parts import Parts, Piece, indented
+from assay.lower.interfaces import Interface
 from assay.semantics.module import Program, Slot, Step, flow
 
 OFTEN = 8

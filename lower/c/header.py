@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from assay.lower.c.constants import listing
-from assay.lower.c.convention import VERBS, Interface
+from assay.lower.c.convention import VERBS
 from assay.lower.c.kernel import TRAPS, CKernel
 from assay.lower.c.layout import Layout, size
 from assay.lower.c.loader import declarations
 from assay.lower.c.names import comment, quote
 from assay.lower.c.packed_abi import PACKED_PARAMETERS, TYPES
+from assay.lower.interfaces import Interface
 from assay.semantics.module import Branch
 from assay.semantics.types import TensorType
 

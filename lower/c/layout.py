@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.lower.c.constants import Constants
-from assay.lower.c.convention import Device, Devices, Interface
+from assay.lower.c.convention import Device, Devices
 from assay.lower.c.externs import Externs
 from assay.lower.c.names import Names
 from assay.lower.c.packed_abi import PACKED_PARAMETERS, SpecNames
 from assay.lower.c.tables import Blob
+from assay.lower.interfaces import Interface
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.types import TensorType
 

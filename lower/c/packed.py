@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from assay.lower.c.convention import Interface
 from assay.lower.c.header import type_text
 from assay.lower.c.kernel import CKernel, Parameter
 from assay.lower.c.layout import Layout, by_pointer
 from assay.lower.c.names import text_literal
 from assay.lower.c.packed_abi import ARGUMENTS, FAIL, FIND, PACK, PACKED_PARAMETERS, SPEC, Spec, spec_tables
+from assay.lower.interfaces import Interface
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.tensor import Buffer, PrimFunc
 from assay.semantics.types import TensorType

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from assay.lower.c.convention import Device, Interface
+from assay.lower.c.convention import Device
 from assay.lower.c.externs import EXTERN
 from assay.lower.c.header import ARGUMENT, DEVICE, WORKSPACE
 from assay.lower.c.layout import Argument, Workspace, workspace_names
 from assay.lower.c.names import Names, identifier, unquote
 from assay.lower.c.tables import STORAGE, Array, Blob
+from assay.lower.interfaces import Interface
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.files import open_regular, read_text

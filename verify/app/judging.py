@@ -18,6 +18,7 @@ from assay.semantics.parts import output_parts
 from assay.semantics.types import DataType, Type
 from assay.semantics.walk import post_order
 from assay.verify.backends import Backend, Subject, backend, subject_of_module
+from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import OUTCOMES
 from assay.verify.border.values import NONE, form, from_arrays, inside_list, to_arrays
 from assay.verify.evidence import Evidence, of_outcome, plural
@@ -25,6 +26,14 @@ from assay.verify.oracle import Expected, Oracle, Verdict, judge_backend, oracle
 from assay.verify.oracle.accepts import EVERYTHING_KEPT
 
 Array = np.ndarray[Any, Any]
+
+PATIENCE = 600.0
+"""Seconds that a backend may take for one answer."""
+
+
+def isolated(name: str) -> Isolated:
+    """The backend of that name, in a process of its own."""
+    return Isolated(name, PATIENCE)
 
 
 @dataclass

@@ -12,10 +12,11 @@ from assay.interp import machine
 from assay.interp.graph import run as run_graph
 from assay.lower.anf import to_anf
 from assay.lower.c import emit
-from assay.lower.c.convention import Interface, find_devices
+from assay.lower.c.convention import find_devices
 from assay.lower.devices import plan_devices
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.fuse import fuse, fuse_calls
+from assay.lower.interfaces import Interface
 from assay.lower.legalize import legalize
 from assay.lower.liveness import find_lives
 from assay.lower.pool import Memory, plan, pools_of

@@ -16,7 +16,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from assay.lower.c import CSource, emit
-from assay.verify.app import cli
+from assay.verify.app import judging
 from assay.verify.app.check import Check, Lowering
 from assay.verify.app.compare import Comparison
 from assay.verify.backends import Subject, backend as find_backend, subject_of_model
@@ -185,7 +185,7 @@ def test_other_inputs_that_a_backend_refuses() -> None:
 def test_a_backend_that_gives_nothing(
     backend: str, code: int, outcome: str, word: str, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "PATIENCE", 1.0 if backend == "sleeps" else 60.0)
+    monkeypatch.setattr(judging, "PATIENCE", 1.0 if backend == "sleeps" else 60.0)
     found, holds, line = ask(shallow(), backend)
     assert (found, holds, line["outcome"]) == (code, None if code == 5 else False, outcome) and word in line["detail"]
 

@@ -21,7 +21,7 @@ from assay.semantics.errors import EnvironmentFailure, Invalid
 from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Pool, Problem, conflicts, lower_bound
 from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar.expression import Var
-from assay.verify.app import cli
+from assay.verify.app import check
 from assay.verify.app.check import Check, Line, Lowering
 from assay.verify.app.report.collect import collect
 from assay.verify.app.report.maps import plan_picture
@@ -334,7 +334,7 @@ def test_check_writes_the_page(model: Path, tmp_path: Path, monkeypatch: pytest.
         )
 
     planned = passes(vector.run)["pool"]
-    monkeypatch.setattr(cli, "Lowering", lambda *a, **k: Lowering(*a, **k, changed={"pool": fault}))
+    monkeypatch.setattr(check, "Lowering", lambda *a, **k: Lowering(*a, **k, changed={"pool": fault}))
     assert assay(monkeypatch, "check", model, "--report", out, "--json") == 1
     got = read((out / "index.html").read_text("utf-8"))
     assert len(marked(got)[0]) == 2 and got.rows["pool"][1] == "FAILS"

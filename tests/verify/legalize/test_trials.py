@@ -28,7 +28,7 @@ from assay.semantics.scalar import Expr, Load, apply, const, select
 from assay.semantics.tensor import Buffer, PrimFunc, Store, loops, program_order, store
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.app import cli
+from assay.verify.app import check
 from assay.verify.app.check import Check, Line, Lowering
 from assay.verify.trials import helpers
 from tests.models import model
@@ -368,7 +368,7 @@ def ordered(
     """What `assay check` ends with and says of a model, with a planted fault if it is given."""
     onnx.save(given, folder / "m.onnx")
     with monkeypatch.context() as patch:
-        patch.setattr(cli, "Lowering", partial(Lowering, **more))
+        patch.setattr(check, "Lowering", partial(Lowering, **more))
         code = assay(patch, "check", folder / "m.onnx", "--json")
     return code, json.loads(capsys.readouterr().out)["lines"][-1]["detail"]
 

@@ -1,0 +1,145 @@
+"""Options that several commands have, each declared once (specs/verify.md, "Command line")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assay.semantics.digits import is_size
+from assay.semantics.errors import Invalid
+from assay.verify.app.ending import last_words
+from assay.verify.app.spending import SECONDS, default_memory, parse_memory, parse_seconds, spending
+
+Model = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay",
+        show_default=False,
+    ),
+]
+Dims = Annotated[list[str], typer.Option("--dim", metavar="NAME=N", help="the value of a symbolic dim")]
+SizeBounds = Annotated[
+    list[str],
+    typer.Option("--bound", metavar="NAME=LEAST..MOST", help="the values of a size, such as n=1.. or n=1..64"),
+]
+Inputs = Annotated[
+    Path | None, typer.Option("--inputs", metavar="IN.npz", help="inputs by name; the others are random")
+]
+Seed = Annotated[
+    int, typer.Option("--seed", help="fixes the inputs that are not given, and the checks' random data", min=0)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="write the result as JSON")]
+Pools = Annotated[
+    str,
+    typer.Option(
+        "--pools",
+        metavar="NAME[@MEMORY][=LIMIT],...",
+        help="the pools, the most wanted first; by default one without a limit",
+        show_default=False,
+    ),
+]
+ConstantPools = Annotated[
+    str,
+    typer.Option(
+        "--constant-pools",
+        metavar="NAME[@WHERE][=LIMIT],...",
+        help="the memories for constants, the most wanted first; by default one table",
+        show_default=False,
+    ),
+]
+Planner = Annotated[
+    str, typer.Option("--planner", help="tokens, greedy-size, greedy-conflicts, first-fit, hill-climb or exact")
+]
+Devices = Annotated[
+    list[str],
+    typer.Option(
+        "--on",
+        metavar="DEVICE",
+        help=(
+            "a device that there is, such as cpu, cuda:1 or cuda=cuda -arch=sm_80; the first is where all runs that"
+            " need not run elsewhere"
+        ),
+    ),
+]
+Host = Annotated[
+    str,
+    typer.Option(
+        "--host",
+        metavar="DEVICE",
+        help="the device on which shapes and decisions are; by default the only cpu",
+        show_default=False,
+    ),
+]
+Alignment = Annotated[
+    int | None,
+    typer.Option(
+        "--alignment",
+        metavar="N",
+        help=(
+            "the bytes to which buffers in pools are aligned, a power of two; by default what their elements need, in a"
+            " packed interface 64"
+        ),
+        show_default=False,
+    ),
+]
+DumpTo = Annotated[
+    Path | None,
+    typer.Option("--dump", metavar="DIR", help="write the module after each stage, as text", show_default=False),
+]
+Skip = Annotated[list[str], typer.Option("--skip", metavar="STAGE", help="leave out fuse or schedule")]
+InPools = Annotated[bool, typer.Option("--io-in-pools", help="inputs and outputs lie in the pools too")]
+MemoryLimit = Annotated[
+    str,
+    typer.Option(
+        "--memory",
+        metavar="BYTES",
+        help="what the run may take, such as 512M or 4G, or none; by default half of what there is",
+        show_default=False,
+    ),
+]
+Timeout = Annotated[
+    str,
+    typer.Option(
+        "--timeout", metavar="S", help="the seconds that it may take, or none; by default an hour", show_default=False
+    ),
+]
+
+
+def held(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options --memory and --timeout, and held to them."""
+    longest = None if command.__name__ == "fuzz" else SECONDS
+
+    @wraps(command)
+    def run(*args: Any, memory: str, timeout: str, **options: Any) -> None:
+        most = parse_memory(memory) if memory else default_memory()
+        seconds = parse_seconds(timeout) if timeout else longest
+        with spending(most, seconds, chosen=bool(timeout), last_words=last_words):
+            command(*args, **options)
+
+    own = signature(command, eval_str=True)
+    more = [
+        Parameter(n, Parameter.KEYWORD_ONLY, default="", annotation=a)
+        for n, a in (("memory", MemoryLimit), ("timeout", Timeout))
+    ]
+    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in (*own.parameters.values(), *more)}
+    return run
+
+
+def parse_dims(given: Iterable[str]) -> dict[str, int]:
+    """`NAME=N` options as a mapping."""
+    dims: dict[str, int] = {}
+    for text in given:
+        name, equals, number = text.rpartition("=")
+        if not equals or not name or not is_size(number):
+            raise Invalid(f"--dim takes NAME=N, such as N=4, N below 2^63, not {text!r}", label="cli.C1")
+        if name in dims:
+            raise Invalid(f"--dim {name} is given twice", label="cli.C1")
+        dims[name] = int(number)
+    return dims

@@ -1,0 +1,138 @@
+"""`assay run` (specs/verify.md, "Command line")."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from assay.verify.app.commands.declared import Dims, Inputs, Seed, held, parse_dims
+
+
+@held
+def run(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="an ONNX model, or a module as text: FILE.py (TVMScript) or FILE.relay",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="where the outputs go, OUT.npz; with --text, the text",
+            show_default=False,
+        ),
+    ] = None,
+    inputs: Inputs = None,
+    dim: Dims = [],
+    seed: Seed = 0,
+    function: Annotated[
+        str | None, typer.Option("--function", help="a text: the function to run; main, or the only one")
+    ] = None,
+    module_name: Annotated[
+        str | None, typer.Option("--module", help="FILE.py: the module, where there are several")
+    ] = None,
+    extern: Annotated[
+        list[str],
+        typer.Option(
+            "--extern",
+            metavar="[NAME=]MODULE:FUNCTION",
+            help="a text: a Python function for an extern; its module is imported",
+        ),
+    ] = [],
+    save_as: Annotated[
+        str | None,
+        typer.Option(
+            "--save",
+            metavar="NAME",
+            help=(
+                "a text: save the call on the inputs given as a function NAME of the module, and write that to OUT; do"
+                " not run it"
+            ),
+            show_default=False,
+        ),
+    ] = None,
+    as_text: Annotated[
+        bool,
+        typer.Option(
+            "--text",
+            help=(
+                "a text: write the module as TVMScript, to OUT if given, with large constants beside it; do not run it"
+            ),
+        ),
+    ] = False,
+) -> None:
+    """Evaluate MODEL by the definition of its operators. A module as text also shows its values and effects."""
+    import sys
+
+    from assay.lower.frontends.onnx.model import load_model
+    from assay.semantics.errors import EnvironmentFailure, Invalid
+    from assay.semantics.text.module_text import show as show_module, write_module
+    from assay.verify.app.onnx_run import run_onnx
+    from assay.verify.app.terminal import Screen, Stream
+    from assay.verify.app.text_run import is_text, lines, load_externs, load_text, run_text, save_call
+    from assay.verify.border.inputs import all_dims, load, save
+    from assay.verify.border.onnx_defaults import with_given_defaults
+    from assay.verify.border.values import from_value, to_arrays
+
+    given = load(inputs) if inputs else {}
+    if is_text(model):
+        if save_as is not None:
+            if output is None or output.suffix != ".py" or as_text or dim or extern:
+                raise Invalid(
+                    "--save writes a module and runs nothing: it takes --output OUT.py, --inputs, --function and"
+                    " --module",
+                    label="cli.C3",
+                )
+            write_module(save_call(load_text(model, module_name), function, save_as, given), output)
+            return
+        if as_text:
+            if inputs is not None or dim or extern or function is not None:
+                raise Invalid(
+                    "--text writes the whole module and runs nothing: of the other options, only --module and --output"
+                    " go with it",
+                    label="cli.C3",
+                )
+            module = load_text(model, module_name)
+            if output is not None:
+                write_module(module, output)
+            else:
+                text = show_module(module)
+                if isinstance(sys.stdout, Stream) and not sys.stdout.encodes(text):
+                    raise EnvironmentFailure(
+                        f"the standard output takes {sys.stdout.encoding}, which has not all characters of this module:"
+                        " give --output OUT.py",
+                        label="output.C4",
+                    )
+                sys.stdout.write(text)
+            return
+        done = run_text(load_text(model, module_name), function, given, seed, parse_dims(dim), load_externs(extern))
+        for line in lines(done):
+            Screen().print(line)
+        if done.trap is not None:  # told after what came before it
+            raise done.trap
+        if output is not None:
+            results = {n: from_value(v, done.module, f"result {n!r}") for n, v in done.results.items()}
+            save(output, to_arrays(results))
+        return
+    if function is not None or module_name is not None or as_text or extern or save_as is not None:
+        raise Invalid(
+            "--function, --module, --extern, --save and --text are for a module as text, FILE.py or FILE.relay",
+            label="cli.C3",
+        )
+    if output is None:
+        raise Invalid("where do the outputs go? Give --output OUT.npz", label="cli.C3")
+    dims = parse_dims(dim)
+    found = with_given_defaults(load_model(model), given, dims)
+    results = run_onnx(found.model, found.inputs, all_dims(found.model, found.inputs, dims), seed, model.name)
+    save(output, results)
+    for name, value in results.items():
+        of = "string" if value.dtype.kind == "O" else value.dtype
+        Screen().print(f"{name}: Tensor({tuple(value.shape)}, {of})")
