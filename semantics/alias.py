@@ -1,4 +1,4 @@
-"""Aliasing: which bytes a variable names (design, section 2; specs/semantics.md, "Aliasing").
+"""Aliasing: which bytes a variable names (specs/semantics.md, "Aliasing").
 
 The one relation that every client of liveness uses. A variable of an ANF function names a list of *origins*, one for
 each tensor inside its value, left to right. An origin is what made the bytes: a parameter, a constant, one result of a

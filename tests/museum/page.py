@@ -25,10 +25,10 @@ small program. The page shows what was seen in that run: the layer that caught t
 (nodes of graph functions, statements of tensor functions, steps of planned programs, buffers of memory problems). Tests demand
 that nothing goes uncaught, and that the variant without the fault is accepted.
 
-*Known from* names rows of the project's lists: by section (1.7 the ahead-of-time executor, 2.9 memory planning, 3.5 devices,
-4.5 constants, 5.5 sizes that the run tells), `tvm` the catalogue of later faults, `numbers` the experiment on comparing numbers. P#
-is a merged pull request of apache/tvm, I# an issue, X what was seen by running its passes, R what was read in its source. Where
-nothing stands, nobody is known to have had the fault.
+*Known from* says where the fault was: in the ahead-of-time executor, in memory planning, devices, constants, or sizes that the
+run tells, of the systems that this one re-makes; `tvm` is the list of later faults, `numbers` the experiment on comparing
+numbers. P# is a merged pull request of apache/tvm, I# an issue, X what was seen by running its passes, R what was read in its
+source, T what its tests show. Where nothing stands, nobody is known to have had the fault.
 """
 
 TITLES = {
@@ -94,8 +94,8 @@ def page() -> str:
     stated = sum(bool(r.exhibits) for r in all_rows)
     lines = [HEAD, f"{len(exhibits())} exhibits; {stated} of {len(all_rows)} rows have one.", ""]
     for file, title in TITLES.items():
-        folder = "lower" if file.startswith("test_") else "museum"
-        lines += [f"## {title}", "", f"`tests/{folder}/{file}.py`", ""]
+        at = next((ROOT / "tests").rglob(f"{file}.py")).relative_to(ROOT).as_posix()
+        lines += [f"## {title}", "", f"`{at}`", ""]
         mine = [e for e in exhibits() if e.file == file]
         lines += _table(
             ("Fault", "Known from", "Caught by", "Size"),

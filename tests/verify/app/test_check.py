@@ -118,7 +118,7 @@ def test_the_c_under_sanitizers(name: str) -> None:
     assert {n: a.tobytes() for n, a in got.items()} == {n: a.tobytes() for n, a in wanted.items()}
 
 
-# --- planted faults: issue 2, "done when" 2 ------------------------------------------------------------------------
+# --- planted faults ------------------------------------------------------------------------------------------------
 
 
 def after(stage: str, fault: Callable[[Module], Module]) -> dict[str, Pass]:
