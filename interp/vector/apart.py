@@ -13,8 +13,9 @@ import z3
 
 from assay.interp.vector.asking import Place, Step
 from assay.interp.vector.blocks import Bind, Blocks, Branch, Loop
+from assay.semantics.integers.affine import Ranges
+from assay.semantics.integers.ranges import EVERYTHING, Range, fits, reach, whole
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var
-from assay.semantics.scalar.affine import Interval, Ranges
 from assay.semantics.scalar.smt import Term, Terms, inside
 from assay.semantics.tensor import Buffer
 from assay.semantics.walk import post_order
@@ -116,53 +117,30 @@ class _Side:
 
 
 def _exact(expr: Expr, ranges: Ranges) -> set[int]:
-    """The steps of an expression that cannot leave their dtype, by the intervals of what they work on."""
-    known: dict[int, Interval | None] = {}
+    """The steps of an expression that cannot leave their dtype, by the ranges of what they work on."""
+    known: dict[int, Range] = {}
     exact: set[int] = set()
     for node in post_order(expr):
         if not node.dtype.is_integer:
-            known[id(node)] = None
+            known[id(node)] = EVERYTHING
             continue
-        whole = (int(node.dtype.min), int(node.dtype.max))
-        found = _interval(node, [known[id(c)] for c in node.children], ranges)
-        fits = found is not None and whole[0] <= found[0] and found[1] <= whole[1]
-        if fits:
+        found = _range(node, [known[id(c)] for c in node.children], ranges)
+        if fits(found, node.dtype):
             exact.add(id(node))
-        known[id(node)] = found if fits else whole
+        known[id(node)] = found if fits(found, node.dtype) else whole(node.dtype)
     return exact
 
 
-def _interval(node: Expr, args: Sequence[Interval | None], ranges: Ranges) -> Interval | None:
-    """Bounds of a step that is not wrapped, from those of its operands; None where nothing is known."""
-    match node, args:
-        case Const(), _:
+def _range(node: Expr, args: Sequence[Range], ranges: Ranges) -> Range:
+    """Where a step that is not wrapped lies."""
+    match node:
+        case Const():
             return int(node.value), int(node.value)
-        case Var(), _:
-            return ranges.get(node)
-        case Cast(), [(low, high)]:
-            return low, high
-        case Apply(op="neg"), [(low, high)]:
-            return -high, -low
-        case Apply(op="add"), [(a, b), (c, d)]:
-            return a + c, b + d
-        case Apply(op="sub"), [(a, b), (c, d)]:
-            return a - d, b - c
-        case Apply(op="mul"), [(a, b), (c, d)]:
-            corners = (a * c, a * d, b * c, b * d)
-            return min(corners), max(corners)
-        case Apply(op="min"), [(a, b), (c, d)]:
-            return min(a, c), min(b, d)
-        case Apply(op="max"), [(a, b), (c, d)]:
-            return max(a, c), max(b, d)
-        case Apply(op="select"), [_, (a, b), (c, d)]:
-            return min(a, c), max(b, d)
-        case Apply(op="floordiv"), [(a, b), (c, d)] if c == d > 0:
-            return a // c, b // c
-        case Apply(op="floormod"), [_, (c, d)] if c == d > 0:
-            return 0, c - 1
-        case Apply(op="shr"), [(a, b), (c, d)] if c == d and 0 <= c < node.dtype.bits:
-            return a >> c, b >> c
-        case Apply(op="bitand"), [_, (c, d)] if c == d >= 0:
-            return 0, c
+        case Var():
+            return ranges.get(node, EVERYTHING)
+        case Cast():
+            return args[0]
+        case Apply():
+            return reach(node.op, args)
         case _:
-            return None
+            return EVERYTHING

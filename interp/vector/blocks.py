@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 from assay.interp.binding import Array
 from assay.semantics.errors import Span
+from assay.semantics.integers.affine import Affine
+from assay.semantics.integers.ranges import Interval
 from assay.semantics.scalar import Expr, Var
-from assay.semantics.scalar.affine import Affine, Interval
 from assay.semantics.tensor import Buffer
 
 

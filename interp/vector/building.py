@@ -27,8 +27,8 @@ from assay.interp.vector.blocks import (
 from assay.interp.vector.splitting import split_loops
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Invalid
+from assay.semantics.integers.affine import affine, decide
 from assay.semantics.scalar import Const, Expr, Load, Var, cast, const
-from assay.semantics.scalar.affine import affine, decide
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,

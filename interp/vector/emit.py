@@ -23,8 +23,8 @@ from assay.interp.vector.emit_value import Lane, Value, Values
 from assay.interp.vector.lanes import Scattered
 from assay.interp.vector.plan import Plan, View
 from assay.semantics.errors import Crash, Span
+from assay.semantics.integers.affine import Affine
 from assay.semantics.scalar import Expr, Load, Var
-from assay.semantics.scalar.affine import Affine
 from assay.semantics.tensor import Buffer
 
 Kernel = Callable[..., None]

@@ -27,8 +27,8 @@ from assay.interp.vector.blocks import (
     walk,
 )
 from assay.interp.vector.regions import Regions, loads_in
+from assay.semantics.integers.affine import Affine
 from assay.semantics.scalar import Expr, Load, Var
-from assay.semantics.scalar.affine import Affine
 from assay.semantics.tensor import INDEPENDENT, Buffer
 from assay.semantics.walk import post_order
 

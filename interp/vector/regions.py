@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from assay.interp.vector.blocks import Bind, Block, Blocks, Fresh, Item, Loop, Write, expressions, inner, walk
+from assay.semantics.integers.affine import Affine, Ranges, affine
 from assay.semantics.scalar import Expr, Load, Var
-from assay.semantics.scalar.affine import Affine, Ranges, affine
 from assay.semantics.tensor import Buffer
 from assay.semantics.walk import post_order
 

@@ -18,8 +18,9 @@ from assay.interp.vector.blocks import (
     expressions,
     walk,
 )
+from assay.semantics.integers.affine import Affine, Quotient, affine
+from assay.semantics.integers.ranges import Interval
 from assay.semantics.scalar import Expr, Load, Var, const
-from assay.semantics.scalar.affine import Affine, Interval, Quotient, affine
 from assay.semantics.walk import post_order, rewrite
 
 

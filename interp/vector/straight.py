@@ -45,8 +45,8 @@ from assay.interp.vector.text import Text
 from assay.interp.watching import Lanes, Race
 from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Crash, Span, Trap
+from assay.semantics.integers.affine import Affine
 from assay.semantics.scalar import Load, Var
-from assay.semantics.scalar.affine import Affine
 from assay.semantics.tensor import INDEPENDENT, Buffer
 
 MOST_PYTHON_LOOPS = 18

@@ -16,8 +16,9 @@ from assay.interp.vector.blocks import Unplanned
 from assay.interp.vector.text import Spot, Text
 from assay.semantics.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
 from assay.semantics.errors import Crash, Span, Trap
+from assay.semantics.integers.affine import Affine, Quotient, affine_forms
+from assay.semantics.integers.ranges import Interval
 from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const, Expr, Load, Var, convert, operation
-from assay.semantics.scalar.affine import Affine, Interval, Quotient, affine_forms
 from assay.semantics.scalar.arithmetic import divided_by_zero, shifted_too_far
 from assay.semantics.scalar.transcendental import ROUTINES
 from assay.semantics.walk import post_order

@@ -12,8 +12,8 @@ from assay.lower.loops.nests import constant, number, wide
 from assay.lower.loops.rewriting import changed, loop, put, renewed
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.integers.affine import Affine, Ranges, affine, decide
 from assay.semantics.scalar import Apply, Const, Expr, Load, Number, Var, apply, cast, const, substitute, variables
-from assay.semantics.scalar.affine import Affine, Ranges, affine, decide
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,

@@ -15,8 +15,9 @@ from math import gcd
 from typing import Literal, TypeAlias
 
 from assay.semantics.errors import Unsupported
+from assay.semantics.integers.affine import Affine, Atom, affine, atom_range
+from assay.semantics.integers.ranges import Interval, closed
 from assay.semantics.scalar import Apply, Const, Expr, Load, Var, show
-from assay.semantics.scalar.affine import Affine, Atom, Interval, affine
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
@@ -235,10 +236,7 @@ def carried(nest: Nest, var: Var) -> tuple[Access, Access] | None:
 
 
 def _interval(atom: Atom, within: Mapping[Var, Interval]) -> Interval:
-    if isinstance(atom, Var):
-        return within.get(atom, ANYTHING)
-    of = atom.form.interval(within)
-    return ANYTHING if of is None else (of[0] // atom.divisor, of[1] // atom.divisor)
+    return closed(atom_range(atom, within)) or ANYTHING
 
 
 def _related(direction: Direction, x: Interval, y: Interval) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from assay.semantics.dtypes import INT64
+from assay.semantics.integers.linear import Form, combined
+from assay.semantics.integers.ranges import EVERYTHING
 from assay.semantics.scalar import (
     Apply,
     Cast,
@@ -30,9 +31,6 @@ from assay.semantics.scalar import (
 from assay.semantics.tensor.statements import Block, Region, View
 from assay.semantics.tensor.within import DIVISIONS, Within
 from assay.semantics.walk import post_order
-
-Form: TypeAlias = tuple[dict[int, int], int]
-"""A sum of multiples of numbered expressions, and a constant."""
 
 
 def is_checked(block: Block, outermost: bool) -> bool:
@@ -158,37 +156,28 @@ def _least(a: Expr, b: Expr, within: Within) -> int | None:
     left, right = _form(a, number, atoms, within), _form(b, number, atoms, within)
     if left is None or right is None:
         return None
-    least = left[1] - right[1]
-    for k in {*left[0], *right[0]}:
-        factor = left[0].get(k, 0) - right[0].get(k, 0)
-        inside = within.interval(atoms[k])
-        if factor and inside is None:
-            return None
-        if inside is not None:
-            least += factor * inside[0 if factor > 0 else 1]
-    return least
+    return left.plus(right, -1).range(lambda k: within.interval(atoms[k]) or EVERYTHING)[0]
 
 
-def _form(root: Expr, number: Interner, atoms: dict[int, Expr], within: Within) -> Form | None:
-    """An integer expression as a sum; None where a step of it may wrap."""
-    forms: dict[int, Form] = {}
+def _form(root: Expr, number: Interner, atoms: dict[int, Expr], within: Within) -> Form[int] | None:
+    """An integer expression as a sum of numbered atoms; None where a step of it may wrap."""
+    forms: dict[int, Form[int]] = {}
     for node in post_order(root, lambda n: n.children if _is_sum(n) else ()):
         if within.interval(node) is None:
             return None
         match node:
             case Const():
-                forms[id(node)] = {}, int(node.value)
+                forms[id(node)] = Form({}, int(node.value))
             case Cast(arg=arg) if _is_sum(node):
                 forms[id(node)] = forms[id(arg)]
-            case Apply(op="add" | "sub" | "mul" as op, args=(x, y)):
-                made = _combined(op, forms[id(x)], forms[id(y)])
+            case Apply(op=op, args=args) if _is_sum(node):
+                made = combined(op, [forms[id(a)] for a in args])
                 if made is None:
                     return None
                 forms[id(node)] = made
             case _:
-                k = number(node)
-                atoms[k] = node
-                forms[id(node)] = {k: 1}, 0
+                atoms[number(node)] = node
+                forms[id(node)] = Form({number(node): 1})
     return forms[id(root)]
 
 
@@ -196,16 +185,3 @@ def _is_sum(node: Expr) -> bool:
     return (isinstance(node, Apply) and node.op in ("add", "sub", "mul")) or (
         isinstance(node, Cast) and node.arg.dtype.is_integer
     )
-
-
-def _combined(op: str, x: Form, y: Form) -> Form | None:
-    if op == "mul":
-        if x[0] and y[0]:
-            return None
-        (terms, c), by = (x, y[1]) if x[0] else (y, x[1])
-        return {k: f * by for k, f in terms.items()}, c * by
-    sign = 1 if op == "add" else -1
-    terms = dict(x[0])
-    for k, f in y[0].items():
-        terms[k] = terms.get(k, 0) + sign * f
-    return terms, x[1] + sign * y[1]

@@ -7,13 +7,11 @@ quotients and remainders of them. What is not shown here is checked on the run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
 
+from assay.semantics.integers.ranges import EVERYTHING, Interval, Range, closed, fits, reach
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Number, Var, linear, same, variables
 from assay.semantics.tensor import Block, Buffer, For, IterVar, LetStmt, PrimFunc, program_order
 from assay.semantics.walk import post_order
-
-Interval: TypeAlias = tuple[int, int]
 
 DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
@@ -57,7 +55,7 @@ class Within:
             self.again.add(var)
             return
         self.seen.add(var)
-        if inside is not None and var.dtype.min <= inside[0] and inside[1] <= var.dtype.max:
+        if inside is not None and fits(inside, var.dtype):
             self.intervals[var] = inside
         if extent is not None and extent.dtype.max <= var.dtype.max:  # else the variable may wrap
             self.extents[var] = extent
@@ -66,33 +64,23 @@ class Within:
         """Bounds of an integer expression in which nothing wraps; None where they are not evident."""
         known: dict[int, Interval | None] = {}
         for node in post_order(root):
-            args = [known[id(c)] for c in node.children]
-            found = self._node(node, [a for a in args if a is not None]) if None not in args else None
-            if found is not None and not (
-                node.dtype.is_integer and node.dtype.min <= found[0] and found[1] <= node.dtype.max
-            ):
-                found = None
-            known[id(node)] = found
+            args = [a for c in node.children if (a := known[id(c)]) is not None]
+            found = self._node(node, args) if len(args) == len(node.children) else EVERYTHING
+            known[id(node)] = closed(found) if node.dtype.is_integer and fits(found, node.dtype) else None
         return known[id(root)]
 
-    def _node(self, node: Expr, args: Sequence[Interval]) -> Interval | None:
+    def _node(self, node: Expr, args: Sequence[Interval]) -> Range:
         match node:
             case Const() if node.dtype.is_integer:
                 return int(node.value), int(node.value)
             case Var():
-                return self.intervals.get(node)
+                return self.intervals.get(node, EVERYTHING)
             case Cast() if node.arg.dtype.is_integer:
                 return args[0]
-            case Apply(op="floordiv") if args[1][0] > 0:
-                (a, b), (c, d) = args
-                return min(a // c, a // d), max(b // c, b // d)
-            case Apply(op="floormod") if args[1][0] > 0:
-                top = args[1][1] - 1
-                return (0, min(top, args[0][1])) if args[0][0] >= 0 else (0, top)
-            case Apply(op=op):
-                return _arithmetic(op, args)
+            case Apply():
+                return reach(node.op, args)
             case _:
-                return None
+                return EVERYTHING
 
     def below(self, index: Expr, size: Number, facts: Iterable[Expr] = ()) -> bool:
         """Whether `index` is surely at least 0 and below `size`, where the conditions `facts` hold."""
@@ -156,23 +144,3 @@ class Within:
 
 def _is_zero(expr: Expr) -> bool:
     return isinstance(expr, Const) and int(expr.value) == 0
-
-
-def _arithmetic(op: str, args: Sequence[Interval]) -> Interval | None:
-    if len(args) != 2:
-        return None
-    (a, b), (c, d) = args
-    match op:
-        case "add":
-            return a + c, b + d
-        case "sub":
-            return a - d, b - c
-        case "mul":
-            products = (a * c, a * d, b * c, b * d)
-            return min(products), max(products)
-        case "min":
-            return min(a, c), min(b, d)
-        case "max":
-            return max(a, c), max(b, d)
-        case _:
-            return None

@@ -12,8 +12,8 @@ from assay.interp.vector.blocks import Blocks, Loop, walk
 from assay.interp.vector.building import build
 from assay.interp.vector.regions import Regions, analyse
 from assay.semantics.dtypes import FLOAT32, INT64
+from assay.semantics.integers.affine import Affine, affine, decide
 from assay.semantics.scalar import Expr, Var, apply, cast, const, evaluate
-from assay.semantics.scalar.affine import Affine, affine, decide
 from assay.semantics.tensor import Allocate, Buffer, Evaluate, For, PrimFunc, Seq, Stmt, loops, seq, store, when
 from tests.interp.programs import agree
 

@@ -32,7 +32,8 @@ class Group:
 
 GROUPS = (
     Group("sets", ("semantics/sets.py",), ("**/test_sets.py",)),
-    Group("scalar rules", ("semantics/scalar/*.py",), ("**/test_affine.py", "**/test_scalar_parts.py", "**/test_scalar.py", "**/test_intrinsics.py", "**/test_transcendental.py", "**/test_scalar_smt.py", "**/test_expressions.py", "**/test_text_scalars.py", "**/test_loops.py", "**/test_symbolic.py")),
+    Group("integers", ("semantics/integers/*.py",), ("**/integers/*.py",)),
+    Group("scalar rules", ("semantics/scalar/*.py",), ("**/test_scalar_parts.py", "**/test_scalar.py", "**/test_intrinsics.py", "**/test_transcendental.py", "**/test_scalar_smt.py", "**/test_expressions.py", "**/test_text_scalars.py", "**/test_loops.py", "**/test_symbolic.py")),
     Group("graph rules", ("semantics/graph/*.py",), ("**/test_graph_rules.py", "**/test_matching.py", "**/test_walk_graph.py", "**/test_builder*.py", "**/test_bindings.py", "**/test_graph.py", "**/test_graph_*.py", "**/test_patterns.py", "**/test_type_cost.py")),
     Group("bounds", ("semantics/bounding/*.py", "semantics/bounds.py"), ("**/test_bounds*.py", "**/test_ops_numeric.py")),
     Group("operators", ("semantics/ops/*.py",), ("**/test_ops_*.py", "**/test_kernels*.py", "**/test_onnx_operators.py")),

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT32
+from assay.semantics.integers.affine import DEEPEST, Affine, Atom, Quotient, affine, decide, quotient
 from assay.semantics.scalar import Expr, Var, apply, cast, const, evaluate
-from assay.semantics.scalar.affine import DEEPEST, Affine, Atom, Quotient, affine, decide, quotient
 
 I, J, K = (Var(name) for name in "ijk")  # noqa: E741
 RANGES = {I: (0, 5), J: (-3, 2), K: (2, 4)}

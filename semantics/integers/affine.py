@@ -1,9 +1,9 @@
-"""Index expressions as sums of multiples of variables and quotients, with intervals (specs/semantics.md, "Affine
-forms").
+"""Index expressions as linear forms of variables and quotients, in which nothing wraps (specs/semantics.md,
+"Integers").
 
-A form is `sum(factor * atom) + constant`; an atom is a variable or a quotient `form // divisor` that arithmetic could
-not remove (a remainder is written with its quotient). Equal forms are equal index functions. Nothing here wraps: a
-form is given only where the intervals of all variables show that no step of the expression leaves its dtype.
+An atom is a variable or a quotient `form // divisor` that arithmetic could not remove (a remainder is written with its
+quotient). Equal forms are equal index functions. A form is given only where the ranges of all variables show that no
+step of the expression leaves its dtype.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from functools import cached_property
 from math import gcd
 from typing import TypeAlias
 
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Var
+from assay.semantics.integers.linear import Form, combined
+from assay.semantics.integers.ranges import EVERYTHING, Interval, Range, at_least, closed, compare, fits, reach
+from assay.semantics.scalar import COMPARISONS, Apply, Cast, Const, Expr, Var
 from assay.semantics.walk import post_order
 
-Interval: TypeAlias = tuple[int, int]
-"""Least and greatest value."""
 Ranges: TypeAlias = Mapping[Var, Interval]
 DEEPEST = 8
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Quotient:
     """`form // divisor`, rounded down; the divisor is positive."""
 
@@ -32,46 +32,18 @@ class Quotient:
 
     @cached_property
     def depth(self) -> int:
+        """How many quotients lie inside one another."""
         return 1 + max((a.depth for a in self.form.terms if isinstance(a, Quotient)), default=0)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Quotient) and self.divisor == other.divisor and self.form == other.form
-
-    def __hash__(self) -> int:
-        return hash((self.form, self.divisor))
 
 
 Atom: TypeAlias = Var | Quotient
 
 
-@dataclass(frozen=True, eq=False)
-class Affine:
-    """A sum of nonzero multiples of atoms, and a constant."""
-
-    terms: Mapping[Atom, int]
-    constant: int = 0
-
-    @cached_property
-    def key(self) -> tuple[frozenset[tuple[Atom, int]], int]:
-        return frozenset(self.terms.items()), self.constant
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Affine) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def plus(self, other: Affine, factor: int = 1) -> Affine:
-        """`self + factor * other`."""
-        terms = dict(self.terms)
-        for a, k in other.terms.items():
-            terms[a] = terms.get(a, 0) + factor * k
-        return Affine({a: k for a, k in terms.items() if k}, self.constant + factor * other.constant)
-
-    def scaled(self, factor: int) -> Affine:
-        return Affine({}).plus(self, factor)
+class Affine(Form[Atom]):
+    """A sum of nonzero multiples of variables and quotients, and a constant."""
 
     def without(self, atom: Atom) -> Affine:
+        """The form less its multiple of an atom."""
         return Affine({a: k for a, k in self.terms.items() if a is not atom}, self.constant)
 
     @cached_property
@@ -89,18 +61,15 @@ class Affine:
 
     def interval(self, ranges: Ranges) -> Interval | None:
         """Bounds of its value, attained where it is linear; None where a variable has no known range."""
-        low = high = self.constant
-        for a, k in self.terms.items():
-            if isinstance(a, Var):
-                inside = ranges.get(a)
-            else:
-                of = a.form.interval(ranges)
-                inside = None if of is None else (of[0] // a.divisor, of[1] // a.divisor)
-            if inside is None:
-                return None
-            low += min(k * inside[0], k * inside[1])
-            high += max(k * inside[0], k * inside[1])
-        return low, high
+        return closed(self.range(lambda a: atom_range(a, ranges)))
+
+
+def atom_range(atom: Atom, ranges: Ranges) -> Range:
+    """Where the values of an atom lie."""
+    if isinstance(atom, Var):
+        return ranges.get(atom, EVERYTHING)
+    inside = atom.form.range(lambda a: atom_range(a, ranges))
+    return reach("floordiv", [inside, (atom.divisor, atom.divisor)])
 
 
 def affine(expr: Expr, ranges: Ranges) -> Affine | None:
@@ -128,8 +97,7 @@ def _fits(form: Affine, node: Expr, ranges: Ranges) -> bool:
         (atom,) = form.terms
         if isinstance(atom, Var) and form.terms[atom] == 1 and atom.dtype is node.dtype:
             return True
-    inside = form.interval(ranges)
-    return inside is not None and node.dtype.min <= inside[0] and inside[1] <= node.dtype.max
+    return fits(form.range(lambda a: atom_range(a, ranges)), node.dtype)
 
 
 def _form(node: Expr, args: list[Affine], ranges: Ranges) -> Affine | None:
@@ -140,25 +108,17 @@ def _form(node: Expr, args: list[Affine], ranges: Ranges) -> Affine | None:
             return Affine({node: 1})
         case Cast(arg=arg) if arg.dtype.is_integer:
             return args[0]
-        case Apply(op="add"):
-            return args[0].plus(args[1])
-        case Apply(op="sub"):
-            return args[0].plus(args[1], -1)
-        case Apply(op="neg"):
-            return args[0].scaled(-1)
-        case Apply(op="mul") if not args[0].terms:
-            return args[1].scaled(args[0].constant)
-        case Apply(op="mul") if not args[1].terms:
-            return args[0].scaled(args[1].constant)
         case Apply(op="floordiv" | "floormod" | "truncdiv" | "truncmod" as op) if not args[1].terms:
             divisor = args[1].constant
             inside = args[0].interval(ranges)
-            if divisor <= 0 or inside is None or (op.startswith("trunc") and inside[0] < 0):
+            if divisor <= 0 or inside is None or (op.startswith("trunc") and not at_least(inside, 0)):
                 return None
             whole = quotient(args[0], divisor, ranges)
             if whole is None or op.endswith("div"):
                 return whole
             return args[0].plus(whole, -divisor)
+        case Apply(op=op):
+            return combined(op, args)
         case _:
             return None
 
@@ -207,26 +167,10 @@ def _decide(node: Expr, known: Mapping[int, bool | None], ranges: Ranges) -> boo
         case Apply(op="not", args=(a,)):
             inner = known[id(a)]
             return None if inner is None else not inner
-        case Apply(op="lt" | "le" | "gt" | "ge" | "eq" | "ne" as op, args=(a, b)) if a.dtype.is_integer:
+        case Apply(op=op, args=(a, b)) if op in COMPARISONS and a.dtype.is_integer:
             x, y = affine(a, ranges), affine(b, ranges)
-            inside = None if x is None or y is None else x.plus(y, -1).interval(ranges)
-            return None if inside is None else _compare(op, *inside)
+            if x is None or y is None:
+                return None
+            return compare(op, x.plus(y, -1).range(lambda v: atom_range(v, ranges)))
         case _:
             return None
-
-
-def _compare(op: str, low: int, high: int) -> bool | None:
-    """Whether `op` against zero holds for all numbers from low to high."""
-    match op:
-        case "lt":
-            return True if high < 0 else False if low >= 0 else None
-        case "le":
-            return True if high <= 0 else False if low > 0 else None
-        case "gt":
-            return True if low > 0 else False if high <= 0 else None
-        case "ge":
-            return True if low >= 0 else False if high < 0 else None
-        case "eq":
-            return True if low == high == 0 else False if low > 0 or high < 0 else None
-        case _:
-            return False if low == high == 0 else True if low > 0 or high < 0 else None

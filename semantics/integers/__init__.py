@@ -1,0 +1,1 @@
+"""The algebra of integers: normal forms of sizes and indices, and where their values lie (specs/semantics.md, "Integers")."""
