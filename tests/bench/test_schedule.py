@@ -74,7 +74,8 @@ def test_peaks_before_and_after() -> None:
         steps = len(find_lives(made, whole=True).program.steps)
         shown = "optimal" if bound == after else str(bound)
         table.add_row(
-            name, str(steps), str(before), str(after), shown, f"{before / after:.3f}", str(pool(module)), str(pool(made)),
+            name, str(steps), str(before), str(after), shown, f"{before / after:.3f}", str(pool(module)),
+                str(pool(made)),
             f"{seconds:.2f}",
         )  # fmt: skip
         worse += [name] * (after > before)

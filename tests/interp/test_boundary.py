@@ -100,10 +100,14 @@ WRONG: dict[str, tuple[list[tuple[Any, Any]], str, str]] = {
     "another data type": ([(DataType("D"), Data("E", "c", ()))], "input 0 is a data, expected", "input.C3"),
     "no reference": ([(RefType(f32()), F(1))], "input 0 is Tensor", "input.C3"),
     "a number": ([(f32(2, 3), np.zeros((2, 4), F))], "axis 1 of input 0 is 4, expected 3$|expected 3 ", "input.C4"),
-    "a symbol": ([(f32(N), np.zeros(2, F)), (f32(3, N), np.zeros((3, 5), F))], "axis 1 of input 1 is 5, expected 2, the value of n by axis 0 of input 0", "input.C4"),
-    "an expression": ([(f32(N), np.zeros(2, F)), (f32(N * 2), np.zeros(5, F))], r"axis 0 of input 1 is 5, expected 4 = \(n \* 2\)", "input.C4"),
-    "in a tuple": ([(TupleType((f32(N), f32(N))), (np.zeros(2, F), np.zeros(3, F)))], "axis 0 of input 0.1 is 3, expected 2", "input.C4"),
-    "no value": ([(f32(K + N, N), np.zeros((2, 2), F))], r"axis 0 of input 0 is \(k \+ n\), but k has no value", "input.C6"),
+    "a symbol": ([(f32(N), np.zeros(2, F)), (f32(3, N), np.zeros((3, 5), F))],
+        "axis 1 of input 1 is 5, expected 2, the value of n by axis 0 of input 0", "input.C4"),
+    "an expression": ([(f32(N), np.zeros(2, F)), (f32(N * 2), np.zeros(5, F))],
+        r"axis 0 of input 1 is 5, expected 4 = \(n \* 2\)", "input.C4"),
+    "in a tuple": ([(TupleType((f32(N), f32(N))), (np.zeros(2, F), np.zeros(3, F)))],
+        "axis 0 of input 0.1 is 3, expected 2", "input.C4"),
+    "no value": ([(f32(K + N, N), np.zeros((2, 2), F))], r"axis 0 of input 0 is \(k \+ n\), but k has no value",
+        "input.C6"),
 }  # fmt: skip
 
 

@@ -102,9 +102,22 @@ WHOLE = "Module.scale(x.data, o.data, T.float32(3), 8)"
 VALUES: dict[str, tuple[str, Any]] = {
     "pointers": (WHOLE, X * 3),
     "whole buffers with symbols": ("Module.twice(x.data, o.data)", X * 2),
-    "one after another, and in a loop": ("Module.twice(x.data, o.data)\nfor i in range(3):\n    Module.scale(x.data, o.data, T.Cast('float32', i), i + 1)", [0, 2, 4, 6, 8, 10, 12, 14]),
-    "from an element on": ("t = T.alloc_buffer((16,), 'float32')\nModule.scale(x.data, T.address_of(t[8]), T.float32(2), 8)\nfor i in range(8):\n    o[i] = t[i + 8]", X * 2),
-    "a range of elements": ("t = T.alloc_buffer((4, 8), 'float32')\nModule.scale(x.data, T.tvm_access_ptr(T.type_annotation('float32'), t.data, 16, 8, 2), T.float32(5), 8)\nfor i in range(8):\n    o[i] = t[2, i]", X * 5),
+    "one after another, and in a loop": (
+        (
+            "Module.twice(x.data, o.data)\nfor i in range(3):\n"
+            "    Module.scale(x.data, o.data, T.Cast('float32', i), i + 1)"
+        ), [0, 2, 4, 6, 8, 10, 12, 14]),
+    "from an element on": (
+        (
+            "t = T.alloc_buffer((16,), 'float32')\nModule.scale(x.data, T.address_of(t[8]), T.float32(2), 8)\n"
+            "for i in range(8):\n    o[i] = t[i + 8]"
+        ), X * 2),
+    "a range of elements": (
+        (
+            "t = T.alloc_buffer((4, 8), 'float32')\n"
+            "Module.scale(x.data, T.tvm_access_ptr(T.type_annotation('float32'), t.data, 16, 8, 2), T.float32(5), "
+            "8)\nfor i in range(8):\n    o[i] = t[2, i]"
+        ), X * 5),
     "blocks inside blocks": (BLOCKS, X + 1),
     "by itself": ("Module.down(o.data, 8)", [1, 2, 3, 4, 5, 6, 7, 8]),
 }  # fmt: skip
@@ -128,13 +141,18 @@ def test_printed_calls_are_read_again(name: str) -> None:
 
 
 TRAPS: dict[str, tuple[str, str, str]] = {
-    "out of bounds inside": ("Module.scale(x.data, o.data, T.float32(3), 9)", "out of bounds", "index 8 is outside [0, 8) in dimension 0, in iteration i=8"),
-    "a size that differs": ("t = T.alloc_buffer((7,), 'float32')\nModule.twice(t.data, o.data)", "shape", "twice takes B: Buffer((n), float32); o has 8 in dimension 0; n = 7 by t"),
-    "too few elements": ("Module.scale(T.address_of(x[1]), o.data, T.float32(3), 8)", "shape", "scale takes A: Buffer((8), float32); x_from has 7 elements, which must be at least 8"),
+    "out of bounds inside": ("Module.scale(x.data, o.data, T.float32(3), 9)", "out of bounds",
+        "index 8 is outside [0, 8) in dimension 0, in iteration i=8"),
+    "a size that differs": ("t = T.alloc_buffer((7,), 'float32')\nModule.twice(t.data, o.data)", "shape",
+        "twice takes B: Buffer((n), float32); o has 8 in dimension 0; n = 7 by t"),
+    "too few elements": ("Module.scale(T.address_of(x[1]), o.data, T.float32(3), 8)", "shape",
+        "scale takes A: Buffer((8), float32); x_from has 7 elements, which must be at least 8"),
     "unwritten": ("t = T.alloc_buffer((8,), 'float32')\nModule.twice(t.data, o.data)", "unwritten read", "t[0]"),
     "an operand is constant": ("for i in range(8):\n    o[i] = x[i]\nModule.down(x.data, 3)", "store to constant", "x"),
-    "undeclared inside": (BLOCKS.replace("x[0:8]", "x[0:3]"), "undeclared access", "block outer reads A[3]; it declares that it reads x[0:3]"),
-    "a race inside": ("for i in T.parallel(2):\n    Module.scale(x.data, o.data, T.float32(3), 8)", "race", "iterations 0 and 1"),
+    "undeclared inside": (BLOCKS.replace("x[0:8]", "x[0:3]"), "undeclared access",
+        "block outer reads A[3]; it declares that it reads x[0:3]"),
+    "a race inside": ("for i in T.parallel(2):\n    Module.scale(x.data, o.data, T.float32(3), 8)", "race",
+        "iterations 0 and 1"),
     "for ever": ("Module.for_ever(o.data)", "recursion", "for_ever is called 200 activations deep"),
 }  # fmt: skip
 
@@ -225,32 +243,54 @@ VECTORS: dict[str, tuple[str, Any]] = {
     "slices": ("o[0:8] = x[T.Ramp(0, 1, 8)] + T.Broadcast(x[1], 8)", X + 1),
     "steps": ("o[0:8:2] = x[0:4]\no[1:9:2] = x[T.Ramp(4, 1, 4)]", [0, 4, 1, 5, 2, 6, 3, 7]),
     "all lanes read first": ("o[0:8] = x[0:8]\no[1:8] = o[0:7]", [0, 0, 1, 2, 3, 4, 5, 6]),
-    "in a loop": ("for i in range(2):\n    o[i * 4:i * 4 + 4] = T.Cast('float32x4', T.Ramp(i, 2, 4))", [0, 2, 4, 6, 1, 3, 5, 7]),
+    "in a loop": ("for i in range(2):\n    o[i * 4:i * 4 + 4] = T.Cast('float32x4', T.Ramp(i, 2, 4))",
+        [0, 2, 4, 6, 1, 3, 5, 7]),
     "named": ("v: T.let[T.float32x8] = x[T.Ramp(0, 1, 8)]\no[T.Ramp(7, -1, 8)] = v * v", (X * X)[::-1]),
-    "shuffled": ("o[0:8] = T.Shuffle([x[0:4], x[T.Ramp(4, 1, 4)]], [7, 6, 5, 4, 0, 1, 2, 3])", [7, 6, 5, 4, 0, 1, 2, 3]),
+    "shuffled": ("o[0:8] = T.Shuffle([x[0:4], x[T.Ramp(4, 1, 4)]], [7, 6, 5, 4, 0, 1, 2, 3])",
+        [7, 6, 5, 4, 0, 1, 2, 3]),
     "put together": ("o[0:8] = x[0:8]\no[0:2] = T.Shuffle([x[7], x[6]], [1, 0])", [6, 7, 2, 3, 4, 5, 6, 7]),
-    "chosen": ("o[0:8] = T.Select(x[0:8] < T.Broadcast(T.float32(3), 8), x[0:8], T.Broadcast(T.float32(0), 8))", [0, 1, 2, 0, 0, 0, 0, 0]),
+    "chosen": ("o[0:8] = T.Select(x[0:8] < T.Broadcast(T.float32(3), 8), x[0:8], T.Broadcast(T.float32(0), 8))",
+        [0, 1, 2, 0, 0, 0, 0, 0]),
     "elements that are vectors": (
-        "v = T.alloc_buffer((2,), 'float32x4')\nfor i in range(2):\n    v[1 - i] = x[i * 4:i * 4 + 4]\no[0:4] = v[0] + v[1]\no[4:8] = v[0]",
+        (
+            "v = T.alloc_buffer((2,), 'float32x4')\nfor i in range(2):\n    v[1 - i] = x[i * 4:i * 4 + 4]\n"
+            "o[0:4] = v[0] + v[1]\no[4:8] = v[0]"
+        ),
         [4, 6, 8, 10, 4, 5, 6, 7],
     ),
     "several at once": (
-        "v = T.alloc_buffer((4,), 'float32x4')\nv[0:4:2] = x[T.Ramp(0, 1, 8)]\nv[T.Ramp(3, -2, 2)] = v[0:4:2]\no[0:8] = v[1:5:2]",
+        (
+            "v = T.alloc_buffer((4,), 'float32x4')\nv[0:4:2] = x[T.Ramp(0, 1, 8)]\n"
+            "v[T.Ramp(3, -2, 2)] = v[0:4:2]\no[0:8] = v[1:5:2]"
+        ),
         [4, 5, 6, 7, 0, 1, 2, 3],
     ),
     "a vector by its name": ("v: T.float32x4 = x[2:6]\no[0:4] = v\nv = v + v\no[4:8] = v", [2, 3, 4, 5, 4, 6, 8, 10]),
-    "a lane of one": ("v = T.alloc_buffer((1,), 'float32x4')\nv[0] = x[0:4]\nfor i in range(8):\n    o[i] = T.Shuffle([v], [3]) + T.Shuffle([v[0]], [1])", [4] * 8),
+    "a lane of one": (
+        (
+            "v = T.alloc_buffer((1,), 'float32x4')\nv[0] = x[0:4]\nfor i in range(8):\n"
+            "    o[i] = T.Shuffle([v], [3]) + T.Shuffle([v[0]], [1])"
+        ), [4] * 8),
     "vectors in the memory of numbers": (
-        "v = T.decl_buffer((2, 1), 'float32x4', data=x.data, strides=[1, 1])\nw = o.view('int32x2')\nu = x.view('int32')\no[0:4] = v[1, 0]\nw[2] = u[T.Ramp(1, -1, 2)]\no[6:8] = x[0:2]",
+        (
+            "v = T.decl_buffer((2, 1), 'float32x4', data=x.data, strides=[1, 1])\nw = o.view('int32x2')\n"
+            "u = x.view('int32')\no[0:4] = v[1, 0]\nw[2] = u[T.Ramp(1, -1, 2)]\no[6:8] = x[0:2]"
+        ),
         [4, 5, 6, 7, 1, 0, 0, 1],
     ),
     "a part of vectors": (
-        ("v = T.alloc_buffer((3, 2), 'float32x2')\nfor i, j in T.grid(3, 2):\n    with T.sblock('b'):\n        vi, vj = T.axis.remap('SS', [i, j])\n"
-        "        T.reads(x[0:8])\n        T.writes(v[vi, 0:2])\n        w = T.match_buffer(v[vi, 0:2], (2,), 'float32x2', offset_factor=1)\n"
+        ("v = T.alloc_buffer((3, 2), 'float32x2')\nfor i, j in T.grid(3, 2):\n    with T.sblock('b'):\n"
+        "        vi, vj = T.axis.remap('SS', [i, j])\n"
+        "        T.reads(x[0:8])\n        T.writes(v[vi, 0:2])\n"
+        "        w = T.match_buffer(v[vi, 0:2], (2,), 'float32x2', offset_factor=1)\n"
         "        w[vj] = x[T.Ramp(vi + vj, 1, 2)]\no[0:8] = v[T.Ramp(0, 0, 4), 1]\no[0:4] = v[2, 0:2]"),
         [2, 3, 3, 4, 1, 2, 1, 2],
     ),
-    "handed over": ("v = T.alloc_buffer((3,), 'float32x4')\nv[1] = x[0:4]\nv[2] = x[4:8]\nModule.scale(T.address_of(v[1]), o.data, T.float32(2), 8)", 2 * X),
+    "handed over": (
+        (
+            "v = T.alloc_buffer((3,), 'float32x4')\nv[1] = x[0:4]\nv[2] = x[4:8]\n"
+            "Module.scale(T.address_of(v[1]), o.data, T.float32(2), 8)"
+        ), 2 * X),
 }  # fmt: skip
 
 
@@ -263,8 +303,12 @@ def test_vectors_are_their_lanes(name: str) -> None:
 
 
 BITS: dict[str, tuple[str, Any]] = {
-    "read": ("v = x.view('int32')\nfor i in range(8):\n    o[i] = T.Cast('float32', v[i] >> 23)", (X.view(np.int32) >> 23).astype(np.float32)),
-    "written": ("v = T.decl_buffer((8,), 'uint32', data=o.data)\nfor i in T.parallel(8):\n    v[i] = T.Cast('uint32', i) << T.uint32(23)", (np.arange(8, dtype=np.uint32) << 23).view(np.float32)),
+    "read": ("v = x.view('int32')\nfor i in range(8):\n    o[i] = T.Cast('float32', v[i] >> 23)",
+        (X.view(np.int32) >> 23).astype(np.float32)),
+    "written": ((
+        "v = T.decl_buffer((8,), 'uint32', data=o.data)\nfor i in T.parallel(8):\n"
+        "    v[i] = T.Cast('uint32', i) << T.uint32(23)"
+    ), (np.arange(8, dtype=np.uint32) << 23).view(np.float32)),
 }  # fmt: skip
 
 

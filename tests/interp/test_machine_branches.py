@@ -327,7 +327,8 @@ def test_an_output_in_the_bytes_of_an_input_that_is_read_afterwards() -> None:
 def pooled() -> Module:
     """x in sram, a in dram at the same offset, y in dram behind it, w in a pool of constants."""
     made = planned([(UP, ["x"], ["a"]), (ADD, ["a", "w"], ["y"])], {"x": F}, ["y"], {"w": X})
-    made = moved(made, {"sram": 64, "dram": 128, "flash": 128}, x={"pool": "sram", "offset": 0}, a={"pool": "dram", "offset": 0},
+    made = moved(made, {"sram": 64, "dram": 128, "flash": 128}, x={"pool": "sram", "offset": 0},
+        a={"pool": "dram", "offset": 0},
                  y={"pool": "dram", "offset": 64}, w={"pool": "flash", "offset": 64})  # fmt: skip
     pools = (Pool("sram", limit=64), Pool("dram"), Pool("flash", "constant", read_only=True))
     return made.with_(main=replace(made.program, pools=pools))

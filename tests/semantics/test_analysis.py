@@ -301,7 +301,8 @@ class TestDump:
             "  args[0]: Var x : Tensor((n), float32)",
         ]
         pair, f = TupleType((t(2), t(n))), graph.GlobalVar(FuncType((), t(2)), "f")
-        assert dump(graph.call(graph.var("g", FuncType((), a, type_params=(a,))), type_args=[pair]), types=False).splitlines() == [
+        assert dump(graph.call(graph.var("g", FuncType((), a, type_params=(a,))), type_args=[pair]),
+            types=False).splitlines() == [
             "Call type_args=(Tuple(Tensor((2), float32), Tensor((n), float32)))", "  op: Var g",
         ]  # fmt: skip
         assert dump(f, types=False) == "GlobalVar name='f'"

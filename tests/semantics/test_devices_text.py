@@ -235,7 +235,8 @@ def test_storing_and_rewriting_keep_devices(devices: Sequence[VirtualDevice], tm
     ("lines", "label", "says"),
     [
         (['return R.exp(A.on(x, "cuda"))'], "text.C19", "x lives where it is bound: write A.on(type, ...) there"),
-        (["with A.graph():", "    g = R.exp(x)", 'return R.negative(A.on(g, "cuda"))'], "text.C19", "g = A.on(..., ...)"),
+        (["with A.graph():", "    g = R.exp(x)", 'return R.negative(A.on(g, "cuda"))'], "text.C19",
+            "g = A.on(..., ...)"),
         (['return A.on(R.exp(x), "cuda", "0")'], "text.C6", "a type, an id, a target and a scope"),
         (['return A.on(R.exp(x), "cuda", True)'], "text.C6", "a type, an id, a target and a scope"),
         (['return A.on(R.exp(x), "cuda:one")'], "text.C6", "'cuda:one' is no device"),
@@ -245,12 +246,14 @@ def test_storing_and_rewriting_keep_devices(devices: Sequence[VirtualDevice], tm
         (['return A.on(R.exp(x), "cpu", 0, "cuda")'], "device.C1", "which is for cuda"),
         (['return A.on(R.exp(x), "cpu", -2)'], "device.C1", "0 or more is wanted"),
         (['return A.on_device(x, 3)'], "text.C6", "a type, an id, a target and a scope"),
-        (['y: R.Tuple(R.Tensor((2,), "float32", "cpu:0"), R.Tensor((2,), "float32", "cpu:1")) = (x, x)', "return y"], "text.C7", "cpu:0 and cpu:1"),
+        (['y: R.Tuple(R.Tensor((2,), "float32", "cpu:0"), R.Tensor((2,), "float32", "cpu:1")) = (x, x)', "return y"],
+            "text.C7", "cpu:0 and cpu:1"),
         (['return R.to_vdevice(x, 3)'], "text.C6", 'such as "llvm:0"'),
         (['return R.hint_on_device(x, "cuda:0")'], "text.C6", "R.device(device_type=1, index=0)"),
         (['return R.hint_on_device(x, R.device(device_type=99))'], "text.C6", "99 is no number of a type of device"),
         (['A.home("cuda:0")', 'A.home("cpu:0")', "return x"], "text.C20", "stands once"),
-        (["if R.const(True):", '    y: A.on(R.Tensor((2,), "float32"), "cuda") = R.exp(x)', "else:", "    y = x", "return y"], "text.C19", "y = A.on(...)"),
+        (["if R.const(True):", '    y: A.on(R.Tensor((2,), "float32"), "cuda") = R.exp(x)', "else:", "    y = x",
+            "return y"], "text.C19", "y = A.on(...)"),
     ],
 )  # fmt: skip
 def test_a_wrong_device_is_shown_in_its_line(lines: list[str], label: str, says: str) -> None:

@@ -384,8 +384,10 @@ def test_what_comes_from_two_places_is_joined() -> None:
         assert same_type(g.if_(YES, var("f", left), var("h", right)).type, acting)
     assert same_type(g.if_(YES, var("f", pure), var("h", pure)).type, pure)
     pairs: list[tuple[Type, Type]] = [
-        (t(2), t(3)), (t(2), t(2, of=INT64)), (t(2), t(2, 2)), (ShapeType((n,)), ShapeType((n, n))), (pure, FuncType((t(3),), t(2))),
-        (TupleType((t(2),)), TupleType((t(2), t(2)))), (RefType(t(2)), RefType(t(n))), (ShapeType((2,)), ShapeType((3,))),
+        (t(2), t(3)), (t(2), t(2, of=INT64)), (t(2), t(2, 2)), (ShapeType((n,)), ShapeType((n, n))),
+            (pure, FuncType((t(3),), t(2))),
+        (TupleType((t(2),)), TupleType((t(2), t(2)))), (RefType(t(2)), RefType(t(n))),
+            (ShapeType((2,)), ShapeType((3,))),
     ]  # fmt: skip
     for left, right in pairs:
         for p, q in ((left, right), (right, left)):
@@ -407,8 +409,10 @@ def test_a_node_is_derived_from_its_parts() -> None:
     module = Module({"List": LIST, "f": function([Y], Y)})
     ref = g.ref(X)
     some = (
-        X, tuple_of(X, Y), g.get(tuple_of(X, Y), 1), g.if_(YES, X, X), g.shape(n, 2), g.shape_of(X), ref, g.read(ref), g.write(ref, X),
-        g.print_(X), g.assert_op(YES), g.match_cast(X, t(n, 3)), g.on_device(X), let(Y, Y, Y), g.constructor(LIST, "nil"),
+        X, tuple_of(X, Y), g.get(tuple_of(X, Y), 1), g.if_(YES, X, X), g.shape(n, 2), g.shape_of(X), ref, g.read(ref),
+            g.write(ref, X),
+        g.print_(X), g.assert_op(YES), g.match_cast(X, t(n, 3)), g.on_device(X), let(Y, Y, Y),
+            g.constructor(LIST, "nil"),
         g.GlobalVar(FuncType((t(n),), t(n)), "f"), function([Y], Y), call("abs", X), g.constant(1.0),
     )  # fmt: skip
     for node in some:

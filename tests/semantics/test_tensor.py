@@ -78,7 +78,8 @@ def test_every_statement_has_a_text() -> None:
     ]
     assert PrimFunc("f", (a,), 1, body).allocations == (t,)
     assert [type(s).__name__ for s in program_order(body)] == [
-        "Seq", "While", "Store", "If", "Store", "Seq", "Assert", "Evaluate", "LetStmt", "Allocate", "AllocateConst", "Store"
+        "Seq", "While", "Store", "If", "Store", "Seq", "Assert", "Evaluate", "LetStmt", "Allocate", "AllocateConst",
+            "Store"
     ]  # fmt: skip
     assert [x.buffer for s in program_order(body) for e in s.expressions for x in loads(e)] == [a, a, a, c]
 

@@ -24,7 +24,8 @@ _SHAPES: dict[str, tuple[tuple[Any, ...], str]] = {
 OPERATORS: dict[str, tuple[str, Callable[..., Any]]] = {
     "conv2d": ("x w", lambda x, w: R.nn.conv2d(x, w, padding=(1, 1))),
     "conv2d_strided": ("x w", lambda x, w: R.nn.conv2d(x, w, strides=(2, 2), padding=(1, 0))),
-    "conv_transpose": ("x", lambda x: R.nn.conv2d_transpose(x, relax.const(np.ones((3, 2, 2, 2), F32)), strides=(2, 2))),
+    "conv_transpose": (
+        "x", lambda x: R.nn.conv2d_transpose(x, relax.const(np.ones((3, 2, 2, 2), F32)), strides=(2, 2))),
     "relu": ("y", lambda y: R.nn.relu(y)),
     "max_pool2d": ("x", lambda x: R.nn.max_pool2d(x, (2, 2), strides=(2, 2), padding=(1, 1))),
     "avg_pool2d": ("x", lambda x: R.nn.avg_pool2d(x, (3, 3), padding=(1, 1), count_include_pad=False)),

@@ -122,7 +122,8 @@ DEVICES = """
 """
 WIDTHS = """
     @R.function
-    def main(b: R.Tensor((3,), "bool"), c: R.Tensor((3,), "bfloat16"), d: R.Tensor((3,), "float64"), e: R.Tensor((0, 3), "int16")):
+    def main(b: R.Tensor((3,), "bool"), c: R.Tensor((3,), "bfloat16"), d: R.Tensor((3,), "float64"), e: R.Tensor((0, \
+3), "int16")):
         return (R.logical_not(R.logical_not(b)), R.abs(R.abs(c)), R.abs(R.abs(d)), R.negative(R.negative(e)))
 """
 SYMBOLS = """
@@ -191,7 +192,8 @@ SHOWN: tuple[Shown, ...] = (
                 slot("a", "(0, 6)") + slot("b", "(2, 6), (8, 9)") + r"(?=[\s\S]*Branch condition='c' then=5 end=6)"
             ),
             "report.json": (
-                r'"name":"b",[^}]*"live":\[\[2,6\],\[8,9\]\].*"nbytes":36,"limit":null,"bound":36,"pressure":\[\[0,20\],\[2,36\],'
+                r'"name":"b",[^}]*"live":\[\[2,6\],\[8,9\]\].*"nbytes":36,'
+                r'"limit":null,"bound":36,"pressure":\[\[0,20\],\[2,36\],'
             ),
         },
     ),

@@ -269,7 +269,8 @@ def test_two_models_share_one_workspace() -> None:
     """One after the other, and again: of the largest of their sizes; neither finds what the other has left."""
     first, second = choosing(), pooled()
     second = second.with_(main=replace(second.program, pools=(Pool("workspace"), second.program.pools[2])))
-    second = moved(second, {"workspace": 192, "flash": 128}, x={"pool": "workspace"}, a={"pool": "workspace", "offset": 64},
+    second = moved(second, {"workspace": 192, "flash": 128}, x={"pool": "workspace"},
+        a={"pool": "workspace", "offset": 64},
                    y={"pool": "workspace", "offset": 128})  # fmt: skip
     sources = [emit(m, n) for m, n in ((first, "one"), (second, "two"))]
     assert all("can share a workspace: one of the largest of their sizes" in s.header for s in sources)

@@ -128,7 +128,8 @@ def test_arguments_are_checked(tmp_path: Path, interface: Interface) -> None:
     source.write(tmp_path)
     library = build(tmp_path, ["net.c"], "-DNET_REPRODUCIBLE")
     assert source.weights is not None
-    names = {0: "data: float32[1][3][7][6]", 1: "prob: float32[1][4][4][6]", 2: f"the workspace: uint8[{source.workspace_bytes}] or larger",
+    names = {0: "data: float32[1][3][7][6]", 1: "prob: float32[1][4][4][6]",
+        2: f"the workspace: uint8[{source.workspace_bytes}] or larger",
              3: f"the weights: uint8[{source.weights.nbytes}]"}  # fmt: skip
     good = arguments(source, X)
     assert good.run(library) == 0 and good.result.code == NONE and same_bits(good.outputs[0], expected())
@@ -150,8 +151,10 @@ def test_arguments_are_checked(tmp_path: Path, interface: Interface) -> None:
 
     wrong: list[tuple[str, Callable[[Call, int], None]]] = [
         ("WRONG_CODE", code), ("NULL_POINTER", no_tensor), ("WRONG_DEVICE", partial(put, "device_type", 2)),
-        ("WRONG_DTYPE", partial(put, "code", 0)), ("WRONG_DTYPE", partial(put, "bits", 64)), ("WRONG_DTYPE", partial(put, "lanes", 2)),
-        ("WRONG_RANK", partial(put, "ndim", 3)), ("WRONG_RANK", partial(put, "ndim", -1)), ("NULL_POINTER", partial(put, "shape", None)),
+        ("WRONG_DTYPE", partial(put, "code", 0)), ("WRONG_DTYPE", partial(put, "bits", 64)),
+            ("WRONG_DTYPE", partial(put, "lanes", 2)),
+        ("WRONG_RANK", partial(put, "ndim", 3)), ("WRONG_RANK", partial(put, "ndim", -1)),
+            ("NULL_POINTER", partial(put, "shape", None)),
         ("WRONG_SHAPE", shape), ("WRONG_STRIDES", strides), ("NULL_POINTER", partial(put, "data", None)),
         ("MISALIGNED", partial(put, "byte_offset", 1)),
     ]  # fmt: skip
@@ -240,7 +243,8 @@ def test_a_trap_is_a_status_with_a_message(interface: Interface) -> None:
     good = np.array([0, 1, -1], np.float32)
     assert compiled.run({"x": good})["y"].tolist() == [1, -1, 0]
     for bad, kind, said in (
-        (8.0, "assertion", 'check: assertion: x is 9 or more: "??/"'), (np.nan, "assertion", 'check: assertion: x is 9 or more: "??/"'),
+        (8.0, "assertion", 'check: assertion: x is 9 or more: "??/"'),
+            (np.nan, "assertion", 'check: assertion: x is 9 or more: "??/"'),
         (5.0, "out of bounds", "take: out of bounds"), (-np.inf, "cast", "take: cast"),
     ):  # fmt: skip
         with pytest.raises(Trap) as caught:
@@ -304,7 +308,8 @@ def stops(source: CSource, directory: Path) -> None:
     source.write(directory)
     interface, outer = source.interface, 0x1234
     (directory / "mine.c").write_text(
-        external(interface).replace("int m_p_check", "int m_p_check(void *, const struct assay_value *, int32_t, struct assay_value *);\nint m_p_check", 1)
+        external(interface).replace("int m_p_check",
+            "int m_p_check(void *, const struct assay_value *, int32_t, struct assay_value *);\nint m_p_check", 1)
         if interface is Interface.PACKED else external(interface)
     )  # fmt: skip
     library = build(directory, ["m.c", "mine.c"], "-DM_EXTERNAL_CHECK")

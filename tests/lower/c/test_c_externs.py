@@ -103,19 +103,31 @@ int m_extern_flip(uint8_t *x0)
 """
 BODIES = {
     "buffers and numbers": (
-        "t = T.alloc_buffer((12,), 'float32')\nT.call_packed('scale', x.data, T.tvm_access_ptr('float32', t.data, 4, 8, 2), 3)\n"
-        "for i in range(4):\n    t[i] = T.float32(1)\nT.call_extern('int32', 'shift', t.data, 'a\"\\\\?? é\\n', T.int64(7))\n"
+        "t = T.alloc_buffer((12,), 'float32')\n"
+        "T.call_packed('scale', x.data, T.tvm_access_ptr('float32', t.data, 4, 8, 2), 3)\n"
+        "for i in range(4):\n    t[i] = T.float32(1)\n"
+        "T.call_extern('int32', 'shift', t.data, 'a\"\\\\?? é\\n', T.int64(7))\n"
         "for i in range(8):\n    o[i] = t[i + 2]"
     ),
     "results": (
         f"{COPY}for i in range(8):\n    if T.call_extern('bool', 'odd', i):\n"
-        "        o[i] = T.call_extern('float32', 'mixed', x[i], T.float16(1.5), i > 2) + T.call_extern('float32', 'mixed', o[7 - i], T.float16(1.5), False)"
+        "        o[i] = T.call_extern('float32', 'mixed', x[i], T.float16(1.5), i > 2) + "
+        "T.call_extern('float32', 'mixed', o[7 - i], T.float16(1.5), False)"
     ),
-    "half": f"{COPY}h = T.alloc_buffer((1,), 'float16')\nh[0] = T.call_extern('float16', 'half', x[5])\no[2] = T.Cast('float32', h[0])",
+    "half": (
+        f"{COPY}h = T.alloc_buffer((1,), 'float16')\nh[0] = T.call_extern('float16', 'half', x[5])\n"
+        f"o[2] = T.Cast('float32', h[0])"
+    ),
     "in a condition of a place": f"{COPY}o[T.Cast('int32', T.call_extern('bool', 'odd', 3))] = T.float32(9)",
-    "one element": f"{COPY}m = T.alloc_buffer((1,), 'bool')\nm[0] = x[0] > T.float32(0)\nT.call_packed('flip', m.data)\no[4] = T.Cast('float32', m[0])",
+    "one element": (
+        f"{COPY}m = T.alloc_buffer((1,), 'bool')\nm[0] = x[0] > T.float32(0)\nT.call_packed('flip', m.data)\n"
+        f"o[4] = T.Cast('float32', m[0])"
+    ),
     "in a block": (
-        f"{COPY}with T.sblock('b'):\n    T.reads(x[0:8])\n    T.writes(o[0:8])\n    T.call_packed('scale', x.data, o.data, 5)"
+
+            f"{COPY}with T.sblock('b'):\n    T.reads(x[0:8])\n    T.writes(o[0:8])\n"
+            f"    T.call_packed('scale', x.data, o.data, 5)"
+
     ),
 }  # fmt: skip
 

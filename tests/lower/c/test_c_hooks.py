@@ -220,17 +220,28 @@ def test_the_account_itself() -> None:
 
 FAULTS = {
     "a kernel's status is ignored": ("status = m_k_k0(", "(void)m_k_k0("),
-    "the result of activate is ignored": ("status = m_device_npu_activate(handle, 0);", "(void)m_device_npu_activate(handle, 0);"),
+    "the result of activate is ignored": ("status = m_device_npu_activate(handle, 0);",
+        "(void)m_device_npu_activate(handle, 0);"),
     "the result of open is ignored": ("status = m_device_npu_open(handle, 0);", "(void)m_device_npu_open(handle, 0);"),
-    "the result of close is ignored": ("status = m_first(status, m_device_dsp_close(handle, 0));", "(void)m_device_dsp_close(handle, 0);"),
-    "the result of deactivate is ignored": ("status = m_first(status, m_device_npu_deactivate(handle, 3));", "(void)m_device_npu_deactivate(handle, 3);"),
+    "the result of close is ignored": ("status = m_first(status, m_device_dsp_close(handle, 0));",
+        "(void)m_device_dsp_close(handle, 0);"),
+    "the result of deactivate is ignored": ("status = m_first(status, m_device_npu_deactivate(handle, 3));",
+        "(void)m_device_npu_deactivate(handle, 3);"),
     "the last status wins": ("return (one != M_OK) ? one : other;", "return (other != M_OK) ? other : one;"),
-    "closed twice": ("status = m_first(status, m_device_dsp_close(handle, 0));", "status = m_first(status, m_device_dsp_close(handle, 0)); status = m_first(status, m_device_dsp_close(handle, 0));"),
-    "not closed after an error": ("            status = m_first(status, m_device_dsp_close(handle, 0));", "            if (status == M_OK) status = m_device_dsp_close(handle, 0);"),
+    "closed twice": ("status = m_first(status, m_device_dsp_close(handle, 0));",
+        (
+            "status = m_first(status, m_device_dsp_close(handle, 0)); status = m_first(status, "
+            "m_device_dsp_close(handle, 0));"
+        )),
+    "not closed after an error": ("            status = m_first(status, m_device_dsp_close(handle, 0));",
+        "            if (status == M_OK) status = m_device_dsp_close(handle, 0);"),
     "not deactivated after an error": ("if (active > 0) {", "if (active > 0 && status == M_OK) {"),
     "deactivated though never activated": ("active += (status == M_OK) ? 1 : 0;", "active += 1;"),
-    "deactivated in the order of activation": ("if (active > 2) {\n        status = m_first(status, m_device_npu_deactivate(handle, 3)", "if (active > 0) {\n        status = m_first(status, m_device_npu_deactivate(handle, 3)"),
-    "closed though not opened": ("m_device_dsp_open(handle, 0);\n        if (status == M_OK) {", "m_device_dsp_open(handle, 0);\n        {"),
+    "deactivated in the order of activation": (
+        "if (active > 2) {\n        status = m_first(status, m_device_npu_deactivate(handle, 3)",
+        "if (active > 0) {\n        status = m_first(status, m_device_npu_deactivate(handle, 3)"),
+    "closed though not opened": ("m_device_dsp_open(handle, 0);\n        if (status == M_OK) {",
+        "m_device_dsp_open(handle, 0);\n        {"),
     "another device's number": ("m_device_npu_open(handle, 3)", "m_device_npu_open(handle, 0)"),
     "another handle": ("m_device_npu_open(handle, 3)", "m_device_npu_open(workspace, 3)"),
     "goes on after an error": ("    if (status == M_OK) { /* step 2 */", "    { /* step 2 */"),

@@ -220,7 +220,8 @@ def of(op: str, *given: tuple[int, int]) -> tuple[int, int]:
 
 @pytest.mark.parametrize(
     ("op", "right"),
-    [("add", (-7, 7)), ("sub", (-7, 7)), ("mul", (-7, 7)), ("min", (-7, 7)), ("max", (-7, 7)), ("neg", None), ("abs", None),
+    [("add", (-7, 7)), ("sub", (-7, 7)), ("mul", (-7, 7)), ("min", (-7, 7)), ("max", (-7, 7)), ("neg", None),
+        ("abs", None),
      ("floordiv", (0, 5)), ("truncdiv", (0, 5)), ("shl", (0, 4)), ("shr", (0, 4)), ("lt", (-7, 7)), ("le", (-7, 7)),
      ("gt", (-7, 7)), ("ge", (-7, 7)), ("eq", (-7, 7)), ("ne", (-7, 7))],
 )  # fmt: skip
@@ -322,7 +323,8 @@ def test_casts_keep_what_fits_and_say_whether_a_number_is_zero() -> None:
 def test_what_always_traps() -> None:
     i, j, table = Var("i"), Var("j"), Buffer("table", (4,), INT64)
     for op, b, traps in (
-        ("floordiv", (0, 0), True), ("floormod", (0, 0), True), ("truncdiv", (0, 1), False), ("truncmod", (-1, 0), False),
+        ("floordiv", (0, 0), True), ("floormod", (0, 0), True), ("truncdiv", (0, 1), False),
+            ("truncmod", (-1, 0), False),
         ("shl", (-2, -1), True), ("shl", (-1, 0), False), ("shr", (64, 70), True), ("shr", (63, 70), False),
     ):  # fmt: skip
         ranges = Ranges()

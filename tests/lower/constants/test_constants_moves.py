@@ -341,7 +341,8 @@ def convolution(features: int) -> Module:
     ("module", "choose", "laid"),
     [
         (product(31), for_tiles, None), (product(32), for_tiles, (1, 3, 32)), (product(33), for_tiles, (2, 3, 32)),
-        (convolution(3), for_tiles, None), (convolution(4), for_tiles, (1, 2, 3, 4)), (convolution(5), for_tiles, (2, 2, 3, 4)),
+        (convolution(3), for_tiles, None), (convolution(4), for_tiles, (1, 2, 3, 4)),
+            (convolution(5), for_tiles, (2, 2, 3, 4)),
         (product(5), transposed, (5, 3)), (convolution(4), transposed, None),
     ],
 )  # fmt: skip

@@ -26,11 +26,13 @@ from assay.verify.devices import check_devices
 from tests.lower.devices import device_cases
 
 COPIES = {
-    "plain": 0, "left_add_on_cpu": 1, "left_add_on_cpu_via_copy": 1, "both_adds_on_cpu": 2, "sharing": 1, "let_on_cpu": 1,
+    "plain": 0, "left_add_on_cpu": 1, "left_add_on_cpu_via_copy": 1, "both_adds_on_cpu": 2, "sharing": 1,
+        "let_on_cpu": 1,
     "func_param_on_cpu": 0, "func_result_on_cpu": 1, "higher_order": 1, "function_in_tuple": 0, "device_copy": 1,
     "shape_of": 0, "shape_of_free": 0, "alloc_storage": 0, "alloc_tensor": 0, "reshape_tensor": 0, "dynamic_input": 0,
     "redundant_annotation": 1, "annotate_expr": 1, "annotate_all": 0, "conv_network": 3, "tuple_get_item": 2,
-    "propagation": 2, "fusible_network": 3, "unpropagatable_graph": 1, "conditional": 0, "global": 1, "ref": 1, "adt": 0,
+    "propagation": 2, "fusible_network": 3, "unpropagatable_graph": 1, "conditional": 0, "global": 1, "ref": 1,
+        "adt": 0,
     "free_on_device": 1, "lowered": 2, "primitive": 0, "conflicted_inputs": 2,
     "fold_const_with_on_device": 1, "fold_let_with_on_device": 0, "fold_tuple": 0, "concatenate_const": 1,
     "constant_on_two_devices": 1, "dead_let": 0, "nested_let": 1, "inline_into_function": 2, "texture_scopes": 1,

@@ -88,7 +88,8 @@ def test_scopes_flow_out() -> None:
     handed = function("handed", [buffer("x"), buffer("y")], VIEW.format("") + "Module.takes(v.data, y.data)")
     module = functions(TAKES, viewed, handed, DOUBLE, TWICE)
     assert infer_scopes(module.kernels) == {
-        "takes": ("A", ""), "seen": ("B", ""), "handed": ("A", ""), "double": ("", ""), "twice": ("", "global.texture", ""),
+        "takes": ("A", ""), "seen": ("B", ""), "handed": ("A", ""), "double": ("", ""),
+            "twice": ("", "global.texture", ""),
     }  # fmt: skip
     assert open_parameters(module.kernel("twice")) == (0, 2)
     both = function("both", [buffer("x"), buffer("y")], "Module.seen(x.data, y.data)\nModule.handed(x.data, y.data)")

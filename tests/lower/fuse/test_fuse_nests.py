@@ -188,7 +188,8 @@ def test_conditions_and_places_read_what_was_stored() -> None:
     [
         ("serial", "serial", ""), ("parallel", "parallel", " parallel"), ("vectorized", "vectorized", " vectorized"),
         ("parallel", "vectorized", " parallel"), ("vectorized", "parallel", " parallel"),
-        ("serial", "parallel", ""), ("serial", "vectorized", ""), ("parallel", "serial", ""), ("vectorized", "serial", ""),
+        ("serial", "parallel", ""), ("serial", "vectorized", ""), ("parallel", "serial", ""),
+            ("vectorized", "serial", ""),
     ],
 )  # fmt: skip
 def test_two_loops_as_one_promise_what_both_did(first: LoopKind, second: LoopKind, both: str) -> None:

@@ -87,8 +87,10 @@ def conv(name: str, sizes: tuple[int, int], number: str, pad: int, sums: int) ->
 def inception(times: int = 1) -> Program:
     """`times` is the width of the tensors between calls: Relax has them as int32 where TIR has bytes."""
     n = {k: v * times for k, v in {
-        "sid_9": 301056, "sid_8": 802816, "sid_7": 401408, "sid_6": 401408, "sid_5": 602112, "sid_4": 150528, "sid_3": 301056,
-        "sid_2": 50176, "sid_20": 150528, "sid_19": 100352, "sid_26": 25088, "sid_25": 25088, "sid_32": 301056, "sid_31": 25088,
+        "sid_9": 301056, "sid_8": 802816, "sid_7": 401408, "sid_6": 401408, "sid_5": 602112, "sid_4": 150528,
+            "sid_3": 301056,
+        "sid_2": 50176, "sid_20": 150528, "sid_19": 100352, "sid_26": 25088, "sid_25": 25088, "sid_32": 301056,
+            "sid_31": 25088,
     }.items()}  # fmt: skip
     out = 200704
     return calls(
@@ -119,8 +121,10 @@ def inception(times: int = 1) -> Program:
 
 
 INCEPTION = as_pairs(
-    "sid_9 PaddedInput_7", "PaddedInput_7 Conv2dOutput_7 sid_8", "sid_8 tensor_2", "tensor_2 sid_7", "sid_7 PaddedInput",
-    "PaddedInput Conv2dOutput sid_6", "sid_6 PaddedInput_8", "PaddedInput_8 Conv2dOutput_8 sid_5", "sid_5 sid_4", "sid_4 sid_3",
+    "sid_9 PaddedInput_7", "PaddedInput_7 Conv2dOutput_7 sid_8", "sid_8 tensor_2", "tensor_2 sid_7",
+        "sid_7 PaddedInput",
+    "PaddedInput Conv2dOutput sid_6", "sid_6 PaddedInput_8", "PaddedInput_8 Conv2dOutput_8 sid_5", "sid_5 sid_4",
+        "sid_4 sid_3",
     "sid_4 sid_3 PaddedInput_2", "sid_4 sid_3 PaddedInput_2 Conv2dOutput_2 sid_2",
     "sid_4 sid_3 sid_2 PaddedInput_1", "sid_4 sid_3 sid_2 PaddedInput_1 Conv2dOutput_1 sid_20",
     "sid_4 sid_3 sid_2 sid_20 PaddedInput_6", "sid_4 sid_3 sid_2 PaddedInput_6 Conv2dOutput_6 sid_19",
@@ -176,9 +180,11 @@ def test_many_calls_of_one_kernel() -> None:
     over the loop, such as the maximum beside the sum."""
     found = attention(3456)
     expected = as_pairs(
-        "sid_8 data_pad", "data_pad conv2d_global sid_7", "sid_7 sid_6", "sid_6 sid_12", "sid_6 sid_12 compute_global sid_11",
+        "sid_8 data_pad", "data_pad conv2d_global sid_7", "sid_7 sid_6", "sid_6 sid_12",
+            "sid_6 sid_12 compute_global sid_11",
         "sid_6 sid_12 compute compute_global sid_11", "sid_6 sid_11 sid_10", "sid_6 sid_10 sid_5 maxelem exp",
-        "sid_6 sid_10 sid_5 exp expsum norm", "sid_5 sid_4", "sid_5 sid_4 data_pad", "sid_5 data_pad conv2d_global sid_3",
+        "sid_6 sid_10 sid_5 exp expsum norm", "sid_5 sid_4", "sid_5 sid_4 data_pad",
+            "sid_5 data_pad conv2d_global sid_3",
         "sid_5 sid_3 sid_2", "sid_5 sid_2 sid_20", "sid_2 sid_20 compute compute_global sid_19", "sid_2 sid_19 sid_18",
         "sid_2 sid_18 maxelem2 exp2", "sid_2 sid_18 exp2 expsum2 norm2",
     )  # fmt: skip
@@ -200,7 +206,8 @@ def test_relax_linear() -> None:
         ("alloc", kernel("cast_subtract", (256, 1, 1204224)), "input tsid_10"),
         ("tsid_11", byte, ""),
         ("tsid_12", byte, ""),
-        ("alloc1", kernel("conv", (1204224, 1, 1, 3211264), padded(("PaddedInput_7", 314646), ("Conv2dOutput_7", 256))), "alloc tsid_11 tsid_12"),
+        ("alloc1", kernel("conv", (1204224, 1, 1, 3211264),
+            padded(("PaddedInput_7", 314646), ("Conv2dOutput_7", 256))), "alloc tsid_11 tsid_12"),
         ("alloc2", kernel("pool", (3211264, 1024), through("tensor_2", 200704)), "alloc1"),
     ]  # fmt: skip
     found = calls({"input": 256}, steps, "alloc2")

@@ -98,7 +98,8 @@ def test_a_decided_choice_is_the_branch_as_it_is() -> None:
     ("a", "b", "value", "radius"),
     [
         ((1, 0), (1, 0), 1, 0), ((1, 0), (1, 1), 1, 1), ((NAN, 0), (NAN, 0), NAN, 0), ((INF, 0), (INF, 0), INF, 0),
-        ((NAN, 0), (1, 0), 0, INF), ((1, 0), (NAN, 0), 0, INF), ((INF, 0), (1, 0), 0, INF), ((INF, 0), (-INF, 0), 0, INF),
+        ((NAN, 0), (1, 0), 0, INF), ((1, 0), (NAN, 0), 0, INF), ((INF, 0), (1, 0), 0, INF),
+            ((INF, 0), (-INF, 0), 0, INF),
         ((1, 0), (2, INF), 0, INF), ((0, 1), (4, 2), 2.5, 3.5),
     ],
 )  # fmt: skip

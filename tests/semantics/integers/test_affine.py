@@ -97,7 +97,8 @@ def test_random_forms_are_right() -> None:
 
 
 NONE: list[Expr] = [
-    I * J, apply("floordiv", I, J), div(I, -2), apply("floordiv", I, const(0)), apply("truncdiv", J, 2), apply("truncmod", J, 2),
+    I * J, apply("floordiv", I, J), div(I, -2), apply("floordiv", I, const(0)), apply("truncdiv", J, 2),
+        apply("truncmod", J, 2),
     div(Var("u"), 2), apply("min", I, J), cast(Var("x", FLOAT32), "int64"), cast(I, "float32"), apply("lt", I, J),
     cast(I * 100, "int8"), Var("u") * 2, Var("u") + 1, cast(Var("u"), "int32"),
 ]  # fmt: skip

@@ -33,7 +33,8 @@ from assay.semantics.tensor import (
 from assay.semantics.types import TensorType
 
 E, B, M, R, A, OPAQUE = (
-    OpPattern.ELEMENTWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.REDUCTION, OpPattern.ANCHOR, OpPattern.OPAQUE
+    OpPattern.ELEMENTWISE, OpPattern.BROADCAST, OpPattern.INJECTIVE, OpPattern.REDUCTION, OpPattern.ANCHOR,
+        OpPattern.OPAQUE
 )  # fmt: skip
 
 
@@ -130,7 +131,8 @@ def f32(name: str, *shape: int) -> Buffer:
 
 
 V4, W4, ONE, S34, D34, S43, BIG, OUT, ROW, OUT4, OUT3 = (
-    f32("v4", 4), f32("w4", 4), f32("one", 1), f32("s34", 3, 4), f32("d34", 3, 4), f32("s43", 4, 3), f32("big", 5, 6), f32("out", 3, 4),
+    f32("v4", 4), f32("w4", 4), f32("one", 1), f32("s34", 3, 4), f32("d34", 3, 4), f32("s43", 4, 3), f32("big", 5, 6),
+        f32("out", 3, 4),
     f32("row", 1, 4), f32("out4", 4), f32("out3", 3),
 )  # fmt: skip
 V3, V5, V6, R14 = f32("v3", 3), f32("v5", 5), f32("v6", 6), f32("r14", 1, 4)
@@ -157,7 +159,8 @@ def summed(of: Callable[[Var, Var], Any], after: Stmt | None = None) -> Stmt:
 
 
 STORES: dict[str, tuple[list[Buffer], Stmt, OpPattern, list[OpPattern]]] = {
-    "at the same element": ([S34, V4, OUT], nest((3, 4), lambda i, j: store(OUT, (i, j), S34[i, j] * V4[j])), E, [E, B]),
+    "at the same element": ([S34, V4, OUT], nest((3, 4), lambda i, j: store(OUT, (i, j), S34[i, j] * V4[j])), E,
+        [E, B]),
     "a row": ([V4, OUT], nest((3, 4), lambda i, j: store(OUT, (i, j), V4[j])), B, [B]),
     "the only one": ([ONE, OUT], nest((3, 4), lambda i, j: store(OUT, (i, j), ONE[0])), B, [B]),
     "one of several": ([V4, OUT], nest((3, 4), lambda i, j: store(OUT, (i, j), V4[1])), M, [M]),
@@ -169,29 +172,41 @@ STORES: dict[str, tuple[list[Buffer], Stmt, OpPattern, list[OpPattern]]] = {
     "an axis of one": ([ROW, R14], nest((4,), lambda j: store(R14, (0, j), ROW[0, j])), E, [E]),
     "one row of several": ([V4, OUT], nest((4,), lambda j: store(OUT, (0, j), V4[j])), M, [M]),
     "guarded": ([V4, OUT4], nest((4,), lambda i: If(apply("lt", i, 2), store(OUT4, i, V4[i]))), M, [M]),
-    "guarded by data": ([V4, OUT4], nest((4,), lambda i: If(apply("lt", V4[i], 2.0), store(OUT4, i, V4[i]))), OPAQUE, [OPAQUE]),
+    "guarded by data": ([V4, OUT4], nest((4,), lambda i: If(apply("lt", V4[i], 2.0), store(OUT4, i, V4[i]))), OPAQUE,
+        [OPAQUE]),
     "by a name": ([V4, OUT4], nest((4,), lambda i: let(i, lambda v: store(OUT4, v, V4[v]))), E, [E]),
     "in place": ([OUT], nest((3, 4), lambda i, j: store(OUT, (i, j), OUT[i, j] + 1.0)), E, []),
     "a sum": ([S34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, OUT3[i] + S34[i, k])), R, [R]),
     "of squares": ([S34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, OUT3[i] + S34[i, k] * S34[i, k])), R, [R]),
-    "of products": ([S34, D34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, OUT3[i] + S34[i, k] * D34[i, k])), A, [A, A]),
+    "of products": ([S34, D34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, OUT3[i] + S34[i, k] * D34[i, k])), A,
+        [A, A]),
     "of products, cast": (
-        [S34, D34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, OUT3[i] + cast(S34[i, k] * D34[i, k], "float32"))), A, [A, A]),
-    "of sums": ([S34, D34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, OUT3[i] + (S34[i, k] + D34[i, k]))), R, [R, R]),
+        [S34, D34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, OUT3[i] + cast(S34[i, k] * D34[i, k], "float32"))),
+            A, [A, A]),
+    "of sums": ([S34, D34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, OUT3[i] + (S34[i, k] + D34[i, k]))), R,
+        [R, R]),
     "greatest product": (
-        [S34, D34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, apply("max", OUT3[i], S34[i, k] * D34[i, k]))), R, [R, R]),
+        [S34, D34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, apply("max", OUT3[i], S34[i, k] * D34[i, k]))), R,
+            [R, R]),
     "a window": ([V6, OUT4], nest((4, 3), lambda i, k: store(OUT4, i, OUT4[i] + V6[i + k])), A, [A]),
-    "twice the sum": ([S34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, (OUT3[i] + S34[i, k]) * 2.0)), OPAQUE, [OPAQUE]),
+    "twice the sum": ([S34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, (OUT3[i] + S34[i, k]) * 2.0)), OPAQUE,
+        [OPAQUE]),
     "the last of a row": ([S34, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, S34[i, k])), OPAQUE, [OPAQUE]),
     "again and again": ([V3, OUT3], nest((3, 4), lambda i, k: store(OUT3, i, V3[i])), E, [E]),
-    "a sum, then at each": ([S34, OUT3], summed(lambda i, k: S34[i, k], nest((3,), lambda i: store(OUT3, i, TEMP3[i] * 0.5))), A, [A]),
-    "a sum, then reversed": ([S34, OUT3], summed(lambda i, k: S34[i, k], nest((3,), lambda i: store(OUT3, i, TEMP3[2 - i]))), A, [A]),
-    "a sum, then nothing of it": ([S34, OUT3], summed(lambda i, k: S34[i, k], nest((3,), lambda i: store(OUT3, i, 1.0))), R, [R]),
+    "a sum, then at each": ([S34, OUT3],
+        summed(lambda i, k: S34[i, k], nest((3,), lambda i: store(OUT3, i, TEMP3[i] * 0.5))), A, [A]),
+    "a sum, then reversed": ([S34, OUT3],
+        summed(lambda i, k: S34[i, k], nest((3,), lambda i: store(OUT3, i, TEMP3[2 - i]))), A, [A]),
+    "a sum, then nothing of it": ([S34, OUT3],
+        summed(lambda i, k: S34[i, k], nest((3,), lambda i: store(OUT3, i, 1.0))), R, [R]),
     "by a temporary": (
-        [S34, OUT], temporary(TEMP, nest((3, 4), lambda i, j: store(TEMP, (i, j), S34[i, j])), nest((3, 4), lambda i, j: store(OUT, (i, j), TEMP[i, j]))),
+        [S34, OUT], temporary(TEMP, nest((3, 4), lambda i, j: store(TEMP, (i, j), S34[i, j])),
+            nest((3, 4), lambda i, j: store(OUT, (i, j), TEMP[i, j]))),
         E, [E]),
     "by a temporary that is broadcast": (
-        [S34, CUBE], temporary(TEMP, nest((3, 4), lambda i, j: store(TEMP, (i, j), S34[i, j])), nest((3, 4, 2), lambda i, j, k: store(CUBE, (i, j, k), TEMP[i, j]))),
+        [S34, CUBE],
+            temporary(TEMP, nest((3, 4), lambda i, j: store(TEMP, (i, j), S34[i, j])),
+            nest((3, 4, 2), lambda i, j, k: store(CUBE, (i, j, k), TEMP[i, j]))),
         B, [B]),
 }  # fmt: skip
 
@@ -212,8 +227,10 @@ def test_the_class_of_a_call_is_that_of_its_family() -> None:
     index = var("index", TensorType((2,), dtype("int64")))
     whole = var("whole", TensorType((3, 4), dtype("int32")))
     cases: list[tuple[Expr, OpPattern]] = [
-        (call("nn.relu", x), E), (call("add", x, at), E), (call("add", at, x), E), (call("add", y, row), B), (call("add", at, y), B),
-        (call("astype", x, dtype="int32"), E), (call("floor_divide", whole, whole), E), (call("full", shape=(2,), fill_value=0), E),
+        (call("nn.relu", x), E), (call("add", x, at), E), (call("add", at, x), E), (call("add", y, row), B),
+            (call("add", at, y), B),
+        (call("astype", x, dtype="int32"), E), (call("floor_divide", whole, whole), E),
+            (call("full", shape=(2,), fill_value=0), E),
         (call("permute_dims", x), M), (call("take", x, index, axis=0), OPAQUE), (call("nonzero", x), OPAQUE),
         (call("matmul", x, at), A), (call("sum", x), A), (call("nn.softmax", x), A),
         (call(extern("f", [x.type], x.type), x), OPAQUE),

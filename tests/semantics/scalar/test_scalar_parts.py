@@ -66,8 +66,10 @@ def test_a_choice_has_a_condition_and_branches_of_one_dtype() -> None:
 def test_which_steps_may_fail() -> None:
     zero = const(0)
     for e, fails in (
-        (A + B, False), (A * 2, False), (apply("floordiv", A, 2), False), (apply("truncmod", A, zero), True), (apply("floormod", A, B), True),
-        (apply("shl", A, 1), True), (apply("shr", A, B), True), (DATA[A, B], True), (choice(C, A, B), True), (cast(F, "int32"), True),
+        (A + B, False), (A * 2, False), (apply("floordiv", A, 2), False), (apply("truncmod", A, zero), True),
+            (apply("floormod", A, B), True),
+        (apply("shl", A, 1), True), (apply("shr", A, B), True), (DATA[A, B], True), (choice(C, A, B), True),
+            (cast(F, "int32"), True),
         (cast(A, "float32"), False), (cast(A, "int8"), False), (cast(F, "float64"), False), (A, False), (zero, False),
     ):  # fmt: skip
         assert step_may_fail(e) == fails, e

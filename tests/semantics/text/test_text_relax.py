@@ -40,7 +40,8 @@ REFUSED = {
 }
 """Operators of Relax that we have not, or not for symbolic sizes; their legalized modules are read."""
 COMPOSED = {
-    "global_pool", "variance", "argmax", "argmin_all", "group_norm", "stack", "silu", "isnan", "rsqrt", "mod", "floor_mod",
+    "global_pool", "variance", "argmax", "argmin_all", "group_norm", "stack", "silu", "isnan", "rsqrt", "mod",
+        "floor_mod",
     "clip", "pad", "trunc", "flip", "one_hot", "repeat", "tile", "batch_norm", "attention", "eye", "arange", "logic",
 }  # fmt: skip
 """Operators of Relax that are several of ours, or that TVM prints as it cannot read: the module is another one for

@@ -179,7 +179,8 @@ def special_functions() -> dict[str, PrimFunc]:
         "no outputs": PrimFunc("f", (X,), 0, Evaluate(X[0])),
         "outputs that are not written": PrimFunc("f", (X, OUT), 2, write()),
         "fewer outputs than are written": PrimFunc("f", (X, OUT), 0, seq(store(X, 0, 1.0), write())),
-        "attributes": function(write(), attrs={"a": (1, -2, "q\"'\n\\", None, True, 0.5, float("inf")), "b": {"c": const(3)}, "T": "é"}),
+        "attributes": function(write(),
+            attrs={"a": (1, -2, "q\"'\n\\", None, True, 0.5, float("inf")), "b": {"c": const(3)}, "T": "é"}),
         "a global symbol": function(write(), attrs={"global_symbol": "f"}),
         "another global symbol": function(write(), attrs={"global_symbol": "main", "s_tir": False}),
         "a target": function(write(), attrs={"target": {"T.target": {"kind": "llvm", "keys": ("cpu",)}}}),
@@ -189,25 +190,36 @@ def special_functions() -> dict[str, PrimFunc]:
         ),
         "scalars": function(write(cast(n, FLOAT32)), scalars=(n, k)),
         "a dim that is a scalar": PrimFunc("f", (Buffer("x", (k, n), FLOAT32), OUT), 1, write(), scalars=(k,)),
-        "names that are words": PrimFunc("f", (Buffer("class", (4,), FLOAT32), Buffer("2 x", (4,), FLOAT32)), 0, For(strange, const(3), Evaluate(strange))),
-        "one name for all": PrimFunc("f", (Buffer("i", (4,), FLOAT32), OUT), 1, For(i, const(3), For(j, i + 1, write(cast(i + j, FLOAT32))))),
+        "names that are words": PrimFunc("f", (Buffer("class", (4,), FLOAT32), Buffer("2 x", (4,), FLOAT32)), 0,
+            For(strange, const(3), Evaluate(strange))),
+        "one name for all": PrimFunc("f", (Buffer("i", (4,), FLOAT32), OUT), 1,
+            For(i, const(3), For(j, i + 1, write(cast(i + j, FLOAT32))))),
         "declarations that end early": function(
-            seq(LetStmt(t, const(3), Evaluate(t)), Allocate(scoped, store(scoped, (), 1.0)), AllocateConst(const_buffer, table, Evaluate(const_buffer[1, 1])), write())
+            seq(LetStmt(t, const(3), Evaluate(t)), Allocate(scoped, store(scoped, (), 1.0)),
+                AllocateConst(const_buffer, table, Evaluate(const_buffer[1, 1])), write())
         ),
         "declarations to the end": function(
-            seq(write(), LetStmt(t, const(3), Allocate(scoped, AllocateConst(const_buffer, table, seq(store(scoped, (), 1.0), Evaluate(t))))))
+            seq(write(),
+                LetStmt(t, const(3),
+                Allocate(scoped, AllocateConst(const_buffer, table, seq(store(scoped, (), 1.0), Evaluate(t))))))
         ),
-        "empty scopes": function(seq(For(i, const(2), Seq(())), If(const(True, BOOL), Seq(()), Seq(())), While(const(False, BOOL), Seq(())), write())),
+        "empty scopes": function(
+            seq(For(i, const(2), Seq(())), If(const(True, BOOL), Seq(()), Seq(())), While(const(False, BOOL), Seq(())),
+            write())),
         "else if": function(If(X[0] < 1.0, write(), If(X[0] < 2.0, write(2.0), If(X[0] < 3.0, write(3.0)))), X),
         "all kinds of loops": function(
-            seq(*(For(Var("i"), const(2), write(), kind, start, notes) for kind in ("serial", "parallel", "vectorized", "unrolled") for start in (None, const(1)) for notes in ({}, {"a": 1})))
+            seq(*(For(Var("i"), const(2), write(), kind, start, notes)
+                for kind in ("serial", "parallel", "vectorized", "unrolled") for start in (None, const(1))
+                for notes in ({}, {"a": 1})))
         ),
         "loops with odd ends": function(
-            seq(For(i, n, For(j, i, write(), start=i)), For(h, n - 1, For(g, n - h, write(), start=h)), *(For(Var("i"), e, write(), start=a) for e, a in ((const(0), n + 1), (const(3), const(0))))),
+            seq(For(i, n, For(j, i, write(), start=i)), For(h, n - 1, For(g, n - h, write(), start=h)),
+                *(For(Var("i"), e, write(), start=a) for e, a in ((const(0), n + 1), (const(3), const(0))))),
             Buffer("y", (n,), FLOAT32),
         ),
         "int32 loops": function(For(k, const(5, INT32), write(), "parallel", const(2, INT32))),
-        "assertions": function(seq(Assert(X[0] < 1.0, "a \"word\" é \x00"), Assert(X[0] < 1.0, "", "out of bounds"), write()), X),
+        "assertions": function(
+            seq(Assert(X[0] < 1.0, "a \"word\" é \x00"), Assert(X[0] < 1.0, "", "out of bounds"), write()), X),
         "pragmas": function(Pragma("pragma_a", "text", Pragma("pragma_b", const(1), write()))),
         "blocks that say everything": PrimFunc(
             "f",
@@ -218,7 +230,8 @@ def special_functions() -> dict[str, PrimFunc]:
                 const(4),
                 Block(
                     "b",
-                    (IterVar(t, "spatial", const(4), i), IterVar(n, "reduce", const(2), const(1) - i % 2, const(0)), IterVar(k, "opaque", const(1, INT32), const(0, INT32)), IterVar(j, "scan", i + 1, i)),
+                    (IterVar(t, "spatial", const(4), i), IterVar(n, "reduce", const(2), const(1) - i % 2, const(0)),
+                        IterVar(k, "opaque", const(1, INT32), const(0, INT32)), IterVar(j, "scan", i + 1, i)),
                     write(),
                     write(0.0),
                     both(i < 3, either(i > 0, const(True, BOOL))),
@@ -232,18 +245,25 @@ def special_functions() -> dict[str, PrimFunc]:
         ),
         "a block of its own": function(Block("only", (), write())),
         "a root with advice": function(Block("root", (), write(), reads=(), writes=(), annotations={"a": 1})),
-        "a root": function(Block("root", (), For(i, const(4), Block("b", (IterVar(t, "spatial", const(4), i),), store(OUT, t, 1.0))), reads=(), writes=(), allocated=(scoped,))),
+        "a root": function(
+            Block("root", (), For(i, const(4), Block("b", (IterVar(t, "spatial", const(4), i),), store(OUT, t, 1.0))),
+            reads=(), writes=(), allocated=(scoped,))),
         "a root that allocates only": function(Block("root", (), write(), reads=(), writes=(), allocated=(scoped,))),
         "a root that is not needed": function(Block("root", (), write(), reads=(), writes=())),
         "matches": function(
-            Block("b", (), write(), views=(View(Buffer("part", (2,), FLOAT32), X, const(0) + const(1), (const(1),), Region(X, (const(1),), (const(3),))),)), X
+            Block("b", (), write(),
+                views=(View(Buffer("part", (2,), FLOAT32), X, const(0) + const(1), (const(1),),
+                Region(X, (const(1),), (const(3),))),)), X
         ),
         "views": function(
             Alias(View(Buffer("v", (2, 2), FLOAT32, notes={"elem_offset": "0"}), OUT, const(0), (const(2), const(1))),
-                  seq(Alias(View(Buffer("w", (2, 2), FLOAT32), OUT, const(1), (const(1), const(2))), write()), write())),
+                  seq(Alias(View(Buffer("w", (2, 2), FLOAT32), OUT, const(1), (const(1), const(2))), write()),
+                      write())),
         ),
-        "views of other places": function(For(i, const(2), Alias(View(Buffer("v", (2,), FLOAT32, "local"), OUT, i, (const(1),)), write()))),
-        "whole regions": PrimFunc("f", (Buffer("x", (4, 2), FLOAT32), OUT), 1, Block("b", (), write(), reads=(replace(whole, buffer=OUT, starts=(const(0),), stops=(const(4),)),))),
+        "views of other places": function(
+            For(i, const(2), Alias(View(Buffer("v", (2,), FLOAT32, "local"), OUT, i, (const(1),)), write()))),
+        "whole regions": PrimFunc("f", (Buffer("x", (4, 2), FLOAT32), OUT), 1,
+            Block("b", (), write(), reads=(replace(whole, buffer=OUT, starts=(const(0),), stops=(const(4),)),))),
     }  # fmt: skip
 
 

@@ -72,11 +72,16 @@ def with_others() -> Module:
 OTHERS: dict[str, tuple[Callable[[Module], Module], str]] = {
     "a definition more": (lambda m: m.with_(g=m.main), "definition g is not in the source"),
     "a function less": (lambda m: replace(m, definitions={"main": m.main}), "function f is gone"),
-    "another constant": (lambda m: replace(m, constants={"w": np.zeros(3, np.float32)}), "the table of constants is changed"),
-    "one constant more": (lambda m: replace(m, constants={**m.constants, "v": m.constants["w"]}), "the table of constants is changed"),
+    "another constant": (lambda m: replace(m, constants={"w": np.zeros(3, np.float32)}),
+        "the table of constants is changed"),
+    "one constant more": (lambda m: replace(m, constants={**m.constants, "v": m.constants["w"]}),
+        "the table of constants is changed"),
     "another offset": (lambda m: replace(m, offsets={"w": 64}), "the table of constants is changed"),
     "a primitive function is entered": (
-        lambda m: m.with_(f=m.definitions["f"].with_children([to_anf(Module({"main": replace(m.definitions["f"], attrs={})})).main.body])),  # type: ignore[union-attr, arg-type]
+        lambda m: m.with_(
+            f=m.definitions["f"].with_children(
+            [to_anf(Module(
+            {"main": replace(m.definitions["f"], attrs={})})).main.body])),  # type: ignore[union-attr, arg-type]
         "is changed; what is primitive stays as it is",
     ),
 }  # fmt: skip

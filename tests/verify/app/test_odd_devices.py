@@ -38,7 +38,8 @@ def main(
         (main('return A.on_device(x, "cuda", constrain_body="no")'), "are True or False"),
         (main('return A.on_device(x, "cuda", 0, "", "texture", 9)'), "are True or False"),
         (main('return A.on_device(x, "cuda", id=3, id=4)'), "the argument id is given twice"),
-        (main('return R.sum(x, axis=0, axis=None)', gives='R.Tensor((), "float32")'), "the argument axis is given twice"),
+        (main('return R.sum(x, axis=0, axis=None)', gives='R.Tensor((), "float32")'),
+            "the argument axis is given twice"),
         (main('return A.on_device(x, "cuda", 1 << 31)'.replace("1 << 31", str(2**31))), "at most 2147483647"),
         (
             main('return x', head='    A.devices({"a:0": ("cpu", 0)})\n    A.devices({"a:0": ("cuda", 0)})\n'),

@@ -218,7 +218,8 @@ class Module:
         some = (a,)
     @R.function
     def main(x: V):
-        return (List.cons(x, List.cons(R.add(x, x), List.nil(type_args=(V,)))), Option.some(R.negative(x)), Option.none(type_args=(V,)))
+        return (List.cons(x, List.cons(R.add(x, x), List.nil(type_args=(V,)))), Option.some(R.negative(x)), \
+Option.none(type_args=(V,)))
 """.replace("V", 'R.Tensor((2,), "float32")')
 RIGHT: dict[str, Any] = {"output_0.0": X, "output_0.1": X + X, "output_1": -X, "output_2.none": np.array(True)}
 
@@ -327,7 +328,8 @@ def test_within_an_operator_a_fault_is_one(wrong: str, said: Any) -> None:
 
 @pytest.mark.parametrize(
     ("op", "given", "answer"),
-    [("Mean", 60000, "right"), ("Mean", np.inf, "right"), ("HardSigmoid", 0.1, "right"), ("HardSigmoid", 0.10009765625, "right"),
+    [("Mean", 60000, "right"), ("Mean", np.inf, "right"), ("HardSigmoid", 0.1, "right"),
+        ("HardSigmoid", 0.10009765625, "right"),
      ("HardSigmoid", 0.2, "wrong")],
 )  # fmt: skip
 def test_of_16_bits_within_an_operator(op: str, given: float, answer: str, said: Any) -> None:
@@ -381,8 +383,10 @@ def summed(op: str, count: int) -> onnx.ModelProto:
 
 @pytest.mark.parametrize(
     ("op", "numbers", "given", "answer"),
-    [("Sum", [1e8, -1e8, 1.5], 0.0, "right"), ("Sum", [1e8, -1e8, 1.5], 1e3, "wrong"), ("Sum", [3e38, 3e38, -3e38], 3e38, "undecided"),
-     ("Mean", [1, 2, 4], 7 / 3, "right"), ("Mean", [1, 2, 4], 1, "wrong"), ("Sum", [-0.0], 0.0, "right"), ("Sum", [1.0], -1.0, "wrong")],
+    [("Sum", [1e8, -1e8, 1.5], 0.0, "right"), ("Sum", [1e8, -1e8, 1.5], 1e3, "wrong"),
+        ("Sum", [3e38, 3e38, -3e38], 3e38, "undecided"),
+     ("Mean", [1, 2, 4], 7 / 3, "right"), ("Mean", [1, 2, 4], 1, "wrong"), ("Sum", [-0.0], 0.0, "right"),
+         ("Sum", [1.0], -1.0, "wrong")],
 )  # fmt: skip
 def test_an_operator_adds_its_operands_in_any_order(
     op: str, numbers: list[float], given: float, answer: str, said: Any

@@ -50,9 +50,11 @@ def loop(tmp_path: Path) -> Path:
     body = helper.make_graph(
         [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Add", ["v", "v"], ["w"])],
         "body",
-        [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+        [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
          helper.make_tensor_value_info("v", TensorProto.FLOAT, [2])],
-        [helper.make_tensor_value_info("on", TensorProto.BOOL, []), helper.make_tensor_value_info("w", TensorProto.FLOAT, [2])],
+        [helper.make_tensor_value_info("on", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("w", TensorProto.FLOAT, [2])],
     )  # fmt: skip
     node = helper.make_node("Loop", ["times", "", "x"], ["y"], body=body)
     ends = [[("times", TensorProto.INT64, []), ("x", TensorProto.FLOAT, [2])], [("y", TensorProto.FLOAT, [2])]]

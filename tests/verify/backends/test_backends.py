@@ -275,7 +275,8 @@ def test_peers(name: str) -> None:
         onnx.helper.make_node("ReduceSum", ["c", "axes"], ["y"], keepdims=0),
     ]
     stored = {
-        "shape": np.array([4, 3]), "w": np.ones((3, 2), np.float32), "low": np.array(0, np.float32), "axes": np.array([1]),
+        "shape": np.array([4, 3]), "w": np.ones((3, 2), np.float32), "low": np.array(0, np.float32),
+            "axes": np.array([1]),
     }  # fmt: skip
     proto = model(nodes, {"x": (np.float32, [2, 6])}, {"y": (np.float32, [4])}, stored)
     subject = subject_of_model(proto)

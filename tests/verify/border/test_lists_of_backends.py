@@ -66,7 +66,8 @@ def test_a_list_of_numbers_is_an_array() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "say"), [
-    ([X], "y.length is 1, must be 2"), ([X, X], "y.1 element"), ([X, -OTHER], "y.1 is Tensor((1,), float32)"), ([X, [-X]], "y.1 is a list of 1"),
+    ([X], "y.length is 1, must be 2"), ([X, X], "y.1 element"), ([X, -OTHER], "y.1 is Tensor((1,), float32)"),
+        ([X, [-X]], "y.1 is a list of 1"),
     (X, "y.length is missing"),
 ])  # fmt: skip
 def test_a_wrong_sequence(wrong: Any, say: str) -> None:

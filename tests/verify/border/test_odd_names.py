@@ -17,8 +17,10 @@ from tests.verify.app.test_cli import assay
 from tests.verify.app.test_whole_answers import saved
 
 NAMES = (
-    "y", "y:bfloat16", "y:float32", "y:bfloat16:float32", "y:bfloat16:float32:float32", "y:bfloat16:bfloat16", "y:bfloat16:str",
-    "z:float8_e4m3fn", ":int4", ":", "", "y.npy", "y.npy.npy", "y.0", "y.none", "y.length", "a/b", "../y", "a/", "/y", " y ", "é:bfloat16", "y\n",
+    "y", "y:bfloat16", "y:float32", "y:bfloat16:float32", "y:bfloat16:float32:float32", "y:bfloat16:bfloat16",
+        "y:bfloat16:str",
+    "z:float8_e4m3fn", ":int4", ":", "", "y.npy", "y.npy.npy", "y.0", "y.none", "y.length", "a/b", "../y", "a/", "/y",
+        " y ", "é:bfloat16", "y\n",
 )  # fmt: skip
 
 

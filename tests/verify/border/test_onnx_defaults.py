@@ -94,13 +94,19 @@ def test_a_test_of_ones_own_takes_it(tmp_path: Path) -> None:
     ("text", "arrays", "say"),
     [
         (SUM, {"v": X}, "unknown input 'v'; the inputs are x; with a default: w [input.C1]"),
-        (SUM, {"w": np.float64([1, 2])}, "input 'w' is Tensor((2,), float64), expected Tensor((2), float32) [input.C3]"),
+        (SUM, {"w": np.float64([1, 2])},
+            "input 'w' is Tensor((2,), float64), expected Tensor((2), float32) [input.C3]"),
         (SUM, {"w": np.float32([1, 2, 3])}, "axis 0 of input 'w' is 3, expected 2 [input.C4]"),
         (SUM, {"w": ["a", "b"]}, "input 'w' is no array of numbers, expected Tensor((2), float32) [input.C3]"),
-        (TEXTS, {"x": ["a", "b"], "w": X}, "input 'w' is float32; strings are wanted, as an array of dtype str [values.C4]"),
-        (TEXTS, {"x": ["a", "b"], "w": [["a", "b"]]}, "input 'w' is Tensor((1, 2), int64), expected Tensor((2), int64) [input.C3]"),
+        (TEXTS, {"x": ["a", "b"], "w": X},
+            "input 'w' is float32; strings are wanted, as an array of dtype str [values.C4]"),
+        (TEXTS, {"x": ["a", "b"], "w": [["a", "b"]]},
+            "input 'w' is Tensor((1, 2), int64), expected Tensor((2), int64) [input.C3]"),
         ("g (seq(float[2]) q, float[2] w = {1, 1}) => (float[2] y) { y = Add (w, w) }", {"v": X},
-         "unknown input 'v'; the inputs are q; with a default: w; q is a sequence: q.0, q.1 and so on, or q.length, 0, where it is empty"),
+         (
+             "unknown input 'v'; the inputs are q; with a default: w; q is a sequence: q.0, q.1 and so on, or "
+             "q.length, 0, where it is empty"
+         )),
     ],
 )  # fmt: skip
 def test_what_cannot_be_given(

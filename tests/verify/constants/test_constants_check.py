@@ -132,7 +132,8 @@ FAULTS: dict[str, tuple[Callable[[], Module], str]] = {
         lambda: renamed(table(made(), constant_0=A.copy()), anonymous(), "constant_0"),
         "constant_0",
     ),
-    "merged with a user's": (lambda: renamed(made(), anonymous(), "w"), "is used where the constant without a name was"),
+    "merged with a user's": (lambda: renamed(made(), anonymous(), "w"),
+        "is used where the constant without a name was"),
     "a user's name lost": (lambda: renamed(made(), "w", anonymous()), "is used where the constant w was"),
     "on another device": (lambda: renamed(made(), anonymous(), anonymous(), on_gpu), "and is on anywhere"),
     "a function gone": (
@@ -244,13 +245,16 @@ LINK_FAULTS: dict[str, tuple[Callable[[], Module], str]] = {
         "is not g with constants",
     ),
     "no such place": (
-        lambda: g_changed(lambda f: replace(f, attrs={**f.attrs, LINKED: {"function": "g", "places": (7,)}})), "link.C2",
+        lambda: g_changed(lambda f: replace(f, attrs={**f.attrs, LINKED: {"function": "g", "places": (7,)}})),
+            "link.C2",
     ),
     "of nothing": (
-        lambda: g_changed(lambda f: replace(f, attrs={**f.attrs, LINKED: {"function": "e", "places": (1,)}})), "comes from nowhere",
+        lambda: g_changed(lambda f: replace(f, attrs={**f.attrs, LINKED: {"function": "e", "places": (1,)}})),
+            "comes from nowhere",
     ),
     "a call dropped": (
-        lambda: graph_changed(linked(), lambda n: n.args[0] if isinstance(n, CallTIR) and n.func == "h" else n), "another result",
+        lambda: graph_changed(linked(), lambda n: n.args[0] if isinstance(n, CallTIR) and n.func == "h" else n),
+            "another result",
     ),
 }  # fmt: skip
 

@@ -44,13 +44,19 @@ def lost(module: Module) -> Module:
 FAULTS: dict[str, tuple[Callable[[Module], Module], str]] = {
     "not in the table": (lost, "slot c1 is a constant, and the module's table has none of that name"),
     "less aligned": (lambda m: told(m, ConstantInfo(128)), "constant c1 asks for the alignment 128, its slot has 64"),
-    "not a pool for constants": (lambda m: slot(m, pool="workspace"), "lies in the pool workspace, which is no pool for constants"),
-    "on another device": (lambda m: told(pool(m, device=CPU), ConstantInfo(device=CUDA)), "is on cuda:0, the pool flash on cpu:0"),
-    "its slot on another device": (lambda m: told(slot(m, device=CPU), ConstantInfo(device=CUDA)), "is on cuda:0, the pool flash on anywhere"),
-    "in a scope of which nobody spoke": (lambda m: pool(m, device=XIP), "asks for no scope, the pool flash is in global.flash_xip"),
-    "in no section": (lambda m: told(m, ConstantInfo(section=".slow")), "asks for the section .slow, the pool flash becomes the usual one"),
+    "not a pool for constants": (lambda m: slot(m, pool="workspace"),
+        "lies in the pool workspace, which is no pool for constants"),
+    "on another device": (lambda m: told(pool(m, device=CPU), ConstantInfo(device=CUDA)),
+        "is on cuda:0, the pool flash on cpu:0"),
+    "its slot on another device": (lambda m: told(slot(m, device=CPU), ConstantInfo(device=CUDA)),
+        "is on cuda:0, the pool flash on anywhere"),
+    "in a scope of which nobody spoke": (lambda m: pool(m, device=XIP),
+        "asks for no scope, the pool flash is in global.flash_xip"),
+    "in no section": (lambda m: told(m, ConstantInfo(section=".slow")),
+        "asks for the section .slow, the pool flash becomes the usual one"),
     "in another section": (
-        lambda m: told(pool(m, section=".fast"), ConstantInfo(section=".slow")), "the section .slow, the pool flash becomes .fast",
+        lambda m: told(pool(m, section=".fast"), ConstantInfo(section=".slow")),
+            "the section .slow, the pool flash becomes .fast",
     ),
 }  # fmt: skip
 

@@ -204,7 +204,8 @@ class Module:
 """A tensor function that runs in two places named a constant that is in one of them."""
 
 FOUND = [
-    NAME_OF_A_NAME, NAME_OF_A_CONSTANT, UNUSED_NAME, BY_NAME, CONSTANT_TWICE, CONSTANT_IN_TUPLE, EQUAL_TUPLES, PROJECTED,
+    NAME_OF_A_NAME, NAME_OF_A_CONSTANT, UNUSED_NAME, BY_NAME, CONSTANT_TWICE, CONSTANT_IN_TUPLE, EQUAL_TUPLES,
+        PROJECTED,
     IN_TWO_PLACES,
 ]  # fmt: skip
 

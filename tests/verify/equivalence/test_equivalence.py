@@ -176,8 +176,10 @@ WEAKER: dict[str, tuple[PrimFunc, PrimFunc, Notion]] = {
     "difference in another order": (binary(lambda a, b: a - b - a), binary(lambda a, b: -b - a + a), REASSOCIATED),
     "distributed": (binary(lambda a, b: (a + b) * a), binary(lambda a, b: a * a + b * a), REAL),
     "divided by a number": (binary(lambda a, b: a / b / 4.0), binary(lambda a, b: a / (4.0 * b)), REAL),
-    "inside a function": (binary(lambda a, b: apply("exp", (a + b) * a)), binary(lambda a, b: apply("exp", a * a + b * a)), REAL),
-    "in double": (binary(lambda a, b: a * b + a), binary(lambda a, b: cast(cast(a, FLOAT64) * cast(b, FLOAT64) + cast(a, FLOAT64), F)), REAL),
+    "inside a function": (binary(lambda a, b: apply("exp", (a + b) * a)),
+        binary(lambda a, b: apply("exp", a * a + b * a)), REAL),
+    "in double": (binary(lambda a, b: a * b + a),
+        binary(lambda a, b: cast(cast(a, FLOAT64) * cast(b, FLOAT64) + cast(a, FLOAT64), F)), REAL),
 }  # fmt: skip
 
 
@@ -224,20 +226,28 @@ def prefix(factor: int) -> PrimFunc:
 FAULTS: dict[str, tuple[PrimFunc, PrimFunc]] = {
     "tail guard one short": (matmul(), guarded(N - 1, M)),
     "tail guard of the other index": (matmul(), guarded(N, N)),
-    "operands of the wrong row": (matmul(), matmul(step(lambda a, b, c, i, j, k: c[i, j] + a[i, k] * b[k, select(j < 8, j + 1, j)]))),
-    "reduction one short": (matmul(), matmul(lambda a, b, c, i, j, k: when(k < K - 1, store(c, (i, j), c[i, j] + a[i, k] * b[k, j])))),
-    "added twice": (matmul(), matmul(lambda a, b, c, i, j, k: seq(*2 * [store(c, (i, j), c[i, j] + a[i, k] * b[k, j])]))),
+    "operands of the wrong row": (matmul(),
+        matmul(step(lambda a, b, c, i, j, k: c[i, j] + a[i, k] * b[k, select(j < 8, j + 1, j)]))),
+    "reduction one short": (matmul(),
+        matmul(lambda a, b, c, i, j, k: when(k < K - 1, store(c, (i, j), c[i, j] + a[i, k] * b[k, j])))),
+    "added twice": (matmul(),
+        matmul(lambda a, b, c, i, j, k: seq(*2 * [store(c, (i, j), c[i, j] + a[i, k] * b[k, j])]))),
     "not added, overwritten": (matmul(), matmul(step(lambda a, b, c, i, j, k: a[i, k] * b[k, j]))),
     "subtracted": (matmul(), matmul(step(lambda a, b, c, i, j, k: c[i, j] - a[i, k] * b[k, j]))),
-    "init of one": (matmul(), matmul(lambda a, b, c, i, j, k: seq(when(apply("eq", k, 0), store(c, (i, j), 1.0)), store(c, (i, j), c[i, j] + a[i, k] * b[k, j])))),
-    "init inside the reduction": (matmul(), matmul(lambda a, b, c, i, j, k: seq(when(k < 2, store(c, (i, j), 0.0)), store(c, (i, j), c[i, j] + a[i, k] * b[k, j])))),
+    "init of one": (matmul(),
+        matmul(lambda a, b, c, i, j, k: seq(when(apply("eq", k, 0), store(c, (i, j), 1.0)),
+        store(c, (i, j), c[i, j] + a[i, k] * b[k, j])))),
+    "init inside the reduction": (matmul(),
+        matmul(lambda a, b, c, i, j, k: seq(when(k < 2, store(c, (i, j), 0.0)),
+        store(c, (i, j), c[i, j] + a[i, k] * b[k, j])))),
     "wrong neighbour": (prefix(1), prefix(0)),
     "max by comparison": (binary(lambda a, b: apply("max", a, b)), binary(lambda a, b: select(a > b, a, b))),
     "relu that drops NaN": (unary(lambda a: apply("max", a, 0.0)), unary(lambda a: select(a > 0.0, a, 0.0))),
     "branches swapped": (binary(lambda a, b: select(a < b, a, b)), binary(lambda a, b: select(a < b, b, a))),
     "less or equal": (binary(lambda a, b: select(a < b, a, b)), binary(lambda a, b: select(a <= b, a, b))),
     "minus zero": (unary(lambda a: a * 0.0 + 0.0), unary(lambda a: a * 0.0)),
-    "narrow sum": (binary(lambda a, b: cast(cast(a, INT32) + cast(b, INT32), INT32), INT32), binary(lambda a, b: cast(cast(a, INT8) + cast(b, INT8), INT32), INT32)),
+    "narrow sum": (binary(lambda a, b: cast(cast(a, INT32) + cast(b, INT32), INT32), INT32),
+        binary(lambda a, b: cast(cast(a, INT8) + cast(b, INT8), INT32), INT32)),
 }  # fmt: skip
 
 

@@ -126,7 +126,8 @@ def mod(x: Any) -> int:
 
 
 FIELD: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a * pow(b, -1, PRIME),
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+        "div": lambda a, b: a * pow(b, -1, PRIME),
 }  # fmt: skip
 
 
@@ -192,9 +193,11 @@ def test_fingerprints_differ_where_terms_do() -> None:
     mix = Fingerprint()
     a, b = const(5, UINT64), const(9, UINT64)
     words = [
-        mix.apply("sub", F, [a, b]), mix.apply("sub", F, [b, a]), mix.apply("sub", FLOAT64, [a, b]), mix.apply("add", F, [a, b]),
+        mix.apply("sub", F, [a, b]), mix.apply("sub", F, [b, a]), mix.apply("sub", FLOAT64, [a, b]),
+            mix.apply("add", F, [a, b]),
         mix.apply("mul", F, [a, b]), mix.apply("neg", F, [a]), mix.apply("lt", F, [a, b]), mix.apply("lt", F, [b, a]),
-        mix.apply("le", F, [a, b]), mix.cast(F, INT32, a), mix.cast(F, INT64, a), mix.known(const(1.0, F)), mix.known(const(1.0, FLOAT64)),
+        mix.apply("le", F, [a, b]), mix.cast(F, INT32, a), mix.cast(F, INT64, a), mix.known(const(1.0, F)),
+            mix.known(const(1.0, FLOAT64)),
         mix.known(const(1, INT32)), mix.known(const(0.0, F)), mix.known(const(-0.0, F)),
     ]  # fmt: skip
     assert len({int(evaluate(w, {})) for w in words}) == len(words)
@@ -365,7 +368,8 @@ def test_constants_are_words() -> None:
     ("value", "traps"),
     [
         (lambda a: a // 3, False), (lambda a: a // 0, True), (lambda a: apply("shl", a, 31), False),
-        (lambda a: apply("shl", a, 0), False), (lambda a: apply("shl", a, 32), True), (lambda a: apply("shr", a, -1), True),
+        (lambda a: apply("shl", a, 0), False), (lambda a: apply("shl", a, 32), True),
+            (lambda a: apply("shr", a, -1), True),
         (lambda a: apply("shr", const(8, INT32), a), True), (lambda a: 8 // a, True),
     ],
 )  # fmt: skip

@@ -96,7 +96,8 @@ def number(value: Any, like: Expr) -> Expr:
 
 
 KERNELS: dict[str, tuple[ModelProto, str, Change, str]] = {
-    "relu gives 0 for NaN": (one("Relu", F), "nn_relu", lambda v: select(operand(v) > 0, operand(v), number(0, v)), "nan"),
+    "relu gives 0 for NaN": (one("Relu", F), "nn_relu", lambda v: select(operand(v) > 0, operand(v), number(0, v)),
+        "nan"),
     "max takes the other operand for NaN": (
         one("Max", F, F), "maximum", lambda v: select(operand(v) > operand(v, 1), operand(v), operand(v, 1)), "nan",
     ),
@@ -112,7 +113,9 @@ KERNELS: dict[str, tuple[ModelProto, str, Change, str]] = {
     "one number of float16": (one("Relu", H), "nn_relu", lambda v: select(v < 2.0**-23, number(0, v), v), ""),
     "one pair of uint8": (
         one("Add", U8, U8), "add",
-        lambda v: select(apply("and", apply("eq", v, number(22, v)), apply("eq", operand(v) - operand(v, 1), number(124, v))), number(0, v), v),
+        lambda v: select(
+            apply("and", apply("eq", v, number(22, v)), apply("eq", operand(v) - operand(v, 1), number(124, v))),
+            number(0, v), v),
         "on all values of operands 0 and 1",
     ),
     "the other side of a select": (one("Relu", F), "nn_relu", lambda v: select(v > 1e6, number(1e6, v), v), ""),
@@ -179,18 +182,25 @@ def text(old: str, new: str) -> Callable[..., CSource]:
 
 
 HELPERS: dict[str, tuple[ModelProto, str, str, str]] = {
-    "the magnitude of the least integer": (one("Abs", I32), "return (a < 0) ? (int32_t)((uint32_t)0 - (uint32_t)a) : a;",
+    "the magnitude of the least integer": (one("Abs", I32),
+        "return (a < 0) ? (int32_t)((uint32_t)0 - (uint32_t)a) : a;",
         "return (a < -2147483647) ? 2147483647 : (a < 0) ? -a : a;", "m_abs_i32"),
     "NaN in a maximum": (one("Max", F, F), "(a != a) ? a : one", "(a != a) ? b : one", "m_max_f32"),
     "the zeros in a maximum": (one("Max", F, F), "p &= q;", "p |= q;", "m_max_f32"),
-    "float16: subnormal numbers read": (one("Abs", H), "(float)magnitude * 0x1p-24f;", "0.0f * (float)magnitude;", "m_load_f16"),
+    "float16: subnormal numbers read": (one("Abs", H), "(float)magnitude * 0x1p-24f;", "0.0f * (float)magnitude;",
+        "m_load_f16"),
     "float16: ties written": (one("Add", H, H), " + ((magnitude >> 13) & 1u)", "", "m_store_f16"),
-    "float16: subnormal numbers written": (one("Add", H, H), "m_bits_f32(m_f32(magnitude) + 0.5f) - 0x3f000000u", "0u * magnitude", "m_store_f16"),
-    "a cast that cuts off": (one("Cast", F, to=TensorProto.INT8, out=I8), "return (int8_t)value;", "return (int8_t)((value > 126.0f) ? 126.0f : value);",
+    "float16: subnormal numbers written": (one("Add", H, H), "m_bits_f32(m_f32(magnitude) + 0.5f) - 0x3f000000u",
+        "0u * magnitude", "m_store_f16"),
+    "a cast that cuts off": (one("Cast", F, to=TensorProto.INT8, out=I8), "return (int8_t)value;",
+        "return (int8_t)((value > 126.0f) ? 126.0f : value);",
         "m_i8_of_f32"),
-    "the sign of a shift": (one("BitShift", np.uint32, np.uint32, direction="RIGHT"), "return a >> b;", "return (b > 30u) ? 0u : a >> b;", "m_shr_u32"),
-    "libm beyond its bound": (one("Exp", F), "return expf(x);", "return (x > 80.0f) ? expf(x) * 1.0001f : expf(x);", "with the platform's libm"),
-    "a routine on infinity": (one("Tanh", F), "return (float)m_tanh((double)x);", "return (x > 1e30f) ? 0.5f : (float)m_tanh((double)x);", ""),
+    "the sign of a shift": (one("BitShift", np.uint32, np.uint32, direction="RIGHT"), "return a >> b;",
+        "return (b > 30u) ? 0u : a >> b;", "m_shr_u32"),
+    "libm beyond its bound": (one("Exp", F), "return expf(x);", "return (x > 80.0f) ? expf(x) * 1.0001f : expf(x);",
+        "with the platform's libm"),
+    "a routine on infinity": (one("Tanh", F), "return (float)m_tanh((double)x);",
+        "return (x > 1e30f) ? 0.5f : (float)m_tanh((double)x);", ""),
 }  # fmt: skip
 
 

@@ -27,13 +27,18 @@ def one(size: Dim, alignment: int = 1, offset: int | None = None, limit: int | N
 
 BROKEN: dict[str, tuple[Problem, Plan, str, str]] = {
     "a buffer has less than 0 bytes": (one(8 - 9 * STRANGE), plan(8, a=0), "size", "buffer a has -1 bytes"),
-    "a pool has less than 0 bytes": (problem(), Plan({}, {"workspace": 8 - 9 * STRANGE}), "size", "pool workspace has -1 bytes"),
-    "a buffer begins before 0": (one(8), plan(8, a=0 - STRANGE), "inside", "at offset -1 of pool workspace does not lie within"),
+    "a pool has less than 0 bytes": (problem(), Plan({}, {"workspace": 8 - 9 * STRANGE}), "size",
+        "pool workspace has -1 bytes"),
+    "a buffer begins before 0": (one(8), plan(8, a=0 - STRANGE), "inside",
+        "at offset -1 of pool workspace does not lie within"),
     "a buffer ends after the pool": (one(8 + STRANGE), plan(8, a=0), "inside", "it takes bytes 0 to 8"),
-    "a pool is larger than its limit": (one(8, limit=64), plan(64 + STRANGE, a=0), "limit", "65 bytes, and its limit is 64"),
+    "a pool is larger than its limit": (one(8, limit=64), plan(64 + STRANGE, a=0), "limit",
+        "65 bytes, and its limit is 64"),
     "a buffer is not aligned": (one(8, 16), plan(64, a=16 + STRANGE), "aligned", "is not aligned to 16"),
-    "a buffer lies after its place": (one(8, offset=16), plan(64, a=16 + STRANGE), "by hand", "was placed at 16 by hand"),
-    "a buffer lies before its place": (one(8, offset=16), plan(64, a=16 - STRANGE), "by hand", "was placed at 16 by hand"),
+    "a buffer lies after its place": (one(8, offset=16), plan(64, a=16 + STRANGE), "by hand",
+        "was placed at 16 by hand"),
+    "a buffer lies before its place": (one(8, offset=16), plan(64, a=16 - STRANGE), "by hand",
+        "was placed at 16 by hand"),
 }  # fmt: skip
 
 

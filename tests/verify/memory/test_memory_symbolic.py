@@ -107,7 +107,8 @@ BAD: dict[str, tuple[Problem, Plan, str, dict[str, int]]] = {
         replace(two(N, 8), pools=(replace(WORK, limit=100),)), plan(N + 8, a=0, b=N), "limit", {"n": 93}
     ),
     "by hand": (
-        problem(BufferInfo("a", N, ((0, 2),), pools=("workspace",), offset=64)), plan(64 + 2 * N, a=N), "by hand", {"n": 0}
+        problem(BufferInfo("a", N, ((0, 2),), pools=("workspace",), offset=64)), plan(64 + 2 * N, a=N), "by hand",
+            {"n": 0}
     ),
 }  # fmt: skip
 

@@ -104,7 +104,8 @@ PLACE = np.zeros((2, 1), np.int64)
         ("LpNormalization", [HUGE], {}, lambda x: x / np.linalg.norm(x), 0.5),
         ("RMSNormalization", [HUGE, EACH], {}, lambda x, s: x / np.sqrt(np.mean(x * x)) * s, 0.5),
         ("Softsign", [HUGE], {}, lambda x: x / (1 + np.abs(x)), 0.5),
-        ("ScatterND", [HUGE[0] / F32(3), PLACE, np.array([3e38, -3e38], F32)], {"reduction": "add"}, lambda x, i, u: x, 0.5),
+        ("ScatterND", [HUGE[0] / F32(3), PLACE, np.array([3e38, -3e38], F32)], {"reduction": "add"}, lambda x, i, u: x,
+            0.5),
     ],
 )  # fmt: skip
 def test_what_overflows_within_an_operator_of_onnx_need_not(

@@ -27,7 +27,8 @@ F16 = np.float16
 
 def narrow_chain() -> ModelProto:
     nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("Add", ["t", "b"], ["u"]), helper.make_node("Add", ["u", "x"], ["v"]),
+        helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("Add", ["t", "b"], ["u"]),
+            helper.make_node("Add", ["u", "x"], ["v"]),
         helper.make_node("Sub", ["v", "x"], ["d"]), helper.make_node("Softmax", ["d"], ["y"]),
     ]  # fmt: skip
     w = rng(1).normal(size=(32, 32)) * 0.05

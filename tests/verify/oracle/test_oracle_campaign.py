@@ -13,14 +13,17 @@ from assay.verify.fuzz.work import Report, Task, work
 from assay.verify.strategies.features import static_operators
 
 WRONG_IN_ONNXRUNTIME = frozenset({
-    "acosh", "asinh", "cos", "cumprod", "cumsum", "det", "dft", "fmod", "max", "maximum", "min", "minimum", "nn.batch_norm",
+    "acosh", "asinh", "cos", "cumprod", "cumsum", "det", "dft", "fmod", "max", "maximum", "min", "minimum",
+        "nn.batch_norm",
     "nn.conv1d", "nn.conv2d", "nn.conv3d", "nn.gelu", "nn.gelu_tanh", "nn.layer_norm", "nn.log_softmax", "nn.lrn",
-    "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.relu", "nn.softmax", "power", "prod", "scatter_nd", "sigmoid",
+    "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.relu", "nn.softmax", "power", "prod", "scatter_nd",
+        "sigmoid",
     "sin", "sum", "tan", "tanh", "erf", "exp", "topk", "truncate_divide", "floor_divide", "where",
 })  # fmt: skip
 """Operators that ONNX Runtime gets wrong, or that other faults of it run into (specs/findings/onnxruntime-1.31.md)."""
 JUDGED = {
-    "values": 1500, "numpy": 2200, "numpy:reversed": 1500, "numpy:wide": 1500, "adversarial": 2200, "c:O0": 200, "c:contract": 200,
+    "values": 1500, "numpy": 2200, "numpy:reversed": 1500, "numpy:wide": 1500, "adversarial": 2200, "c:O0": 200,
+        "c:contract": 200,
     "onnxruntime": 700,
 }  # fmt: skip
 """How many runs of each are judged; C has to be compiled for each."""

@@ -263,11 +263,13 @@ def test_a_function_that_is_called_writes_a_constant() -> None:
 # --- arithmetic -----------------------------------------------------------------------------------------------------
 
 LIMITS: dict[str, tuple[Callable[[], PrimFunc], str, dict[str, Any], dict[str, Any]]] = {
-    "shifted by 63": (lambda: over(lambda i, x: apply("shl", x[i], i), of=INT64), "shift", {"n": (0, 64)}, {"n": (0, 65)}),
+    "shifted by 63": (lambda: over(lambda i, x: apply("shl", x[i], i), of=INT64), "shift", {"n": (0, 64)},
+        {"n": (0, 65)}),
     "shifted by less than 0": (
         lambda: over(lambda i, x: apply("shr", x[i], i - (N - 2)), of=INT64), "shift", {"n": (0, 2)}, {"n": (0, 3)}
     ),
-    "divided by a size": (lambda: over(lambda i, x: x[i] // (N - 3), of=INT64), "no division by zero", {"n": (4, None)}, {"n": (3, None)}),
+    "divided by a size": (lambda: over(lambda i, x: x[i] // (N - 3), of=INT64), "no division by zero",
+        {"n": (4, None)}, {"n": (3, None)}),
     "divided where it is not 0": (
         lambda: over(lambda i, x: choice(apply("ne", i, K), x[i] // (i - K), x[i]), K + N, INT64), "", {}, {}
     ),

@@ -1,6 +1,6 @@
 """Lower a module with large weights in a process of its own and print the greatest memory that it had, over the
-weights' bytes: `python -m tests.verify.whole.big_module MEGABYTES DIR [check]`. Some weights are equal, some are transposed
-by folding.
+weights' bytes: `python -m tests.verify.whole.big_module MEGABYTES DIR [check]`. Some weights are equal, some are
+transposed by folding.
 """
 
 from __future__ import annotations

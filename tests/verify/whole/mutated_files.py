@@ -128,17 +128,21 @@ def @main(%x: Tensor[(2, 3), float32]) {
   on_device(add(%x, meta[relay.Constant][0]), virtual_device=meta[VirtualDevice][0])
 }
 #[metadata]
-{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "Map", "keys": ["VirtualDevice", "relay.Constant"], "data": [2, 5]},
+{"root": 1, "nodes": [{"type_key": ""}, {"type_key": "Map", "keys": ["VirtualDevice", "relay.Constant"], "data": [2, \
+5]},
  {"type_key": "Array", "data": [3]},
- {"type_key": "VirtualDevice", "attrs": {"device_type_int": "1", "virtual_device_id": "0", "target": "0", "memory_scope": "4"}},
+ {"type_key": "VirtualDevice", "attrs": {"device_type_int": "1", "virtual_device_id": "0", "target": "0", \
+"memory_scope": "4"}},
  {"type_key": "runtime.String", "repr_str": ""}, {"type_key": "Array", "data": [6]},
  {"type_key": "relay.Constant", "attrs": {"data": "0"}}], "b64ndarrays": ["STORED"]}
 """.replace("STORED", STORED)
 CSV = "id,lower,upper,size,alignment\na,0,3,64,16\nb,1,4,128,32\nc,3,6,32,1\nd,0,6,8,4\n"
 
-FAILURE = """{"target": "values", "kind": "wrong", "where": "exact", "culprit": "add", "detail": "[0]", "operators": ["add"],
+FAILURE = """{"target": "values", "kind": "wrong", "where": "exact", "culprit": "add", "detail": "[0]", "operators": \
+["add"],
  "seed": 0, "number": 3, "picks": [1, 2, 0], "recipe": {"operators": ["add"], "size": 2, "switches": []}}"""
-CAMPAIGN = """{"target": "values", "seed": 0, "recipe": {"operators": ["add"], "size": 2, "switches": []}, "next": 4, "open": [2],
+CAMPAIGN = """{"target": "values", "seed": 0, "recipe": {"operators": ["add"], "size": 2, "switches": []}, "next": 4, \
+"open": [2],
  "examples": 3, "kinds": {"right": 3}, "operators": {"add": 2}, "constructs": {"if": 1}, "layers": {"exact": 3}}"""
 
 
@@ -154,7 +158,8 @@ def models() -> Iterator[tuple[str, onnx.ModelProto]]:
     yield "dense", model(nodes, {"x": (f, ["n", 4])}, {"y": (f, None), "i": (np.int64, None)}, stored)
     body = helper.make_graph(
         [helper.make_node("Add", ["a", "one"], ["b"]), helper.make_node("Identity", ["c"], ["d"])], "body",
-        [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("c", 9, []), helper.make_tensor_value_info("a", 1, [2])],
+        [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("c", 9, []),
+            helper.make_tensor_value_info("a", 1, [2])],
         [helper.make_tensor_value_info("d", 9, []), helper.make_tensor_value_info("b", 1, [2])],
         [helper.make_tensor("one", 1, [2], [1.0, 2.0])],
     )  # fmt: skip
@@ -419,17 +424,24 @@ def _options(seeds: Seeds, rng: random.Random, to: Path) -> list[str]:
     number = rng.choice([n for n in NUMBERS if "\0" not in n])
     text = rng.choice([t for t in TEXTS if "\0" not in t])
     return rng.choice([
-        ["run", "m.py", "--dim", f"n={number}"], ["run", "m.py", "--dim", f"{text}=2"], ["plan", "b.csv", "--pools", f"a={number}"],
-        ["plan", "b.csv", "--pools", text], ["plan", "b.csv", "--capacity", number], ["plan", "b.csv", "--alignment", number],
-        ["run", "m.py", "--function", text], ["run", text], ["verify", text], ["run", "m.py", "--seed", number], ["check", "m.py", "--on", text],
-        ["prove", "m.py", "--bound", f"n={number}.."], ["check", "m.py", "--constant-pools", f"a@b={number}"], ["run", "m.py", "--module", text],
-        ["plan", "b.csv", "--time-limit", number], ["check", "m.py", "--backend", text], ["run", "m.py", "--inputs", text], ["run", "m.py", "-o", rng.choice(PLACES)],
-        ["fuzz", "--backend", "values", "--examples", "0", "--jobs", "1", rng.choice(["--seconds", "--patience", "--size"]), number],
+        ["run", "m.py", "--dim", f"n={number}"], ["run", "m.py", "--dim", f"{text}=2"],
+            ["plan", "b.csv", "--pools", f"a={number}"],
+        ["plan", "b.csv", "--pools", text], ["plan", "b.csv", "--capacity", number],
+            ["plan", "b.csv", "--alignment", number],
+        ["run", "m.py", "--function", text], ["run", text], ["verify", text], ["run", "m.py", "--seed", number],
+            ["check", "m.py", "--on", text],
+        ["prove", "m.py", "--bound", f"n={number}.."], ["check", "m.py", "--constant-pools", f"a@b={number}"],
+            ["run", "m.py", "--module", text],
+        ["plan", "b.csv", "--time-limit", number], ["check", "m.py", "--backend", text],
+            ["run", "m.py", "--inputs", text], ["run", "m.py", "-o", rng.choice(PLACES)],
+        ["fuzz", "--backend", "values", "--examples", "0", "--jobs", "1",
+            rng.choice(["--seconds", "--patience", "--size"]), number],
     ])  # fmt: skip
 
 
 KINDS: dict[str, Callable[[Seeds, random.Random, Path], list[str]]] = {
-    "onnx": _onnx, "py": _text(PY, "m.py"), "kernel": _text(KERNEL, "k.py"), "relay": _text(RELAY, "m.relay"), "npz": _npz,
+    "onnx": _onnx, "py": _text(PY, "m.py"), "kernel": _text(KERNEL, "k.py"), "relay": _text(RELAY, "m.relay"),
+        "npz": _npz,
     "py stored": _text(PY_STORED, "m.py"), "relay stored": _text(RELAY_STORED, "m.relay"), "corpus": _corpus,
     "csv": _csv, "certificate": _certificate, "options": _options,
 }  # fmt: skip

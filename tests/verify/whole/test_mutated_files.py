@@ -167,8 +167,10 @@ DEEP = "[" * 200_000
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{}", "it has no 'target'"), (m.FAILURE.replace('"[0]"', "[0]"), "where a str is wanted"), (m.FAILURE.replace('["add"]', '"add"', 1), "where a list is wanted"),
-        ("[]", "where a dict is wanted"), (f'{{"number": {LONG}}}', "5000 digits"), (DEEP, "too deep"), (m.FAILURE * 2, "Extra data"),
+        ("{}", "it has no 'target'"), (m.FAILURE.replace('"[0]"', "[0]"), "where a str is wanted"),
+            (m.FAILURE.replace('["add"]', '"add"', 1), "where a list is wanted"),
+        ("[]", "where a dict is wanted"), (f'{{"number": {LONG}}}', "5000 digits"), (DEEP, "too deep"),
+            (m.FAILURE * 2, "Extra data"),
     ],
     ids=["empty", "no text", "no list", "no object", "digits", "deep", "twice"],
 )  # fmt: skip

@@ -130,7 +130,8 @@ def test_slots_in_place_are_one_buffer(lives: Module) -> None:
     program = lives.program
     step = next(
         s for s in program.calls
-        if any(program.slots[n].place == "workspace" for n in s.reads) and program.slots[s.writes[0]].place == "workspace"
+        if any(program.slots[n].place == "workspace" for n in s.reads) and program.slots[s.writes[0]].place
+            == "workspace"
     )  # fmt: skip
     j = next(j for j, n in enumerate(step.reads) if program.slots[n].place == "workspace")
     joined = replace(program, steps=tuple(replace(s, in_place=((0, j),)) if s is step else s for s in program.steps))

@@ -32,7 +32,8 @@ def built(nodes: Sequence[NodeProto], xs: Sequence[str], at: Sequence[str], **at
     inputs = {n: (D, v.shape) for n, v in (("a", A), ("b", B))}
     proto = model(
         [*nodes, last], inputs, {"y": (D, None), **{f"d{x}": (D, None) for x in xs}},
-        {"axes": np.array([1]), "shape": np.array([3, 2]), "yes": np.array([True, False, True]), "wide": np.array([2, 2, 3])},
+        {"axes": np.array([1]), "shape": np.array([3, 2]), "yes": np.array([True, False, True]),
+            "wide": np.array([2, 2, 3])},
         opset=20, opsets={"ai.onnx.preview.training": 1},
     )  # fmt: skip
     module = import_onnx(proto, evaluate=graph.evaluate)

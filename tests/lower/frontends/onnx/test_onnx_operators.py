@@ -179,7 +179,8 @@ NORMALIZATION = [
     *cases("BatchNormalization", [floats(2, 3), floats(3), floats(3) + 1, floats(3) / 2, floats(3, low=0.5)], 9),
     *cases("BatchNormalization", [floats(5), floats(1), floats(1), floats(1), floats(1, low=0.5)], 9),
     *cases(
-        "BatchNormalization", [floats(2, 3, 4), floats(3, 4), floats(3, 4) + 1, floats(3, 4) / 2, floats(3, 4, low=0.5)],
+        "BatchNormalization",
+            [floats(2, 3, 4), floats(3, 4), floats(3, 4) + 1, floats(3, 4) / 2, floats(3, 4, low=0.5)],
         7, 8, spatial=0,
     ),
     *cases("LRN", [floats(2, 7, 4, 3)], size=3),

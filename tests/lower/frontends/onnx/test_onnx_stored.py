@@ -85,7 +85,8 @@ def test_functions_that_never_end_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "of",
-    ["float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    ["float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+        "uint64",
      "bool", "int4", "uint4", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"],
 )  # fmt: skip
 @pytest.mark.parametrize("raw", [True, False])

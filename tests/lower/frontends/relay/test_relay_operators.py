@@ -59,7 +59,8 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
     ("nn.matmul(%x, %w, transpose_b=True)", M @ W.T, {"x": M, "w": W}),
     ("nn.matmul(%x, %w, transpose_a=True)", M.T @ M, {"x": M, "w": M}),
     ("nn.batch_matmul(%x, %y)", X @ X.transpose(0, 2, 1), {"x": X, "y": X}),
-    ("nn.batch_matmul(%x, %y, transpose_b=False)", X[:1] @ X.transpose(0, 2, 1), {"x": X[:1], "y": X.transpose(0, 2, 1)}),
+    ("nn.batch_matmul(%x, %y, transpose_b=False)", X[:1] @ X.transpose(0, 2, 1),
+        {"x": X[:1], "y": X.transpose(0, 2, 1)}),
     ("nn.bias_add(%x, %b)", X + at(A3), {"x": X, "b": A3}),
     ("nn.bias_add(%x, %b, axis=-1)", X + A4, {"x": X, "b": A4}),
     ("round(%x)", [-3, -2, -1, 1, 2, 3, 0, 0, np.inf], {"x": ROUND}),
@@ -116,8 +117,10 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
     ("tile(%x, reps=[2, 1, 1, 2])", np.tile(X, (2, 1, 1, 2)), {"x": X}),
     ("repeat(%x, repeats=2, axis=1)", X.repeat(2, 1), {"x": X}),
     ("nn.pad(%x, 0f, pad_width=[[0, 0], [1, 2], [0, 1]])", padded(X, (0, 0), (1, 2), (0, 1)), {"x": X}),
-    ('nn.pad(%x, pad_width=[[0, 0], [1, 1], [0, 0]], pad_mode="edge")', padded(X, (0, 0), (1, 1), (0, 0), mode="edge"), {"x": X}),
-    ('nn.mirror_pad(%x, mode="REFLECT", pad_width=[[0, 0], [1, 1], [0, 2]])', padded(X, (0, 0), (1, 1), (0, 2), mode="reflect"), {"x": X}),
+    ('nn.pad(%x, pad_width=[[0, 0], [1, 1], [0, 0]], pad_mode="edge")', padded(X, (0, 0), (1, 1), (0, 0), mode="edge"),
+        {"x": X}),
+    ('nn.mirror_pad(%x, mode="REFLECT", pad_width=[[0, 0], [1, 1], [0, 2]])',
+        padded(X, (0, 0), (1, 1), (0, 2), mode="reflect"), {"x": X}),
     ("nn.batch_flatten(%x)", X.reshape(2, -1), {"x": X}),
     ("where(%c, %x, %y)", np.where(X > 0, X, 1), {"c": X > 0, "x": X, "y": np.ones((1, 1, 1), F)}),
     ('one_hot(%x, 1f, 0f, depth=4, axis=-1, dtype="float32")', np.eye(4)[[1, 3]], {"x": np.array([1, 3], np.int32)}),
@@ -145,7 +148,8 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
     ("nn.layer_norm(%x, %g, %b)", normal(X, -1) * A4 + B4, {"x": X, "g": A4, "b": B4}),
     ("nn.layer_norm(%x, %g, %b, axis=1)", normal(X, 1) * at(A3) + at(B3), {"x": X, "g": A3, "b": B3}),
     ("nn.instance_norm(%x, %g, %b)", normal(X, 2) * at(A3) + at(B3), {"x": X, "g": A3, "b": B3}),
-    ("nn.group_norm(%x, %g, %b, num_groups=2)", grouped(P) * A4[:, None, None] + B4[:, None, None], {"x": P, "g": A4, "b": B4}),
+    ("nn.group_norm(%x, %g, %b, num_groups=2)", grouped(P) * A4[:, None, None] + B4[:, None, None],
+        {"x": P, "g": A4, "b": B4}),
     ("nn.softmax(%x)", np.exp(X) / np.exp(X).sum(-1, keepdims=True), {"x": X}),
     ("nn.log_softmax(%x, axis=0)", np.log(np.exp(X) / np.exp(X).sum(0)), {"x": X}),
     ("nn.dropout(%x, rate=0.5f).0", X, {"x": X}),
@@ -181,7 +185,8 @@ CASES: list[tuple[str, Any, dict[str, Any]]] = [
 ]  # fmt: skip
 
 STATIC = {
-    "argmax", "argmin", "collapse_sum_like", "collapse_sum_to", "nn.adaptive_avg_pool2d", "nn.adaptive_max_pool2d", "trilu",
+    "argmax", "argmin", "collapse_sum_like", "collapse_sum_to", "nn.adaptive_avg_pool2d", "nn.adaptive_max_pool2d",
+        "trilu",
     "nn.group_norm",
 }  # fmt: skip
 """Operators that are refused, by name, where a size that they need is unknown."""
@@ -263,11 +268,13 @@ def test_every_operator_of_the_table_is_tried() -> None:
     """The elementwise ones by name, the others by a case."""
     tried = {w for c, _, _ in CASES for w in c.replace("(", " ").replace(",", " ").split()}
     direct = {
-        "negative", "abs", "exp", "log", "sqrt", "sigmoid", "tanh", "erf", "floor", "ceil", "logical_not", "nn.relu", "add",
+        "negative", "abs", "exp", "log", "sqrt", "sigmoid", "tanh", "erf", "floor", "ceil", "logical_not", "nn.relu",
+            "add",
         "subtract", "multiply", "power", "maximum", "minimum", "equal", "not_equal", "less", "less_equal", "greater",
         "greater_equal", "logical_and", "logical_or", "logical_xor", "copy", "annotation.stop_fusion",
         "annotation.checkpoint", "annotation.bitpack_start", "annotation.bitpack_end", "annotation.cast_hint",
-        "stop_gradient", "annotation.compiler_begin", "annotation.compiler_end", "isnan", "isinf", "trunc", "ones", "zeros",
+        "stop_gradient", "annotation.compiler_begin", "annotation.compiler_end", "isnan", "isinf", "trunc", "ones",
+            "zeros",
         "dyn.ones", "dyn.full", "vm.shape_of",
     }  # fmt: skip
     kinds = {"conv1d", "conv3d", "pool1d", "pool3d"}  # as their sisters of two axes

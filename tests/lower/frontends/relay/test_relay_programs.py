@@ -97,8 +97,10 @@ def test_a_program_means_what_its_file_says(path: Path) -> None:
 def test_there_are_programs_for_every_construct() -> None:
     words = "\n".join(p.read_text(encoding="utf-8") for p in PROGRAMS)
     for construct in (
-        "def @", "fn (", "fn [", "let %", "%0 = ", "if (", "else if", "match (", "match? (", "ref(", "ref_read(", "ref_write(",
-        "type ", "extern type", "free_var", "meta[relay.Constant]", "meta[VirtualDevice]", "#[metadata]", "#[version", "/*",
+        "def @", "fn (", "fn [", "let %", "%0 = ", "if (", "else if", "match (", "match? (", "ref(", "ref_read(",
+            "ref_write(",
+        "type ", "extern type", "free_var", "meta[relay.Constant]", "meta[VirtualDevice]", "#[metadata]", "#[version",
+            "/*",
         "//", "?", "True", ".0", "Primitive=1", "inff", ": _ =", "(_, %", "=>", "->", "==", "[A, B]",
     ):  # fmt: skip
         assert construct in words, construct

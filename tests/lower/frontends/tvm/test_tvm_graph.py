@@ -259,7 +259,8 @@ def test_the_pass_that_changes_the_meaning_is_found() -> None:
 PASSES = [
     "CanonicalizeBindings", "EliminateCommonSubexpr", "DeadCodeElimination", "FoldConstant", "Normalize",
     "LambdaLift", "DataflowUseInplaceCalls", "LiftTransformParams", "DecomposeOpsForInference", "AdjustMatmulOrder",
-    "CombineParallelMatmul", "ReorderPermuteDimsAfterConcat", "RemoveUnusedOutputs", "TopologicalSort", "AnnotateTIROpPattern",
+    "CombineParallelMatmul", "ReorderPermuteDimsAfterConcat", "RemoveUnusedOutputs", "TopologicalSort",
+        "AnnotateTIROpPattern",
 ]  # fmt: skip
 
 

@@ -46,7 +46,9 @@ def whole(of: str, *shapes: tuple[int, ...], low: float = 0, high: float = 7) ->
 Row = tuple[Callable[..., Any], list[Operand]]
 
 UNARY = "abs ceil floor round negative sign square exp sigmoid tanh erf isfinite isinf isnan trunc".split()
-BINARY = "add subtract multiply divide maximum minimum floor_divide equal less less_equal greater greater_equal not_equal".split()
+BINARY = (
+    "add subtract multiply divide maximum minimum floor_divide equal less less_equal greater greater_equal not_equal"
+).split()
 CASTS = "float32 float64 float16 int8 uint8 int32 int64 bool".split()
 
 GROUPS: dict[str, list[Row]] = {
@@ -94,7 +96,8 @@ GROUPS: dict[str, list[Row]] = {
         (lambda x, g, b: op.nn.layer_norm(x, g, b, axes=[-1]), floats(S, (4,), (4,))),
         (lambda x, g: op.nn.rms_norm(x, g, axes=[-1]), floats(S, (4,))),
         (lambda x, g, b, m, v: op.nn.batch_norm(x, g, b, m, v, axis=1), floats(S, *[(3,)] * 4, low=0.5)),
-        (lambda x, g, b: op.nn.group_norm(x, g, b, num_groups=2, channel_axis=1, axes=[2]), floats((2, 4, 5), (4,), (4,))),
+        (lambda x, g, b: op.nn.group_norm(x, g, b, num_groups=2, channel_axis=1, axes=[2]),
+            floats((2, 4, 5), (4,), (4,))),
     ],
     "movement": [
         (lambda x: op.permute_dims(x, [2, 0, 1]), floats(S)),

@@ -102,7 +102,8 @@ FAULTS = {
         "a is read after its memory, s, was overwritten by d",
     ),
     "in and out": (
-        [tensor("a", "s"), "_ = Module.inc(x, a)", tensor("b", "s"), "_1 = Module.inc(a, b)", "_2 = Module.inc(b, out)"],
+        [tensor("a", "s"), "_ = Module.inc(x, a)", tensor("b", "s"), "_1 = Module.inc(a, b)",
+            "_2 = Module.inc(b, out)"],
         "inc reads a and writes b: both are in s",
     ),
     "too small": ([tensor("a", "small"), "_ = Module.inc(x, a)"], r"a, .*does not fit small of 12 bytes"),

@@ -177,7 +177,8 @@ def test_all_that_vectors_do() -> None:
     u = a.view(np.int32).reshape(4, 2, 2)
     d = np.concatenate([x[::-1], [[x[2, 3], x[3, 0], x[3, 3], x[2, 0]]]]).astype(np.float32)
     want = [
-        2 * x[1], np.where(x[0] < x[1], x[0], x[1]), x[2] if a[3] > 0 else x[3], x[2].astype(np.int32).astype(np.float32), *x,
+        2 * x[1], np.where(x[0] < x[1], x[0], x[1]), x[2] if a[3] > 0 else x[3],
+            x[2].astype(np.int32).astype(np.float32), *x,
         x[3] * x[3] + x.reshape(-1)[7], *d, np.exp(d[4]),
         np.array([d[2, 3], u[1, 1, 1], x.reshape(-1)[11], x[1, 2] < x[0, 2]], np.float32),
     ]  # fmt: skip
