@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.museum.catalogue import exhibits, found
-from tests.museum.exhibits import NOTHING
-from tests.museum.page import PAGE, page
+from tests.museum.catalogue import PAGE, exhibits
+from tests.museum.page import page
+from tests.museum.planted import NOTHING
 
 
 def main(args: list[str] | None = None) -> int:
@@ -15,15 +15,16 @@ def main(args: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.museum", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the page")
     write = parser.parse_args(args).write
-    uncaught = [key for key, f in found().items() if f.layer == NOTHING]
+    found = {key: fault.refused() for key, fault in exhibits().items()}
+    uncaught = [key for key, f in found.items() if f.layer == NOTHING]
     for key in uncaught:
         print(f"nothing catches {key}")
-    text = page()
+    text = page(found)
     fresh = PAGE.exists() and PAGE.read_text(encoding="utf-8") == text
     if write and not fresh:
         PAGE.write_text(text, encoding="utf-8")
     print(
-        f"{len(exhibits())} exhibits, {len(uncaught)} uncaught; {PAGE.name}"
+        f"{len(found)} exhibits, {len(uncaught)} uncaught; {PAGE.name}"
         f" {'is fresh' if fresh else 'written' if write else 'is stale'}"
     )
     return 1 if uncaught or not (fresh or write) else 0

@@ -7,7 +7,7 @@ X what was found by running its passes. Mistakes are switches of `tests.museum.n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,29 +29,37 @@ from assay.semantics.graph import (
 )
 from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
+from assay.verify.anf import check_anf
 from tests.museum import anf_programs as programs
 from tests.museum.anf_programs import PAIR, S
+from tests.museum.judges import Run, of_evidence
 from tests.museum.naive_anf import naive_anf
+from tests.museum.planted import PlantedFault
 
 Check = Literal["shape", "value", "events", "function", "work", "order", "module", "device", "type"]
 Step = tuple[Var, Expr]
 
 
-@dataclass(frozen=True)
-class Exhibit:
-    """A mistake: what it is, who made it, the program, the wrong pass, the words and the check that refuse it.
+def judge(source: Module, made: Module) -> str | None:
+    return of_evidence(check_anf(source, made))
+
+
+def fault(
+    name: str,
+    note: str,
+    caught_by: Check,
+    says: str,
+    program: Callable[[], Module],
+    wrong: Callable[[Module], Module],
+    upstream: str = "",
+    inputs: Mapping[str, Any] | None = None,
+) -> PlantedFault:
+    """A mistake: what it is, the check and the words that refuse it, the program, the wrong pass, and who made it.
 
     On `inputs` the two programs give different observations; where there are none, no run can tell.
     """
-
-    name: str
-    wrong: str
-    caught_by: Check
-    says: str
-    program: Callable[[], Module]
-    transform: Callable[[Module], Module]
-    upstream: str = ""
-    inputs: Mapping[str, Any] | None = None
+    judges = (judge,) if inputs is None else (judge, Run(inputs))
+    return PlantedFault(name, f"anf: {caught_by}", judges, program, wrong, naive_anf, says, known=upstream, note=note)
 
 
 def switch(fault: str) -> Callable[[Module], Module]:
@@ -277,8 +285,8 @@ def renamed_parameter(module: Module) -> Module:
 X = numbers()
 ONE = {"x": np.int32(4)}
 
-EXHIBITS = [
-    Exhibit(
+FAULTS: Sequence[PlantedFault] = [
+    fault(
         "let as an operand",
         "a let inside an expression stays an operand",
         "shape",
@@ -287,7 +295,7 @@ EXHIBITS = [
         switch("lets stay operands"),
         "P#10078",
     ),
-    Exhibit(
+    fault(
         "shared across blocks",
         "a value that two branches use is not bound outside: each evaluates it",
         "work",
@@ -296,7 +304,7 @@ EXHIBITS = [
         switch("no homes"),
         "I#7416",
     ),
-    Exhibit(
+    fault(
         "hoisted needlessly",
         "what one branch alone uses is evaluated before the If",
         "work",
@@ -305,7 +313,7 @@ EXHIBITS = [
         switch("home is the top"),
         "I#2253",
     ),
-    Exhibit(
+    fault(
         "free variable",
         "an alias is inlined, but not inside closures",
         "shape",
@@ -314,7 +322,7 @@ EXHIBITS = [
         edit(inlined),
         "I#2665",
     ),
-    Exhibit(
+    fault(
         "early read",
         "reads of both branches become one read before the If, although one branch writes first",
         "events",
@@ -324,7 +332,7 @@ EXHIBITS = [
         "X",
         numbers(c=flag(True)),
     ),
-    Exhibit(
+    fault(
         "reads merged",
         "two reads with a write between them become one",
         "events",
@@ -334,7 +342,7 @@ EXHIBITS = [
         "X",
         ONE,
     ),
-    Exhibit(
+    fault(
         "speculated failure",
         "what can fail is evaluated although no path demands it",
         "events",
@@ -344,7 +352,7 @@ EXHIBITS = [
         "R",
         numbers(c=flag(False), i=FAR),
     ),
-    Exhibit(
+    fault(
         "speculated loop",
         "a call that may not end is evaluated before the If",
         "events",
@@ -353,7 +361,7 @@ EXHIBITS = [
         edit(speculated),
         "R",
     ),
-    Exhibit(
+    fault(
         "failures swapped",
         "operands are evaluated right to left: another one fails first",
         "events",
@@ -363,7 +371,7 @@ EXHIBITS = [
         "R",
         numbers(i=FAR, j=FAR),
     ),
-    Exhibit(
+    fault(
         "prints swapped",
         "operands are evaluated right to left: the trace differs",
         "events",
@@ -373,7 +381,7 @@ EXHIBITS = [
         "R",
         ONE,
     ),
-    Exhibit(
+    fault(
         "write from the right",
         "a write evaluates its value before its reference",
         "events",
@@ -383,7 +391,7 @@ EXHIBITS = [
         "R",
         ONE,
     ),
-    Exhibit(
+    fault(
         "order open",
         "operands that cannot fail are bound right to left",
         "order",
@@ -392,7 +400,7 @@ EXHIBITS = [
         switch("operands right to left"),
         "R",
     ),
-    Exhibit(
+    fault(
         "last visited",
         "the result is whatever was bound last",
         "value",
@@ -402,7 +410,7 @@ EXHIBITS = [
         "X",
         X,
     ),
-    Exhibit(
+    fault(
         "alias mistaken",
         "the binding of an alias of an input is lost",
         "shape",
@@ -411,7 +419,7 @@ EXHIBITS = [
         edit(forget_alias),
         "X",
     ),
-    Exhibit(
+    fault(
         "before the cast",
         "the binding of a shape stands before the match_cast that binds its symbol",
         "shape",
@@ -420,7 +428,7 @@ EXHIBITS = [
         edit(cast_later),
         "I#20195",
     ),
-    Exhibit(
+    fault(
         "effect dropped",
         "a print whose result nobody uses is dropped",
         "events",
@@ -430,7 +438,7 @@ EXHIBITS = [
         "P#15807",
         ONE,
     ),
-    Exhibit(
+    fault(
         "write dropped",
         "a write whose result nobody uses is dropped",
         "events",
@@ -440,7 +448,7 @@ EXHIBITS = [
         "I#6803",
         ONE,
     ),
-    Exhibit(
+    fault(
         "failure dropped",
         "what can fail and nobody uses is dropped",
         "value",
@@ -450,7 +458,7 @@ EXHIBITS = [
         "",
         numbers(i=FAR),
     ),
-    Exhibit(
+    fault(
         "first result only",
         "of several results only the first arrives",
         "value",
@@ -460,7 +468,7 @@ EXHIBITS = [
         "I#9036",
         X,
     ),
-    Exhibit(
+    fault(
         "action repeated",
         "a print is done twice",
         "events",
@@ -470,7 +478,7 @@ EXHIBITS = [
         "",
         ONE,
     ),
-    Exhibit(
+    fault(
         "work repeated",
         "what two expressions share is evaluated for each",
         "work",
@@ -478,7 +486,7 @@ EXHIBITS = [
         programs.shared_work,
         switch("no memo"),
     ),
-    Exhibit(
+    fault(
         "names collide",
         "parameters of inner functions keep names that are taken",
         "shape",
@@ -486,7 +494,7 @@ EXHIBITS = [
         programs.two_parameters_of_one_name,
         switch("names are not unique"),
     ),
-    Exhibit(
+    fault(
         "device lost",
         "a binding forgets the device of what it binds",
         "device",
@@ -494,7 +502,7 @@ EXHIBITS = [
         programs.on_devices,
         nodes(no_device),
     ),
-    Exhibit(
+    fault(
         "let adrift",
         "a let is not where its body is",
         "device",
@@ -502,7 +510,7 @@ EXHIBITS = [
         programs.on_one_device,
         nodes(let_adrift),
     ),
-    Exhibit(
+    fault(
         "branches swapped",
         "then is else",
         "value",
@@ -512,7 +520,7 @@ EXHIBITS = [
         "",
         numbers(c=flag(True)),
     ),
-    Exhibit(
+    fault(
         "operands swapped",
         "the operands of a subtraction change places",
         "value",
@@ -522,7 +530,7 @@ EXHIBITS = [
         "",
         X,
     ),
-    Exhibit(
+    fault(
         "cells merged",
         "two fresh references become one",
         "events",
@@ -532,7 +540,7 @@ EXHIBITS = [
         "",
         ONE,
     ),
-    Exhibit(
+    fault(
         "closure evaluated early",
         "a closure's body is evaluated where the closure is made",
         "events",
@@ -542,7 +550,7 @@ EXHIBITS = [
         "",
         numbers(c=flag(False), i=FAR),
     ),
-    Exhibit(
+    fault(
         "work in a closure",
         "what was evaluated once is evaluated at each call",
         "work",
@@ -550,7 +558,7 @@ EXHIBITS = [
         programs.outside_of_closure,
         edit(into_closure),
     ),
-    Exhibit(
+    fault(
         "zeros merged",
         "0.0 and -0.0 are taken for one constant",
         "value",
@@ -560,7 +568,7 @@ EXHIBITS = [
         "",
         X,
     ),
-    Exhibit(
+    fault(
         "attributes ignored",
         "calls that differ in attributes alone are merged",
         "value",
@@ -570,7 +578,7 @@ EXHIBITS = [
         "",
         {"x": np.arange(18, dtype=np.float32).reshape(2, 3, 3)},
     ),
-    Exhibit(
+    fault(
         "clauses reordered",
         "a clause that matches everything comes first",
         "value",
@@ -580,7 +588,7 @@ EXHIBITS = [
         "",
         ONE,
     ),
-    Exhibit(
+    fault(
         "fields swapped",
         "pattern variables name other fields",
         "value",
@@ -590,10 +598,8 @@ EXHIBITS = [
         "",
         ONE,
     ),
-    Exhibit(
-        "action in a block", "a dataflow block takes in a print", "shape", "dataflow", programs.in_a_block, mark_all
-    ),
-    Exhibit(
+    fault("action in a block", "a dataflow block takes in a print", "shape", "dataflow", programs.in_a_block, mark_all),
+    fault(
         "primitive entered",
         "a fused function is taken apart",
         "shape",
@@ -601,7 +607,7 @@ EXHIBITS = [
         programs.primitive,
         switch("all functions are entered"),
     ),
-    Exhibit(
+    fault(
         "other function called",
         "a function that calls itself calls its neighbour",
         "value",
@@ -611,7 +617,7 @@ EXHIBITS = [
         "",
         {"n": np.int32(3)},
     ),
-    Exhibit(
+    fault(
         "scope left",
         "what a branch bound is used behind it",
         "shape",
@@ -619,7 +625,7 @@ EXHIBITS = [
         programs.only_one_branch,
         edit(leaves_scope),
     ),
-    Exhibit(
+    fault(
         "place lost",
         "a failure no longer says where it is",
         "events",
@@ -629,7 +635,7 @@ EXHIBITS = [
         "",
         numbers(i=FAR, j=NEAR),
     ),
-    Exhibit(
+    fault(
         "view changed",
         "a view of the same bytes has another shape",
         "value",
@@ -637,7 +643,7 @@ EXHIBITS = [
         programs.sizes_differ,
         edit(another_view),
     ),
-    Exhibit(
+    fault(
         "attributes of a function",
         "a function gets an attribute",
         "type",
@@ -645,10 +651,10 @@ EXHIBITS = [
         programs.calls_another,
         helper_changes,
     ),
-    Exhibit(
+    fault(
         "function gone", "a function that is called is dropped", "module", "gone", programs.calls_another, helper_goes
     ),
-    Exhibit(
+    fault(
         "data type changed",
         "a constructor of a data type is dropped",
         "module",
@@ -656,7 +662,7 @@ EXHIBITS = [
         programs.matches,
         data_changes,
     ),
-    Exhibit(
+    fault(
         "parameter renamed",
         "a parameter of main has another name",
         "type",

@@ -18,8 +18,9 @@ from assay.semantics.graph import Expr, Var, call, function, get, if_, tuple_of,
 from assay.semantics.module import Module, Program, Step
 from assay.semantics.types import TensorType
 from tests.lower.liveness.liveness_programs import F4, B, lowered
-from tests.museum.exhibits import Fault, Patch
+from tests.museum.judges import fault
 from tests.museum.liveness_faults import named
+from tests.museum.planted import Patch, PlantedFault
 
 X, Y, A, C, P = var("x", F4), var("y", F4), var("a", F4), var("b", F4), var("c", B)
 ALIAS, LAST = var("alias", F4), var("last", F4)
@@ -197,39 +198,104 @@ def keyed_by_dims(source: Module) -> Module:
 
 NEVER = "which nothing has written"
 LOST = "does not get its value"
-FAULTS: Mapping[str, Fault] = {
-    "an alias of an input is fresh storage": Fault(
-        "shown: AOTLowerMain", "steps: values", of_an_alias, find_lives, program(from_nowhere("x")), NEVER
+FAULTS: tuple[PlantedFault, ...] = (
+    fault(
+        "an alias of an input is fresh storage",
+        "shown: AOTLowerMain",
+        "steps: values",
+        of_an_alias,
+        find_lives,
+        program(from_nowhere("x")),
+        NEVER,
     ),
-    "a name for a name is fresh storage": Fault(
-        "P#15033", "steps: values", of_an_alias_of_a_value, find_lives, program(from_nowhere("a")), NEVER
+    fault(
+        "a name for a name is fresh storage",
+        "P#15033",
+        "steps: values",
+        of_an_alias_of_a_value,
+        find_lives,
+        program(from_nowhere("a")),
+        NEVER,
     ),
-    "inputs in a tuple are fresh storage": Fault(
-        "shown: AOTLowerMain", "steps: values", of_a_tuple, find_lives, program(from_nowhere("x", "y")), NEVER
+    fault(
+        "inputs in a tuple are fresh storage",
+        "shown: AOTLowerMain",
+        "steps: values",
+        of_a_tuple,
+        find_lives,
+        program(from_nowhere("x", "y")),
+        NEVER,
     ),
-    "the result is the storage that was visited last": Fault(
-        "shown: AOTLowerMain", "steps: values", visited_before, find_lives, program(renamed(turned)), LOST
+    fault(
+        "the result is the storage that was visited last",
+        "shown: AOTLowerMain",
+        "steps: values",
+        visited_before,
+        find_lives,
+        program(renamed(turned)),
+        LOST,
     ),
-    "the first of several results stands for all": Fault(
-        "I#9036, P#9064", "steps: values", two_results, find_lives, program(first_only), LOST
+    fault(
+        "the first of several results stands for all",
+        "I#9036, P#9064",
+        "steps: values",
+        two_results,
+        find_lives,
+        program(first_only),
+        LOST,
     ),
-    "nested tuples are flattened in another order": Fault(
-        "P#6809", "steps: values", nested, find_lives, program(renamed(turned)), LOST
+    fault(
+        "nested tuples are flattened in another order",
+        "P#6809",
+        "steps: values",
+        nested,
+        find_lives,
+        program(renamed(turned)),
+        LOST,
     ),
-    "a call with an operand less": Fault("P#15301", "well-formed", of_a_tuple, find_lives, program(one_operand_less)),
-    "an input that is returned is not copied": Fault(
-        "its test is expected to fail", "steps: values", identity, find_lives, program(not_copied), LOST
+    fault("a call with an operand less", "P#15301", "well-formed", of_a_tuple, find_lives, program(one_operand_less)),
+    fault(
+        "an input that is returned is not copied",
+        "its test is expected to fail",
+        "steps: values",
+        identity,
+        find_lives,
+        program(not_copied),
+        LOST,
     ),
-    "the size of the workspace is not that of the plan": Fault(
-        "P#8926, P#10337", "pool", both, planned, too_early, "does not lie within"
+    fault(
+        "the size of the workspace is not that of the plan",
+        "P#8926, P#10337",
+        "pool",
+        both,
+        planned,
+        too_early,
+        "does not lie within",
     ),
-    "what one branch does not need lives on in it": Fault(
-        "read", "lives: spare", choice, find_lives, program(whole_lives), "more than needed"
+    fault(
+        "what one branch does not need lives on in it",
+        "read",
+        "lives: spare",
+        choice,
+        find_lives,
+        program(whole_lives),
+        "more than needed",
     ),
-    "what nobody needs any more is never killed": Fault(
-        "read", "lives: spare", chain, find_lives, program(never_killed), "more than needed"
+    fault(
+        "what nobody needs any more is never killed",
+        "read",
+        "lives: spare",
+        chain,
+        find_lives,
+        program(never_killed),
+        "more than needed",
     ),
-    "a store of kernels forgets the dtype": Fault(
-        "read: closures for shapes in #4129", "steps: values", two_dtypes, find_lives, keyed_by_dims
+    fault(
+        "a store of kernels forgets the dtype",
+        "read: closures for shapes in #4129",
+        "steps: values",
+        two_dtypes,
+        find_lives,
+        keyed_by_dims,
     ),
-}
+)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from assay.interp import vector
 from assay.lower.anf import to_anf
@@ -21,22 +20,36 @@ from assay.semantics.rules import check
 from assay.verify.constants import check_constants
 from assay.verify.evidence import Evidence, checked, refuted
 from tests.lower.constants.test_constants_link import two_calls, user
+from tests.museum.judges import of_evidence
+from tests.museum.planted import Patch, PlantedFault, size
 from tests.verify.constants.test_constants_check import held, made, source
 
-Patch = pytest.MonkeyPatch
 A, B = np.array([1, 2, 3], np.float32), np.array([1, 2, 4], np.float32)
 
 
-@dataclass(frozen=True)
-class Fault:
-    """`wrong` plants the fault, `right` does not; `said` is a part of the refutation. `programs` shows it; without one,
-    two arrays do."""
+def fault(
+    name: str,
+    layer: str,
+    known: str,
+    right: Callable[[], Evidence],
+    wrong: Callable[[], Evidence],
+    said: str,
+    programs: Callable[[], tuple[Module, ...]] = lambda: (),
+    plant: Callable[[Patch], None] | None = None,
+) -> PlantedFault:
+    """`right` and `wrong` say what the check finds, the one without the fault. `programs` shows it; without one, two
+    arrays do."""
+    return PlantedFault(
+        name, layer, (judge,), programs, lambda _: wrong(), lambda _: right(), said, plant, known, size=size_of_programs
+    )
 
-    known: str
-    right: Callable[[], Evidence]
-    wrong: Callable[[Patch], Evidence]
-    said: str
-    programs: Callable[[], tuple[Module, ...]] = lambda: ()
+
+def judge(source: tuple[Module, ...], made: Evidence) -> str | None:
+    return of_evidence(made)
+
+
+def size_of_programs(source: tuple[Module, ...], made: Evidence) -> str:
+    return size(*source) or "2 arrays"
 
 
 def verdict(make: Callable[[], Module]) -> Evidence:
@@ -52,24 +65,27 @@ def lifted() -> Evidence:
     return check_constants(source(), lift_constants(source(), vector.run))[0]
 
 
-def by_counter(patch: Patch) -> Evidence:
+def by_counter(patch: Patch) -> None:
     def add(self: Table, array: np.ndarray, info: ConstantInfo = PLAIN) -> str:  # type: ignore[type-arg]
         name = f"constant_{len(self.arrays)}"
         self._put(name, array, info)
         return name
 
     patch.setattr(Table, "add", add)
-    return lifted()
 
 
-def by_value(patch: Patch) -> Evidence:
+def by_value(patch: Patch) -> None:
     """-0.0 and 0.0 are equal numbers."""
-    zeros = np.zeros(3, np.float32)
     patch.setattr(
         Table,
         "digest",
         lambda self, array, info: "0" * 64 if not array.any() else f"{hash(array.tobytes()) & (2**63 - 1):064x}",
     )
+
+
+def two_zeros() -> Evidence:
+    """Zeros of both signs in one table."""
+    zeros = np.zeros(3, np.float32)
     table = Table(Module({}))
     one, two = table.add(zeros), table.add(-zeros)
     return refuted("checked", "two constants have one name") if one == two else checked("two names")
@@ -92,7 +108,7 @@ def _turned(module: Module) -> Module:
     return replace(module, definitions=dict(reversed(module.definitions.items())))
 
 
-def shared_map(patch: Patch) -> Evidence:
+def shared_map(patch: Patch) -> None:
     """Extractions count in a map that they share."""
     count: list[str] = []
 
@@ -102,19 +118,17 @@ def shared_map(patch: Patch) -> Evidence:
         return count[-1]
 
     patch.setattr(Table, "add", add)
-    return by_order()
 
 
-def without_constants(patch: Patch) -> Evidence:
+def without_constants() -> Evidence:
     """A module that says nothing of the constants that its functions name."""
     bare = lift_constants(source(), vector.run)
     return verdict(lambda: replace(bare, constants={}, offsets={}, infos={}))
 
 
-def zeros_for_a_trap(patch: Patch) -> Evidence:
+def zeros_for_a_trap(patch: Patch) -> None:
     """The stage folds a division by zero."""
     patch.setattr("assay.lower.constants.fold._Folding.called", lambda self, node, arrays: [np.zeros((), np.int32)])
-    return divided()
 
 
 def division() -> Module:
@@ -135,32 +149,80 @@ def equality(same: Callable[[np.ndarray, np.ndarray], bool]) -> Evidence:  # typ
     return refuted("checked", "two that differ are equal") if same(one, two) else checked("different")
 
 
-FAULTS: dict[str, Fault] = {
-    "equal by what is printed": Fault(
+FAULTS: tuple[PlantedFault, ...] = (
+    fault(
+        "equal by what is printed",
+        "constants",
         "P#13091, I#16301",
         lambda: equality(lambda a, b: structural_equal(constant(a), constant(b))),
-        lambda patch: equality(lambda a, b: str(a) == str(b)), "two that differ are equal",
+        lambda: equality(lambda a, b: str(a) == str(b)),
+        "two that differ are equal",
     ),
-    "names by a shared map": Fault("log of 8509", by_order, shared_map, "order of functions", lambda: (source(),)),
-    "handed on without its constants": Fault(
-        "P#12061", lambda: verdict(lambda: lift_constants(source(), vector.run)), without_constants, "graph.C2", lambda: (source(),)
+    fault(
+        "names by a shared map",
+        "constants",
+        "log of 8509",
+        by_order,
+        by_order,
+        "order of functions",
+        lambda: (source(),),
+        shared_map,
     ),
-    "a trap becomes a constant": Fault("", divided, zeros_for_a_trap, "another of the source's values", lambda: (division(),)),
-    "names by a counter": Fault("P#11509, P#13397", lifted, by_counter, "constant_1 is used where", lambda: (source(),)),
-    "equal by value": Fault("review of 8509", lambda: checked("bits"), by_value, "one name"),
-    "an index of another module": Fault(
+    fault(
+        "handed on without its constants",
+        "well-formed",
+        "P#12061",
+        lambda: verdict(lambda: lift_constants(source(), vector.run)),
+        without_constants,
+        "graph.C2",
+        lambda: (source(),),
+    ),
+    fault(
+        "a trap becomes a constant",
+        "constants",
+        "",
+        divided,
+        divided,
+        "another of the source's values",
+        lambda: (division(),),
+        zeros_for_a_trap,
+    ),
+    fault(
+        "names by a counter",
+        "constants",
+        "P#11509, P#13397",
+        lifted,
+        lifted,
+        "constant_1 is used where",
+        lambda: (source(),),
+        by_counter,
+    ),
+    fault("equal by value", "constants", "review of 8509", two_zeros, two_zeros, "one name", plant=by_value),
+    fault(
+        "an index of another module",
+        "well-formed",
         "review of 8509",
         lambda: verdict(lambda: transfer(["f"], user(B, A), user(A, B))[0]),
-        lambda patch: verdict(moved_without_its_table),
+        lambda: verdict(moved_without_its_table),
         "module.C9",
         lambda: (user(A, B), user(B, A)),
     ),
-    "a store into a constant": Fault(
-        "review of 8509", lambda: verdict(lambda: link_params(two_calls(A, B))),
-        lambda patch: verdict(lambda: link_params(two_calls(A, B, "written"))), "link.C1", lambda: (two_calls(A, B, "written"),),
+    fault(
+        "a store into a constant",
+        "well-formed",
+        "review of 8509",
+        lambda: verdict(lambda: link_params(two_calls(A, B))),
+        lambda: verdict(lambda: link_params(two_calls(A, B, "written"))),
+        "link.C1",
+        lambda: (two_calls(A, B, "written"),),
     ),
-    "data that does not fill the buffer": Fault(
-        "review of 8509", lambda: verdict(made), lambda patch: verdict(lambda: held(made(), data=A[:2], index="")), "tensor.C25",
+    fault(
+        "data that does not fill the buffer",
+        "well-formed",
+        "review of 8509",
+        lambda: verdict(made),
+        lambda: verdict(lambda: held(made(), data=A[:2], index="")),
+        "tensor.C25",
         lambda: (made(),),
     ),
-}  # fmt: skip
+)

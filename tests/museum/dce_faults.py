@@ -7,12 +7,13 @@ RemoveAllUnused, which dropped what only an impure call uses (apache/tvm#15807).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from assay.lower.simplify.dead_code import DeadCode
+from assay.lower.simplify.canonical import canonical_bindings
+from assay.lower.simplify.dead_code import DeadCode, dead_code
 from assay.semantics.analyses.variables import called
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.graph import (
@@ -33,20 +34,29 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
 from assay.semantics.walk import post_order, rewrite
+from tests.museum.judges import Run, well_formed
+from tests.museum.planted import Judge, PlantedFault
 
 Inputs = Mapping[str, Any]
 SCALAR = tensor(of="int32")
 TWO, ZERO = np.int32(2), np.int32(0)
 
 
-@dataclass(frozen=True)
-class Fault:
+def fault(
+    name: str,
+    layer: str,
+    note: str,
+    wrong: Callable[[Module], Module],
+    program: Callable[[], tuple[Module, Inputs]],
+) -> PlantedFault:
     """A wrong pass, what is wrong about it, and a program and inputs that show it."""
+    run: Judge = lambda source, made: Run(program()[1])(source, made)  # noqa: E731
+    judges, silent = ((run,), (well_formed,)) if layer == "run" else ((well_formed, run), ())
+    return PlantedFault(name, layer, judges, lambda: program()[0], wrong, right, note=note, silent=silent)
 
-    name: str
-    wrong: str
-    transform: Callable[[Module], Module]
-    program: Callable[[], tuple[Module, Inputs]]
+
+def right(module: Module) -> Module:
+    return dead_code(canonical_bindings(module))
 
 
 # --- the passes --------------------------------------------------------------------------------------------------
@@ -233,13 +243,27 @@ def dead_code_of(of: type[DeadCode]) -> Callable[[Module], Module]:
 
 
 FAULTS = [
-    Fault("writes", "a write to a reference is taken for dead (#6803)", dead_code_of(WritesAreDead), writes),
-    Fault("actions", "what only an action uses is dropped (#15807)", dead_code_of(ActionsNeedNothing), used_by_a_print),
-    Fault("failures", "a division by zero is dropped", dead_code_of(FailuresAreDead), fails),
-    Fault("calls", "a call of a function that prints is dropped", dead_code_of(CallsAreDead), calls_what_acts),
-    Fault("branches", "what a branch evaluates is not looked at", dead_code_of(OnlyTheValueItself), fails_in_a_branch),
-    Fault("handed on", "a function that is only handed on is dropped", only_what_is_called, handed_on),
-    Fault("inlined", "a read moves into a function that runs later", into_functions, read_before_a_write),
-    Fault("fields", "a field that fails is dropped", fields_are_dead, field_of_a_failure),
-    Fault("casts", "a match-cast that fails is dropped", casts_hold, cast_that_fails),
+    fault("writes", "run", "a write to a reference is taken for dead (#6803)", dead_code_of(WritesAreDead), writes),
+    fault(
+        "actions",
+        "well-formed",
+        "what only an action uses is dropped (#15807)",
+        dead_code_of(ActionsNeedNothing),
+        used_by_a_print,
+    ),
+    fault("failures", "run", "a division by zero is dropped", dead_code_of(FailuresAreDead), fails),
+    fault("calls", "run", "a call of a function that prints is dropped", dead_code_of(CallsAreDead), calls_what_acts),
+    fault(
+        "branches",
+        "run",
+        "what a branch evaluates is not looked at",
+        dead_code_of(OnlyTheValueItself),
+        fails_in_a_branch,
+    ),
+    fault("handed on", "well-formed", "a function that is only handed on is dropped", only_what_is_called, handed_on),
+    fault(
+        "inlined", "well-formed", "a read moves into a function that runs later", into_functions, read_before_a_write
+    ),
+    fault("fields", "run", "a field that fails is dropped", fields_are_dead, field_of_a_failure),
+    fault("casts", "well-formed", "a match-cast that fails is dropped", casts_hold, cast_that_fails),
 ]

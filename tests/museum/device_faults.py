@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from assay.lower.devices import plan_devices
 from assay.semantics.compilation import CompilationConfig
@@ -17,8 +17,11 @@ from assay.semantics.graph.effects import is_copy
 from assay.semantics.graph.nodes import Call, Constant, Let, RefCreate, ShapeOf, TupleGetItem, Var
 from assay.semantics.module import Definition, Module
 from assay.semantics.operator import Operator
+from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import post_order, rewrite
+from assay.verify.devices import broken_plans, check_devices
+from tests.museum.planted import PlantedFault
 
 CPU, GPU = VirtualDevice("cpu", 0, "c"), VirtualDevice("cuda", 0, "cuda")
 CONFIG = CompilationConfig((GPU, CPU), CPU, GPU)
@@ -27,21 +30,41 @@ ON_CPU, ON_GPU = replace(CPU, scope="global"), replace(GPU, scope="global")
 Planner = Callable[[Module, CompilationConfig], Module]
 
 
-@dataclass(frozen=True)
-class Fault:
+def fault(
+    name: str, known: str, verdict: str, program: str, wrong: Planner, again: Planner = plan_devices
+) -> PlantedFault:
     """A wrong planner, a program that shows it, and the rule that is broken. `again` is a planner whose second run is
     wrong; otherwise that is the right one."""
 
-    name: str
-    known: str
-    verdict: str
-    program: str
-    wrong: Planner
-    again: Planner = plan_devices
+    def broken(source: Module, made: tuple[Module, Planner]) -> str | None:
+        planned, again = made
+        found = broken_plans(source, planned, CONFIG, again)
+        evidence = check_devices(source, planned, CONFIG, again)
+        assert evidence.holds == (not found) and (not found or evidence.data["verdict"] == found[0].verdict)
+        return "; ".join(f"{b.verdict}: {b}" for b in found) or None
 
-    @property
-    def module(self) -> Module:
-        return parse(self.program, "fault.py")
+    return PlantedFault(
+        name,
+        f"devices: {verdict}",
+        (broken,),
+        lambda: parsed(program),
+        lambda source: (wrong(source, CONFIG), again),
+        lambda source: (checked_plan(source), plan_devices),
+        f"{verdict}: ",
+        known=known,
+    )
+
+
+def parsed(program: str) -> Module:
+    module = parse(program, "fault.py")
+    check(module)
+    return module
+
+
+def checked_plan(source: Module) -> Module:
+    planned = plan_devices(source, CONFIG)
+    check(planned)
+    return planned
 
 
 # --- changes -----------------------------------------------------------------------------------------------------
@@ -286,43 +309,57 @@ class M:
 """
 
 
-FAULTS: tuple[Fault, ...] = (
-    Fault("a copy is missing", "", "operand", BORDER, plan_then(lambda n, m: is_copy(n, m), lambda n: n.children[0])),
-    Fault("a copy for each use", "read; its tests ask for it", "double copy", SHARED, copied_for_each),
-    Fault("a copy to where the value is", "", "idle copy", BORDER, plan_then(op("add"), operand_copied)),
-    Fault("a rewrite drops the device", "P#9826", "open", BORDER, plan_then(op("add"), lambda n: replace(n, device=ANYWHERE))),
-    Fault("the scope stays open", "", "open", BORDER, plan_then(op("add"), lambda n: replace(n, device=n.device.place))),
-    Fault("an annotation stays", "", "left", BORDER, plan_then(op("subtract"), lambda n: replace(on_device(n, ON_GPU), device=n.device))),
-    Fault("the host is taken for the default", "", "default", BORDER, lambda m, c: plan_devices(m, replace(c, default=c.host))),
-    Fault("an annotation is ignored", "", "annotation", BORDER, told_otherwise(lambda n: n.value if isinstance(n, OnDevice) else n)),
-    Fault("a device that is said is ignored", "P#12088", "annotation", BOTH_SAY, told_otherwise(lambda n: replace(n, device=ANYWHERE) if isinstance(n, Call) else n)),
-    Fault("a constant under an annotation is not seen", "P#9345, P#9367", "annotation", CONSTANT,
+FAULTS: tuple[PlantedFault, ...] = (
+    fault("a copy is missing", "", "operand", BORDER, plan_then(lambda n, m: is_copy(n, m), lambda n: n.children[0])),
+    fault("a copy for each use", "read; its tests ask for it", "double copy", SHARED, copied_for_each),
+    fault("a copy to where the value is", "", "idle copy", BORDER, plan_then(op("add"), operand_copied)),
+    fault("a rewrite drops the device", "P#9826", "open", BORDER,
+        plan_then(op("add"), lambda n: replace(n, device=ANYWHERE))),
+    fault("the scope stays open", "", "open", BORDER,
+        plan_then(op("add"), lambda n: replace(n, device=n.device.place))),
+    fault("an annotation stays", "", "left", BORDER,
+        plan_then(op("subtract"), lambda n: replace(on_device(n, ON_GPU), device=n.device))),
+    fault("the host is taken for the default", "", "default",
+        BORDER, lambda m, c: plan_devices(m, replace(c, default=c.host))),
+    fault("an annotation is ignored", "", "annotation", BORDER,
+        told_otherwise(lambda n: n.value if isinstance(n, OnDevice) else n)),
+    fault("a device that is said is ignored", "P#12088", "annotation", BOTH_SAY,
+        told_otherwise(lambda n: replace(n, device=ANYWHERE) if isinstance(n, Call) else n)),
+    fault("a constant under an annotation is not seen", "P#9345, P#9367", "annotation", CONSTANT,
           told_otherwise(lambda n: n.value if isinstance(n, OnDevice) else n)),
-    Fault("a constant is copied", "", "constant", PLAIN_CONSTANT, constants_copied),
-    Fault("a copy of the user is dropped", "", "annotation", EXPLICIT,
-          told_otherwise(lambda n: n.args[0] if isinstance(n, Call) and isinstance(n.op, Operator) and n.op.name == "device_copy" else n)),
-    Fault("a value moves into another lexical device", "P#9613", "let", LETS, plan_then(op("exp"), to_gpu)),
-    Fault("a folded value leaves the device of its let", "P#9613", "let", LETS, moved("y", ON_GPU)),
-    Fault("shapes off the host", "P#9421", "host", SHAPE, plan_then(kind(ShapeOf), to_gpu)),
-    Fault("a condition off the host", "", "host", BRANCH, plan_then(lambda n, m: is_copy(n, m), lambda n: n.children[0])),
-    Fault("what the host alone looks at is not on it", "", "default", WATCHED,
-          lambda m, c: plan_devices(parse(WATCHED.replace('R.Tensor((), "bool")', 'A.on(R.Tensor((), "bool"), "cuda")')), c)),
-    Fault("a function does not give its result where it says", "", "function", RESULT, plan_then(lambda n, m: is_copy(n, m), lambda n: n.children[0])),
-    Fault("branches on two devices", "", "branch", BRANCH, plan_then(op("tanh"), to_host)),
-    Fault("an open input of two devices", "P#15090 (I#15019)", "copies", FEW,
-          told_otherwise(lambda n: replace(n, device=GPU) if isinstance(n, Call) and isinstance(n.op, Operator) and n.op.name in ("exp", "tanh") else n)),
-    Fault("a field of a tuple is elsewhere", "", "tuple", TUPLE, moved("x", ON_GPU)),
-    Fault("a tuple is copied for one field of it", "", "projection", TUPLE, plan_then(lambda n, m: is_copy(n, m) and isinstance(n.children[0], TupleGetItem), whole_tuple_copied)),
-    Fault("a failed trial leaves a parameter moved", "read", "call", CALL, moved("k", ON_GPU)),
-    Fault("a closure is not where its result is", "", "function", CLOSURE, plan_then(lambda n, m: isinstance(n, Function) and n.params[0].name == "k", to_host)),
-    Fault("a value is written to a cell elsewhere", "", "reference", CELL, plan_then(kind(RefCreate), to_gpu)),
-    Fault("a view is in another memory", "", "view", VIEW, plan_then(op("reshape"), lambda n: replace(n, device=replace(n.device, scope="global.texture")))),
-    Fault("a field of a data value is elsewhere", "", "tuple", DATA, plan_then(op("exp"), to_host)),
-    Fault("a primitive function runs in two places", "", "function", PRIMITIVE, moved("a", ON_CPU)),
-    Fault("a new scope does not reach a copy that is there", "P#11662", "scope", KERNEL,
+    fault("a constant is copied", "", "constant", PLAIN_CONSTANT, constants_copied),
+    fault("a copy of the user is dropped", "", "annotation", EXPLICIT,
+          told_otherwise(lambda n: n.args[0] if isinstance(n, Call) and isinstance(n.op, Operator) and n.op.name
+              == "device_copy" else n)),
+    fault("a value moves into another lexical device", "P#9613", "let", LETS, plan_then(op("exp"), to_gpu)),
+    fault("a folded value leaves the device of its let", "P#9613", "let", LETS, moved("y", ON_GPU)),
+    fault("shapes off the host", "P#9421", "host", SHAPE, plan_then(kind(ShapeOf), to_gpu)),
+    fault("a condition off the host", "", "host", BRANCH,
+        plan_then(lambda n, m: is_copy(n, m), lambda n: n.children[0])),
+    fault("what the host alone looks at is not on it", "", "default", WATCHED,
+          lambda m, c: plan_devices(
+              parse(WATCHED.replace('R.Tensor((), "bool")', 'A.on(R.Tensor((), "bool"), "cuda")')), c)),
+    fault("a function does not give its result where it says", "", "function", RESULT,
+        plan_then(lambda n, m: is_copy(n, m), lambda n: n.children[0])),
+    fault("branches on two devices", "", "branch", BRANCH, plan_then(op("tanh"), to_host)),
+    fault("an open input of two devices", "P#15090 (I#15019)", "copies", FEW,
+          told_otherwise(lambda n: replace(n, device=GPU) if isinstance(n, Call) and isinstance(n.op, Operator)
+              and n.op.name in ("exp", "tanh") else n)),
+    fault("a field of a tuple is elsewhere", "", "tuple", TUPLE, moved("x", ON_GPU)),
+    fault("a tuple is copied for one field of it", "", "projection", TUPLE,
+        plan_then(lambda n, m: is_copy(n, m) and isinstance(n.children[0], TupleGetItem), whole_tuple_copied)),
+    fault("a failed trial leaves a parameter moved", "read", "call", CALL, moved("k", ON_GPU)),
+    fault("a closure is not where its result is", "", "function", CLOSURE,
+        plan_then(lambda n, m: isinstance(n, Function) and n.params[0].name == "k", to_host)),
+    fault("a value is written to a cell elsewhere", "", "reference", CELL, plan_then(kind(RefCreate), to_gpu)),
+    fault("a view is in another memory", "", "view", VIEW,
+        plan_then(op("reshape"), lambda n: replace(n, device=replace(n.device, scope="global.texture")))),
+    fault("a field of a data value is elsewhere", "", "tuple", DATA, plan_then(op("exp"), to_host)),
+    fault("a primitive function runs in two places", "", "function", PRIMITIVE, moved("a", ON_CPU)),
+    fault("a new scope does not reach a copy that is there", "P#11662", "scope", KERNEL,
           plan_then(lambda n, m: is_copy(n, m), lambda n: replace(n, device=replace(n.device, scope="global")))),
-    Fault("the second run copies more", "P#11662", "second run", SHARED, plan_devices, grows),
-    Fault("a shared value becomes two", "", "erasure", SHARED, evaluated_twice),
-    Fault("the first function that is visited decides", "read", "default", APART, first_says),
-    Fault("an instance computes something else", "", "instance", INSTANCES, other_instance),
+    fault("the second run copies more", "P#11662", "second run", SHARED, plan_devices, grows),
+    fault("a shared value becomes two", "", "erasure", SHARED, evaluated_twice),
+    fault("the first function that is visited decides", "read", "default", APART, first_says),
+    fault("an instance computes something else", "", "instance", INSTANCES, other_instance),
 )  # fmt: skip

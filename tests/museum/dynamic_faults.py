@@ -3,7 +3,7 @@ types, shape functions, and programs that pad to a size for which there is code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,8 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol, apply
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
-from tests.museum.exhibits import Fault, Judged
+from tests.museum.judges import Judged, fault
+from tests.museum.planted import PlantedFault
 
 N = Symbol("n")
 OPEN, FOUR = tensor(N), tensor(4)
@@ -112,9 +113,9 @@ ON = Judged({"x": NEGATIVE})
 
 
 def pad_fault(
-    layer: str, build: Callable[[Builder, Any], Any], right: Callable[[Module], Module], keeps: bool = True
-) -> Fault:
-    return Fault("read: #11199", f"oracle: {layer}", lambda: rows(build), right, padded(build, keeps), judge=ON)
+    name: str, layer: str, build: Callable[[Builder, Any], Any], right: Callable[[Module], Module], keeps: bool = True
+) -> PlantedFault:
+    return fault(name, "read: #11199", f"oracle: {layer}", lambda: rows(build), right, padded(build, keeps), judge=ON)
 
 
 def unpadded(source: Module) -> Module:
@@ -130,22 +131,24 @@ def is_call(node: Expr) -> bool:
     return isinstance(node, Call)
 
 
-FAULTS: Mapping[str, Fault] = {
-    "the fixed dim is kept where the other is open": Fault(
+FAULTS: tuple[PlantedFault, ...] = (
+    fault("the fixed dim is kept where the other is open",
         "P#6658, P#5795", "well-formed", chosen, lambda m: m, retyped(is_if, FOUR)
     ),
-    "a reshape with -1 before 0 counts the copied dim twice": Fault(
+    fault("a reshape with -1 before 0 counts the copied dim twice",
         "P#10721", "well-formed", reshaped, lambda m: m, retyped(is_call, tensor(apply("mul", N, 12), 3)),
     ),
-    "a shape function forgets an operand": Fault(
+    fault("a shape function forgets an operand",
         "I#15345, I#7896 (of this kind)", "well-formed", joined, lambda m: m, retyped(is_call, OPEN)
     ),
-    "softmax over padding": pad_fault("graph", softmax, unpadded),
-    "mean over padding": pad_fault("dot product", mean, unpadded, keeps=False),
-    "largest of negative numbers and padding": pad_fault("bitwise", largest, padded(largest, False, LOWEST), keeps=False),
-    "the place of the largest is in the padding": pad_fault("bitwise", best, padded(best, False, LOWEST), keeps=False),
-    "statistics over padding": pad_fault("graph", normalized, unpadded),
-    "a sum over what was padded with another number": Fault(
-        "read: #11199", "oracle: integers", lambda: rows(total), padded(total, False), padded(total, False, 1.0), judge=ON
+    pad_fault("softmax over padding", "graph", softmax, unpadded),
+    pad_fault("mean over padding", "dot product", mean, unpadded, keeps=False),
+    pad_fault("largest of negative numbers and padding", "bitwise", largest, padded(largest, False, LOWEST),
+        keeps=False),
+    pad_fault("the place of the largest is in the padding", "bitwise", best, padded(best, False, LOWEST), keeps=False),
+    pad_fault("statistics over padding", "graph", normalized, unpadded),
+    fault("a sum over what was padded with another number",
+        "read: #11199", "oracle: integers", lambda: rows(total), padded(total, False), padded(total, False, 1.0),
+            judge=ON
     ),
-}  # fmt: skip
+)  # fmt: skip

@@ -5,8 +5,8 @@ A fault is a pass, or a change of what the right pass has made. The check of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -18,19 +18,23 @@ from assay.semantics.scalar import Apply, Const, Expr as Scalar, Load, apply, co
 from assay.semantics.tensor import Allocate, Assert, Buffer, Evaluate, For, PrimFunc, Seq, Stmt, Store, seq
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import post_order, rewrite
+from assay.verify.app.stages import STAGES, Context
 from tests.lower.fuse import fusing
-from tests.lower.fuse.fusing import Program, group_of, only_group, x
+from tests.lower.fuse.fusing import Program, group_of, legalized, only_group, x
+from tests.museum.judges import of_evidence
+from tests.museum.planted import PlantedFault
+
+(FUSE,) = (s for s in STAGES if s.name == "fuse")
 
 
-@dataclass(frozen=True)
-class Fault:
+def judge(source: Module, made: Module) -> str | None:
+    """The check of the stage."""
+    return of_evidence(FUSE.check(source, made, Context()))
+
+
+def fault(name: str, note: str, wrong: Callable[[Module], Module], program: Program, said: str) -> PlantedFault:
     """A wrong pass, what is wrong about it, a program that shows it, and words of what the check says."""
-
-    name: str
-    wrong: str
-    transform: Callable[[Module], Module]
-    program: Program
-    said: str
+    return PlantedFault(name, "fuse", (judge,), lambda: legalized(*program()), wrong, said=said, note=note)
 
 
 # --- which calls ---------------------------------------------------------------------------------------------------
@@ -301,91 +305,89 @@ def divided() -> tuple[Sequence[Any], Expr]:
     return (a, b), call("negative", call("floor_divide", call("abs", a), b))
 
 
-FAULTS: Sequence[Fault] = (
-    Fault(
+FAULTS: Sequence[PlantedFault] = (
+    fault(
         "one user is enough",
         "a value with a second user is in a group",
         with_chain(OneUserIsEnough),
         fusing.second_user,
         "not bound",
     ),
-    Fault("nothing traps", "a division is moved into a group", with_chain(NothingTraps), divided, "may trap"),
-    Fault(
+    fault("nothing traps", "a division is moved into a group", with_chain(NothingTraps), divided, "may trap"),
+    fault(
         "transposed index",
         "the epilogue reads another element",
         on_last_store(transposed_index),
         fusing.squares,
         "must be",
     ),
-    Fault(
+    fault(
         "dropped broadcast",
         "the bias of element 0 is everybody's",
         on_last_store(dropped_broadcast),
         fusing.squares,
         "must be",
     ),
-    Fault("reassociated", "the additions are in another order", on_last_store(reassociated), fusing.squares, "must be"),
-    Fault(
+    fault("reassociated", "the additions are in another order", on_last_store(reassociated), fusing.squares, "must be"),
+    fault(
         "wider constant",
         "a constant is off by a few bits",
         on_last_store(wider_constant),
         fusing.conv_norm_clip,
         "fused_",
     ),
-    Fault("shorter loop", "an element is left out", changed_kernel(shorter_loop), fusing.squares, "must be"),
-    Fault(
+    fault("shorter loop", "an element is left out", changed_kernel(shorter_loop), fusing.squares, "must be"),
+    fault(
         "smaller buffer",
         "what is between the calls does not fit",
         changed_kernel(smaller_buffer),
         fusing.conv_add_relu,
         "does not run",
     ),
-    Fault(
+    fault(
         "trap of its own",
         "it asserts what its calls do not",
         changed_kernel(trap_of_its_own),
         fusing.squares,
         "no call of its group has",
     ),
-    Fault(
+    fault(
         "division of its own",
         "it divides, its calls do not",
         changed_kernel(division_of_its_own),
         halves,
         "no call of its group has",
     ),
-    Fault("rare", "one number in 2**32 gets another value", on_last_store(rare), halves, "was "),
-    Fault(
+    fault("rare", "one number in 2**32 gets another value", on_last_store(rare), halves, "was "),
+    fault(
         "epilogue first",
         "what follows the sum runs before it",
         changed_kernel(epilogue_first),
         fusing.squares,
         "must be",
     ),
-    Fault("wrong inline", "a value is computed at the indices of another", wrong_inline, turned, "must be"),
-    Fault(
+    fault("wrong inline", "a value is computed at the indices of another", wrong_inline, turned, "must be"),
+    fault(
         "in place of anything",
         "a value is overwritten while it is needed",
         in_place_of_anything,
         fusing.diamond,
         "must be",
     ),
-    Fault(
+    fault(
         "other operand",
         "the group has its operands the wrong way round",
         group_with(other_operand),
         fusing.squares,
         "another value",
     ),
-    Fault("before its operand", "two groups need one another", before_its_operand, fusing.residual, "not bound"),
-    Fault("without a group", "nothing says what is fused", without_a_group, fusing.squares, "does not say which group"),
-    Fault(
+    fault("before its operand", "two groups need one another", before_its_operand, fusing.residual, "not bound"),
+    fault("without a group", "nothing says what is fused", without_a_group, fusing.squares, "does not say which group"),
+    fault(
         "another kernel", "a call of the group is not what it was", another_kernel, fusing.conv_add_relu, "has changed"
     ),
-    Fault(
+    fault(
         "group in a group", "a group is explained by itself", group_in_a_group, fusing.squares, "group inside a group"
     ),
 )
 """Every fault, by name."""
-
-BY_NAME: Mapping[str, Fault] = {f.name: f for f in FAULTS}

@@ -3,7 +3,7 @@ the pass gives beside what it was given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from assay.semantics.dtypes import FLOAT32, INT32
 from assay.semantics.scalar import Expr, Var, apply, choice, const
@@ -22,7 +22,8 @@ from assay.semantics.tensor import (
     store,
     when,
 )
-from tests.museum.exhibits import Fault
+from tests.museum.judges import fault
+from tests.museum.planted import PlantedFault
 
 F, INT = FLOAT32, INT32
 N, M = Var("n"), Var("m")
@@ -194,41 +195,47 @@ def stretched(row: Callable[[Expr], Expr] = lambda i: i) -> PrimFunc:
     return func(loops("i j", (N, M), lambda i, j: store(out, (i, j), x[i, j] + y[row(i), j])), x, y, out)
 
 
-FAULTS: Mapping[str, Fault] = {
-    "a quotient is moved out of the negative numbers, and overflows": Fault(
+FAULTS: tuple[PlantedFault, ...] = (
+    fault("a quotient is moved out of the negative numbers, and overflows",
         "#18694", "equivalence", lambda: whole(lambda x, i: x[i] // 8), same,
-        lambda f: whole(lambda x, i: apply("truncdiv", x[i] + const(2**31 - 8, INT), const(8, INT)) - const(2**28 - 1, INT)),
+        lambda f: whole(lambda x, i: apply("truncdiv", x[i] + const(2**31 - 8, INT), const(8, INT)) - const(2**28 - 1,
+            INT)),
     ),
-    "a quotient is rounded to zero": Fault(
+    fault("a quotient is rounded to zero",
         "", "equivalence", lambda: whole(lambda x, i: x[i] // 8), same,
         lambda f: whole(lambda x, i: apply("truncdiv", x[i], const(8, INT))),
     ),
-    "a remainder of a negative changes sign": Fault(
+    fault("a remainder of a negative changes sign",
         "#14571", "equivalence", lambda: whole(remainder), same,
         lambda f: whole(lambda x, i: x[i] + x[i + 1] % 2 - 1),
     ),
-    "a remainder goes where both ends allow it": Fault(
-        "#8616, #8852", "equivalence", lambda: whole(bent), lambda f: whole(lambda x, i: x[apply("bitand", i * (7 - i), const(7))]),
+    fault("a remainder goes where both ends allow it",
+        "#8616, #8852",
+            "equivalence", lambda: whole(bent), lambda f: whole(lambda x, i: x[apply("bitand", i * (7 - i), const(7))]),
         lambda f: whole(lambda x, i: x[i * (7 - i)]),
     ),
-    "a remainder of either sign is dropped from a comparison": Fault(
+    fault("a remainder of either sign is dropped from a comparison",
         "#18025", "equivalence", lambda: whole(compared), same,
         lambda f: whole(lambda x, i: choice(i // 4 < 1, x[i], const(0, INT))),
     ),
-    "a condition stays true behind a store": Fault("#20393, #16296", "equivalence", counted, same, lambda f: counted(False)),
-    "an index is lost": Fault("#20421", "equivalence", lambda: taken(lambda r: r), same, lambda f: taken(lambda r: const(0, INT))),
-    "the buffer of a sum is allocated in its loop": Fault("#17799", "equivalence", sums, same, lambda f: sums(True)),
-    "small buffers that are merged overlap": Fault("P#1012", "equivalence", separate, merged(), merged(second=4)),
-    "rows of a merged buffer overlap": Fault("P#10787", "equivalence", separate, merged(), merged(row=3)),
-    "an offset is counted in vectors": Fault("#8308, #8338", "equivalence", separate, merged(), merged(second=2)),
-    "a view is of the buffer before merging": Fault(
+    fault("a condition stays true behind a store", "#20393, #16296", "equivalence", counted,
+        same, lambda f: counted(False)),
+    fault("an index is lost", "#20421", "equivalence", lambda: taken(lambda r: r),
+        same, lambda f: taken(lambda r: const(0, INT))),
+    fault("the buffer of a sum is allocated in its loop", "#17799", "equivalence", sums, same, lambda f: sums(True)),
+    fault("small buffers that are merged overlap", "P#1012", "equivalence", separate, merged(), merged(second=4)),
+    fault("rows of a merged buffer overlap", "P#10787", "equivalence", separate, merged(), merged(row=3)),
+    fault("an offset is counted in vectors", "#8308, #8338", "equivalence", separate, merged(), merged(second=2)),
+    fault("a view is of the buffer before merging",
         "P#12349, P#12655, P#12880, P#15044", "well-formed", aliased, same, lambda f: aliased("pooled")
     ),
-    "a buffer of a size that the run tells gets a static place": Fault("P#16216", "accesses, z3", sized, same, lambda f: sized(16)),
-    "a slice clips its loop and not its index": Fault("#20262", "accesses, z3", sliced, same, lambda f: sliced(False)),
-    "a part of negative size": Fault("#20307", "accesses, z3", halves, same, lambda f: halves(False)),
-    "a sum over nothing is never begun": Fault("#19578", "accesses, z3", over_nothing, same, lambda f: over_nothing(False)),
-    "a symbolic dim is taken for 1 in a broadcast": Fault(
+    fault("a buffer of a size that the run tells gets a static place", "P#16216", "accesses, z3", sized,
+        same, lambda f: sized(16)),
+    fault("a slice clips its loop and not its index", "#20262", "accesses, z3", sliced, same, lambda f: sliced(False)),
+    fault("a part of negative size", "#20307", "accesses, z3", halves, same, lambda f: halves(False)),
+    fault("a sum over nothing is never begun", "#19578", "accesses, z3", over_nothing,
+        same, lambda f: over_nothing(False)),
+    fault("a symbolic dim is taken for 1 in a broadcast",
         "P#3967 (on P#3606)", "equivalence", stretched, same, lambda f: stretched(lambda i: const(0))
     ),
-}  # fmt: skip
+)  # fmt: skip

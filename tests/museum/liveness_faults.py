@@ -7,9 +7,7 @@ The sources are those of the project's facts: what was found in TVM's and Relax'
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-
-import pytest
+from dataclasses import replace
 
 from assay.lower import liveness
 from assay.lower.liveness import find_lives, homes
@@ -20,22 +18,34 @@ from assay.semantics.module import Branch, Module, Program, Slot
 from assay.semantics.scalar import const
 from assay.semantics.tensor import Alias, Buffer, PrimFunc, Stmt, View, phases as reading, seq
 from tests.lower.liveness.liveness_programs import F4, B, buffer, dense, fill, kernel, lowered, of_size, rows, within
+from tests.museum.judges import lives, spare, steps
+from tests.museum.planted import Patch, PlantedFault
 
-Patch = pytest.MonkeyPatch
 Pass = Callable[[Module], Module]
 
 
-@dataclass(frozen=True)
-class Fault:
+def fault(
+    name: str,
+    program: Callable[[], Module],
+    wrong: Pass,
+    plant: Callable[[Patch], None] | None = None,
+    lasting: bool = True,
+) -> PlantedFault:
     """`wrong` is the pass with the fault, which may have to be planted; `program` makes a module that shows it.
 
     `lasting` says whether the lives are at fault; else what is computed is.
     """
+    sees, silent = (lives, steps) if lasting else (steps, lives)
+    said = "is between uses at position" if lasting else "which nothing has written"
+    layer = "lives" if lasting else "steps: values"
+    return PlantedFault(name, layer, (sees,), program, wrong, tight, said, plant, silent=(silent,))
 
-    program: Callable[[], Module]
-    wrong: Pass
-    plant: Callable[[Patch], None] = lambda patch: None
-    lasting: bool = True
+
+def tight(source: Module) -> Module:
+    """The right pass, whose lives are not longer than needed either."""
+    made = find_lives(source)
+    assert spare(source, made) is None
+    return made
 
 
 X, Y, C = var("x", F4), var("y", F4), var("c", B)
@@ -273,25 +283,28 @@ def run(source: Module) -> Module:
     return liveness.find_lives(source)
 
 
-FAULTS: dict[str, Fault] = {
-    "the last use is not counted": Fault(used_again, changed(last_use_is_not_one)),
-    "the first use is taken for the last": Fault(row, changed(only_the_first_use)),
-    "inputs end before the exit": Fault(two_results, changed(inputs_end_with_their_last_use)),
-    "outputs end with their last write": Fault(two_results, changed(outputs_end_with_their_last_write)),
-    "loops do not extend lives": Fault(in_a_loop, run, no_loops),
-    "lives go to the end of the inner loop only": Fault(carried, run, half_loops),
-    "iterations side by side share a buffer": Fault(side_by_side, run, parallel_is_serial),
-    "views are not followed": Fault(through_a_view, run, views_of_nothing),
-    "a choice that does not read a value kills it": Fault(choice, run, arms_are_never_passed_through),
-    "storage of one branch is used in the other (20191)": Fault(
-        choice, run, one_branch_makes_it_for_both, lasting=False
+FAULTS: tuple[PlantedFault, ...] = (
+    fault("the last use is not counted", used_again, changed(last_use_is_not_one)),
+    fault("the first use is taken for the last", row, changed(only_the_first_use)),
+    fault("inputs end before the exit", two_results, changed(inputs_end_with_their_last_use)),
+    fault("outputs end with their last write", two_results, changed(outputs_end_with_their_last_write)),
+    fault("loops do not extend lives", in_a_loop, run, no_loops),
+    fault("lives go to the end of the inner loop only", carried, run, half_loops),
+    fault("iterations side by side share a buffer", side_by_side, run, parallel_is_serial),
+    fault("views are not followed", through_a_view, run, views_of_nothing),
+    fault("a choice that does not read a value kills it", choice, run, arms_are_never_passed_through),
+    fault(
+        "storage of one branch is used in the other (20191)", choice, run, one_branch_makes_it_for_both, lasting=False
     ),
-    "match-cast does not carry the alias (20190)": Fault(
-        lambda: other_name(lambda v: match_cast(v, F4)), alias_is_not_followed
+    fault(
+        "match-cast does not carry the alias (20190)",
+        lambda: other_name(lambda v: match_cast(v, F4)),
+        alias_is_not_followed,
     ),
-    "a lowered reshape does not carry the alias (17145, 20134)": Fault(
+    fault(
+        "a lowered reshape does not carry the alias (17145, 20134)",
         lambda: other_name(lambda v: call("reshape", call("reshape", v, shape=(2, 2)), shape=(4,))),
         alias_is_not_followed,
     ),
-    "one life for a kernel that is called many times": Fault(many_calls, one_life_for_all_calls),
-}
+    fault("one life for a kernel that is called many times", many_calls, one_life_for_all_calls),
+)

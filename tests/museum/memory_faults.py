@@ -7,10 +7,9 @@ Those of liveness are in `liveness_faults`, those of planners in `planner_faults
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
-
-import pytest
 
 from assay.lower import in_place
 from assay.lower.liveness import find_lives
@@ -25,10 +24,7 @@ from assay.semantics.module import Module, Program, Slot
 from assay.semantics.scalar import Dim, Expr as Scalar, apply, const, evaluate_dim
 from assay.semantics.tensor import Buffer, Call, PrimFunc, Stmt, loops, phases as reading, seq, store
 from assay.semantics.types import TensorType
-from assay.verify.evidence import Evidence
-from assay.verify.liveness.program import check_program
 from assay.verify.memory import prove_plan
-from assay.verify.pool import check_pool
 from tests.lower.liveness.liveness_programs import (
     F4,
     buffer as bytes_,
@@ -40,31 +36,45 @@ from tests.lower.liveness.liveness_programs import (
     rows,
     within,
 )
-from tests.museum.exhibits import size
+from tests.museum.judges import of_evidence, pool, steps
 from tests.museum.liveness_faults import named, one_call
+from tests.museum.planted import Patch, PlantedFault, size_of_made
 from tests.verify.memory.memory_plans import WORK, N, problem
 
-Patch = pytest.MonkeyPatch
+
+def of_module(
+    name: str,
+    known: str,
+    layer: str,
+    program: Callable[[], Module],
+    wrong: Callable[[Module], Module],
+    right: Callable[[Module], Module],
+    said: str,
+    plant: Callable[[Patch], None] | None = None,
+) -> PlantedFault:
+    """A fault of a pass that plans a module, which may have to be planted; the check of the plan catches it."""
+    return PlantedFault(name, layer, (pool,), program, wrong, right, said, plant, known, size=size_of_made)
 
 
-@dataclass(frozen=True)
-class Fault:
-    """`right` and `wrong` are what the checks say without the fault and with it; `wrong` may plant it. `said` is a part
-    of the refutation, `upstream` where the fault is known from, if anybody has had it."""
+def of_problem(
+    name: str,
+    known: str,
+    layer: str,
+    of: Problem,
+    wrong: Callable[[Problem], Plan],
+    said: str,
+    fits: Problem | None = None,
+) -> PlantedFault:
+    """A fault of a planner of a memory problem, which the proof catches. `fits` is what can be planned, if not `of`."""
 
-    upstream: str
-    right: Callable[[], Evidence]
-    wrong: Callable[[Patch], Evidence]
-    said: str
+    def right(_: Problem) -> tuple[Problem, Plan]:
+        return fits or of, placed(fits or of)
+
+    return PlantedFault(name, layer, (proved,), lambda: of, lambda p: (p, wrong(p)), right, said, known=known)
 
 
-def sized(found: Evidence, of: Module | Problem) -> Evidence:
-    """What is found, and of how large a program."""
-    return replace(found, data={**found.data, "size": size(of)})
-
-
-def verdict(made: Module) -> Evidence:
-    return sized(check_pool(made)[0], made)
+def proved(source: Problem, made: tuple[Problem, Plan]) -> str | None:
+    return of_evidence(prove_plan(*made).evidence)
 
 
 def bound(*pairs: Expr) -> Module:
@@ -112,13 +122,12 @@ def safe_by_shape(func: PrimFunc) -> set[tuple[int, int]]:
     return {(0, j) for j in range(len(func.inputs))}
 
 
-def by_shape(patch: Patch) -> Module:
+def by_shape(patch: Patch) -> None:
     """Operands of as many bytes are taken, in whichever order they are read."""
     patch.setattr(in_place, "safe_pairs", safe_by_shape)
-    return planned(chain(BACK))
 
 
-def by_one_name(patch: Patch) -> Module:
+def by_one_name(patch: Patch) -> None:
     """Of a tensor that is given twice, only one of the operands is looked at."""
     right = in_place._taken
 
@@ -126,13 +135,11 @@ def by_one_name(patch: Patch) -> Module:
         return right(program, step, first, {*safe, *((k, 1) for k, j in safe if j == 0)})  # type: ignore[arg-type]
 
     patch.setattr(in_place, "_taken", taken)
-    return planned(chain(MIRROR))
 
 
-def while_needed(patch: Patch) -> Module:
+def while_needed(patch: Patch) -> None:
     """An operand that a later step reads too is taken."""
     patch.setattr(in_place, "_fits", lambda made, operand, first, phases: made.place == operand.place == "workspace")
-    return planned(chain(UP, again=True))
 
 
 # --- lives and names -------------------------------------------------------------------------------------------------
@@ -193,9 +200,9 @@ def rebound(names: Sequence[Expr]) -> Module:
     return bound(A, tir(UP, X), *names, t, tir(UP, X), u, tir(UP, t), R, tir(ADD, u, B if names else X), R)
 
 
-def first_name_only(names: Sequence[Expr]) -> Module:
+def first_name_only(source: Module) -> Module:
     """Lives end with the last use under the first name: they are those of a program without the other one."""
-    made, blind = find_lives(rebound(names)), find_lives(rebound(())).program
+    made, blind = find_lives(source), find_lives(rebound(())).program
     slots = {n: replace(s, live=blind.slots[n].live) if n in blind.slots else s for n, s in made.program.slots.items()}
     return plan(made.with_(main=replace(made.program, slots=slots)))
 
@@ -213,11 +220,9 @@ def calling() -> Module:
     return one_call(kernel("outer", (4, 4), body)).with_(inner=callee)
 
 
-def calls_read_nothing(patch: Patch) -> Evidence:
-    source = calling()  # new, for what is known of an old one stays
+def calls_read_nothing(patch: Patch) -> None:
     right = reading._touched
     patch.setattr(reading, "_touched", lambda stmt: () if isinstance(stmt, Call) else right(stmt))
-    return verdict(planned(source))
 
 
 def serial_in_parallel() -> Module:
@@ -231,10 +236,8 @@ def serial_in_parallel() -> Module:
     return one_call(kernel("worker", (4, 4), body))
 
 
-def one_worker(patch: Patch) -> Evidence:
-    source = serial_in_parallel()  # new, for what is known of an old one stays
+def one_worker(patch: Patch) -> None:
     patch.setattr(reading, "INDEPENDENT", ())
-    return verdict(planned(source))
 
 
 # --- sizes -----------------------------------------------------------------------------------------------------------
@@ -259,20 +262,18 @@ def bools() -> Module:
     return Module({"main": function([x], body), "test": test, "keep": keep, "both": both})
 
 
-def bits(patch: Patch) -> Evidence:
-    """A bool takes a bit, and all else is placed as close as it can be."""
+def bits(patch: Patch) -> None:
+    """A bool takes a bit."""
     sizes = import_module("assay.lower.liveness.problem")
     right = sizes.bytes_of
     patch.setattr(sizes, "bytes_of", lambda of: right(of) // 8 if of.dtype is BOOL else right(of))
-    return verdict(plan(narrow(bools())))
 
 
 def narrow(source: Module) -> Module:
-    """With lives, every slot aligned to a byte."""
+    """Planned with every slot aligned to a byte, as close as it can be."""
     made = find_lives(source)
-    return made.with_(
-        main=replace(made.program, slots={n: replace(s, alignment=1) for n, s in made.program.slots.items()})
-    )
+    slots = {n: replace(s, alignment=1) for n, s in made.program.slots.items()}
+    return plan(made.with_(main=replace(made.program, slots=slots)))
 
 
 def beside(*sizes: Dim, **bounds: tuple[int, int | None]) -> Problem:
@@ -280,13 +281,9 @@ def beside(*sizes: Dim, **bounds: tuple[int, int | None]) -> Problem:
     return problem(*(BufferInfo(name, size, ((0, 1),)) for name, size in zip("abcd", sizes, strict=False)), **bounds)
 
 
-def proof(of: Problem, made: Plan) -> Evidence:
-    return sized(prove_plan(of, made).evidence, of)
-
-
-def good(of: Problem) -> Evidence:
+def placed(of: Problem) -> Plan:
     numbers = all(isinstance(b.nbytes, int) for b in of.buffers)
-    return proof(of, place(of) if numbers else plan_symbolic(of, place))
+    return place(of) if numbers else plan_symbolic(of, place)
 
 
 def wrapped(bits_: int, of: Problem) -> Plan:
@@ -340,104 +337,166 @@ def on_devices() -> Module:
     return find_lives(bound(*values, R))
 
 
-def one_pool_for_all(patch: Patch) -> Evidence:
+def one_pool_for_all(patch: Patch) -> None:
     """The first pool takes what is made on any device."""
     patch.setattr(import_module("assay.lower.pool"), "_pools", lambda pools, buffer, device, held: ())
-    return verdict(plan(on_devices(), EACH_ITS_OWN))
 
 
-FAULTS: dict[str, Fault] = {
-    "in place of one of two views of a tensor": Fault(
+def each_its_own(source: Module) -> Module:
+    """Each device has a pool of its own."""
+    return plan(source, EACH_ITS_OWN)
+
+
+FAULTS: tuple[PlantedFault, ...] = (
+    of_module(
+        "in place of one of two views of a tensor",
         "P#19644 (I#19577)",
-        lambda: verdict(planned(chain(ADD))),
-        lambda p: verdict(by_one_name(p)),
+        "in place",
+        lambda: chain(MIRROR),
+        planned,
+        lambda _: planned(chain(ADD)),
         "is loaded after it has been stored to",
+        by_one_name,
     ),
-    "in place of an operand that is read in another order": Fault(
-        "", lambda: verdict(planned(chain(UP))), lambda p: verdict(by_shape(p)), "is loaded after it has been stored to"
+    of_module(
+        "in place of an operand that is read in another order",
+        "",
+        "in place",
+        lambda: chain(BACK),
+        planned,
+        lambda _: planned(chain(UP)),
+        "is loaded after it has been stored to",
+        by_shape,
     ),
-    "in place of an operand that is read afterwards": Fault(
-        "", lambda: verdict(planned(chain(UP, again=True))), lambda p: verdict(while_needed(p)), "is overwritten by"
+    of_module(
+        "in place of an operand that is read afterwards",
+        "",
+        "sweep",
+        lambda: chain(UP, again=True),
+        planned,
+        planned,
+        "is overwritten by",
+        while_needed,
     ),
-    "inputs live from their first use, outputs to their last write": Fault(
+    of_module(
+        "inputs live from their first use, outputs to their last write",
         "U4, shown on 0.16",
-        lambda: verdict(plan(find_lives(three_calls()), Memory(io=True))),
-        lambda p: verdict(plan(between_uses(three_calls()), Memory(io=True))),
+        "lives",
+        three_calls,
+        lambda m: plan(between_uses(m), Memory(io=True)),
+        lambda m: plan(find_lives(m), Memory(io=True)),
         "is between uses at position",
     ),
-    "storage of a function is shared by its calls": Fault(
-        "P#16318",
-        lambda: check_program(called_twice(), planned(called_twice())),
-        lambda p: sized(check_program(called_twice(), one_storage(called_twice())), called_twice()),
+    PlantedFault(
+        "storage of a function is shared by its calls",
+        "steps: values",
+        (steps,),
+        called_twice,
+        one_storage,
+        planned,
         "does not get its value",
+        known="P#16318",
     ),
-    "killed after the last use under its first name": Fault(
+    of_module(
+        "killed after the last use under its first name",
         "P#15810, P#15854, P#15855 (I#17340)",
-        lambda: verdict(planned(rebound(ANOTHER))),
-        lambda p: verdict(first_name_only(ANOTHER)),
+        "lives",
+        lambda: rebound(ANOTHER),
+        first_name_only,
+        planned,
         "is between uses at position",
     ),
-    "a tuple does not carry the alias": Fault(
+    of_module(
+        "a tuple does not carry the alias",
         "review 250",
-        lambda: verdict(planned(rebound(IN_A_TUPLE))),
-        lambda p: verdict(first_name_only(IN_A_TUPLE)),
+        "lives",
+        lambda: rebound(IN_A_TUPLE),
+        first_name_only,
+        planned,
         "is between uses at position",
     ),
-    "what a call is given is not used by it": Fault(
-        "read in 0.16", lambda: verdict(planned(calling())), calls_read_nothing, "is between uses at position"
+    of_module(
+        "what a call is given is not used by it",
+        "read in 0.16",
+        "lives",
+        calling,
+        planned,
+        planned,
+        "is between uses at position",
+        calls_read_nothing,
     ),
-    "a serial loop inside a parallel one belongs to one worker": Fault(
+    of_module(
+        "a serial loop inside a parallel one belongs to one worker",
         "shown on 0.16; its tests ask for it",
-        lambda: verdict(planned(serial_in_parallel())),
-        one_worker,
+        "lives",
+        serial_in_parallel,
+        planned,
+        planned,
         "is between uses at position",
+        one_worker,
     ),
-    "a bool counts as a bit": Fault(
-        "P#14357", lambda: verdict(plan(narrow(bools()))), bits, "byte 2 of buffer c is overwritten by k"
+    of_module(
+        "a bool counts as a bit",
+        "P#14357",
+        "sweep",
+        bools,
+        narrow,
+        narrow,
+        "byte 2 of buffer c is overwritten by k",
+        bits,
     ),
-    "offsets in 32 bits: negative": Fault(
-        "I#20125, I#20269", lambda: good(TWO_GB), lambda p: proof(TWO_GB, wrapped(32, TWO_GB)), "outside the"
+    of_problem(
+        "offsets in 32 bits: negative", "I#20125, I#20269", "plan: z3", TWO_GB, partial(wrapped, 32), "outside the"
     ),
-    "offsets in 32 bits: again from 0": Fault(
-        "I#20125", lambda: good(FOUR_GB), lambda p: proof(FOUR_GB, wrapped(32, FOUR_GB)), "share bytes 0 to 63"
+    of_problem(
+        "offsets in 32 bits: again from 0", "I#20125", "plan: z3", FOUR_GB, partial(wrapped, 32), "share bytes 0 to 63"
     ),
-    "sizes that need 63 bits": Fault(
-        "I#20125", lambda: good(MOST), lambda p: proof(MOST, wrapped(62, MOST)), "share bytes 0 to 63"
-    ),
-    "a product of symbols leaves int64": Fault(
+    of_problem("sizes that need 63 bits", "I#20125", "plan: z3", MOST, partial(wrapped, 62), "share bytes 0 to 63"),
+    of_problem(
+        "a product of symbols leaves int64",
         "I#20125",
-        lambda: good(beside(N * N, 64, n=(0, 1 << 31))),
-        lambda p: good(beside(N * N, 64, n=(0, 1 << 32))),
+        "plan: int64",
+        beside(N * N, 64, n=(0, 1 << 32)),
+        placed,
         "int64",
+        beside(N * N, 64, n=(0, 1 << 31)),
     ),
-    "a symbolic dim counts as 1": Fault(
-        "review 250", lambda: good(GROWS), lambda p: proof(GROWS, counted(GROWS, {"n": 1})), "n ="
+    of_problem("a symbolic dim counts as 1", "review 250", "plan: z3", GROWS, lambda of: counted(of, {"n": 1}), "n ="),
+    of_problem(
+        "a lower bound alone is taken for the size",
+        "P#18663",
+        "plan: z3",
+        GROWS,
+        lambda of: counted(of, {"n": 4}),
+        "n =",
     ),
-    "a lower bound alone is taken for the size": Fault(
-        "P#18663", lambda: good(GROWS), lambda p: proof(GROWS, counted(GROWS, {"n": 4})), "n ="
-    ),
-    "what is empty has no place": Fault(
-        "P#13369",
-        lambda: good(beside(0, 64)),
-        lambda p: proof(beside(0, 64), without_empty(beside(0, 64))),
-        "has no place",
-    ),
-    "aligned to more than the pool is": Fault(
+    of_problem("what is empty has no place", "P#13369", "plan: z3", beside(0, 64), without_empty, "has no place"),
+    of_problem(
+        "aligned to more than the pool is",
         "the base of a pool is aligned to 16",
-        lambda: good(replace(WIDE, pools=(Pool("workspace", alignment=128),))),
-        lambda p: proof(WIDE, Plan({"a": Place("workspace", 0)}, {"workspace": 128})),
+        "plan: z3",
+        WIDE,
+        lambda _: Plan({"a": Place("workspace", 0)}, {"workspace": 128}),
         "has the alignment 128",
+        replace(WIDE, pools=(Pool("workspace", alignment=128),)),
     ),
-    "memory of one device is used on another": Fault(
-        "P#13253", lambda: verdict(plan(on_devices(), EACH_ITS_OWN)), one_pool_for_all, "the pool host is on"
+    of_module(
+        "memory of one device is used on another",
+        "P#13253",
+        "devices",
+        on_devices,
+        each_its_own,
+        each_its_own,
+        "the pool host is on",
+        one_pool_for_all,
     ),
-    "pools in two orders": Fault(
-        "read", lambda: good(TWO_POOLS), lambda p: proof(TWO_POOLS, turned(TWO_POOLS)), "its limit is 64"
-    ),
-    "workspace in a pool of constants": Fault(
+    of_problem("pools in two orders", "read", "plan: z3", TWO_POOLS, turned, "its limit is 64"),
+    of_problem(
+        "workspace in a pool of constants",
         "P#13807 (I#13777)",
-        lambda: good(FLASH),
-        lambda p: proof(FLASH, Plan({"a": Place("flash", 0)}, {"flash": 8})),
+        "plan: z3",
+        FLASH,
+        lambda _: Plan({"a": Place("flash", 0)}, {"flash": 8}),
         "flash",
     ),
-}
+)

@@ -3,7 +3,7 @@ backend may give them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -28,7 +28,8 @@ from assay.verify.oracle import Oracle
 from tests.lower.constants.test_constants_link import two_calls
 from tests.museum.constant_faults import A, B
 from tests.museum.dynamic_faults import one
-from tests.museum.exhibits import Fault, Judged, Patch, of_evidence
+from tests.museum.judges import Judged, fault, of_evidence
+from tests.museum.planted import Patch, PlantedFault
 from tests.verify.constants.test_constants_check import source
 from tests.verify.oracle import numeric_faults as product
 
@@ -174,33 +175,64 @@ def multiplied(kind: str) -> Callable[[Module, product.Product], str | None]:
     return judge
 
 
-def wrong_product(way: product.Product, kind: str, layer: str) -> Fault:
+def wrong_product(name: str, way: product.Product, kind: str, layer: str) -> PlantedFault:
     """Known from comparisons of tolerances on a matrix product."""
     known = "comparison experiment"
-    return Fault(
-        known, f"oracle: {layer}", matmul, lambda m: product.RIGHT["BLAS"], lambda m: way, judge=multiplied(kind)
+    return fault(
+        name, known, f"oracle: {layer}", matmul, lambda m: product.RIGHT["BLAS"], lambda m: way, judge=multiplied(kind)
     )
 
 
-FAULTS: Mapping[str, Fault] = {
-    "whole numbers are folded in float64": Fault(
-        "#20281, #20324", "simplify: values", quotient, fold, folding(through_float)
+FAULTS: tuple[PlantedFault, ...] = (
+    fault(
+        "whole numbers are folded in float64",
+        "#20281, #20324",
+        "simplify: values",
+        quotient,
+        fold,
+        folding(through_float),
     ),
-    "a folded comparison is a number": Fault("#20282", "simplify: values", comparison, fold, folding(as_number)),
-    "kernels with different constants are one": Fault(
-        "#19801", "constants: link", lambda: two_calls(A, B), link_params, contents_skipped, judge=linked
+    fault("a folded comparison is a number", "#20282", "simplify: values", comparison, fold, folding(as_number)),
+    fault(
+        "kernels with different constants are one",
+        "#19801",
+        "constants: link",
+        lambda: two_calls(A, B),
+        link_params,
+        contents_skipped,
+        judge=linked,
     ),
-    "constants of two dtypes with the same bytes are one": Fault(
-        "read", "constants", two_kinds, lift, bytes_alone, judge=lifted
+    fault(
+        "constants of two dtypes with the same bytes are one",
+        "read",
+        "constants",
+        two_kinds,
+        lift,
+        bytes_alone,
+        judge=lifted,
     ),
-    "a view of a linked parameter is not bound": Fault(
-        "read", "constants: link", through_a_view, link_params, views_unbound, "is not allocated here", linked
+    fault(
+        "a view of a linked parameter is not bound",
+        "read",
+        "constants: link",
+        through_a_view,
+        link_params,
+        views_unbound,
+        "is not allocated here",
+        linked,
     ),
-    "a rebuild forgets how a constant is stored": Fault("read", "constants", stored, lift, plainly, judge=lifted),
-    "sinh by exp": Fault(
-        "#19559", "oracle: elementwise", sinh, lambda m: m, by_exp, judge=Judged({"x": np.array([89, -89], np.float32)})
+    fault("a rebuild forgets how a constant is stored", "read", "constants", stored, lift, plainly, judge=lifted),
+    fault(
+        "sinh by exp",
+        "#19559",
+        "oracle: elementwise",
+        sinh,
+        lambda m: m,
+        by_exp,
+        judge=Judged({"x": np.array([89, -89], np.float32)}),
     ),
-    "small float8 numbers are zero": Fault(
+    fault(
+        "small float8 numbers are zero",
         "#20315",
         "oracle: bitwise",
         tiny,
@@ -208,6 +240,6 @@ FAULTS: Mapping[str, Fault] = {
         flushed,
         judge=Judged({"x": np.array([2**-8, 1], ml_dtypes.float8_e4m3fn)}),
     ),
-    **{f"a product: {name}": wrong_product(way, "integers", "integers") for name, way in product.WRONG.items()},
-    **{f"a product in {name}": wrong_product(way, "uniform", "dot product") for name, way in product.LOW.items()},
-}
+    *(wrong_product(f"a product: {name}", way, "integers", "integers") for name, way in product.WRONG.items()),
+    *(wrong_product(f"a product in {name}", way, "uniform", "dot product") for name, way in product.LOW.items()),
+)

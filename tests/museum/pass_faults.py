@@ -6,8 +6,8 @@ rebuilt there (#9613).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,23 +27,42 @@ from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
 from tests.lower.simplify.simplify_programs import CHIP, HOST, INT, const, on, param, to, whole
+from tests.museum.judges import Run, values, well_formed
+from tests.museum.planted import PlantedFault
 
-Inputs = Mapping[str, Any]
 OTHER = VirtualDevice("cuda", 0, "cuda -arch=sm_80", "global")
 XS = {"x": np.array([1, 2, 3], "int32")}
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A wrong pass, the right one, what is wrong, and a program that shows it. `moves`: no run shows it, for the values
-    are right; only where they are is wrong."""
+def judged(source: Module, made: Module) -> str | None:
+    """The static rules, and value numbering."""
+    return well_formed(source, made) or values(source, made)
 
-    name: str
-    known: str
-    wrong: Callable[[Module], Module]
-    right: Callable[[Module], Module]
-    program: Callable[[], Module]
-    moves: bool = True
+
+SAYS = {
+    "simplify: places": "is it so",
+    "simplify: values": "another value",
+    "simplify: events": "in the same order",
+    "well-formed": "[graph.",
+}
+"""What each layer says of a fault that it catches."""
+RUN = Run(XS)
+
+
+def fault(
+    name: str,
+    layer: str,
+    wrong: Callable[[Module], Module],
+    right: Callable[[Module], Module],
+    program: Callable[[], Module],
+    known: str = "",
+    moves: bool = True,
+) -> PlantedFault:
+    """A wrong pass, the right one, and a program that shows it. `moves`: no run shows it, for the values are right;
+    only where they are is wrong."""
+    sees = (judged,) if moves or layer == "well-formed" else (judged, RUN)
+    silent = (RUN,) if moves else ()
+    return PlantedFault(name, layer, sees, program, wrong, right, SAYS[layer], known=known, silent=silent)
 
 
 def fold(module: Module) -> Module:
@@ -365,23 +384,39 @@ def same(m: Module) -> Module:
     return DeadCode(m).run()
 
 
-FAULTS: Sequence[Fault] = [
-    Fault("a folded constant says no device", "P#9613", folding(NoDevice), fold, folded_elsewhere),
-    Fault("a copy of a constant is the constant where it was", "P#9613", folding(WhereTheOperandIs), fold, copied),
-    Fault("sizes are folded to where the tensor is", "P#9421", folding(WhereTheOperandIs), fold, sizes),
-    Fault("the annotation around a folded call goes", "P#9345, P#9367", folding(Unwrapped), fold, wrapped),
-    Fault("operands on two devices are folded to one of them", "P#9613", folding(OneSaid), fold, contradictory),
-    Fault("the other branch is taken", "", folding(OtherBranch), fold, branches, moves=False),
-    Fault("a branch stands for a choice that is elsewhere", "P#9613", folding(BranchAnywhere), fold, branch_elsewhere),
-    Fault("a trap is folded to zeros", "P#10465", zero_for_a_trap, fold, dividing, moves=False),
-    Fault("equal values on two devices are one", "P#9613", lambda m: AllDevicesAlike(m).run(), share, same_on_two),
-    Fault("a target counts for nothing", "P#12088, P#12095", lambda m: TargetsIgnored(m).run(), share, two_targets),
-    Fault("a value of another branch is used", "", lambda m: FromAnotherBranch(m).run(), share, branching, moves=False),
-    Fault("one value for two annotations", "P#9613", lambda m: Annotated(m).run(), share, wanted_on_two),
-    Fault("zeros of both signs are one constant", "8509: merged by content", lambda m: ByValueOnly(m).run(), share, zeros, moves=False),
-    Fault("the result is pulled onto the caller's device", "P#9613", lambda m: ToTheCaller(m).run(), open_calls, lambda: called(HOST, CHIP, HOST)),
-    Fault("an argument is bound to a parameter elsewhere", "P#9613", lambda m: Unchecked(m).run(), open_calls, lambda: called(CHIP, HOST, HOST)),
-    Fault("arguments are evaluated where the parameters stood", "", lambda m: InPlaceOfParameters(m).run(), open_calls, ordered, moves=False),
-    Fault("a binding moves into a function", "inline_into_function", lambda m: IntoFunctions(m).run(), same, once, moves=False),
-    Fault("a field copy drops the device", "P#9826", fields_dropped, same, twice),
+FAULTS: Sequence[PlantedFault] = [
+    fault("a folded constant says no device", "simplify: places", folding(NoDevice), fold, folded_elsewhere,
+        known="P#9613"),
+    fault("a copy of a constant is the constant where it was", "simplify: places", folding(WhereTheOperandIs), fold,
+        copied, known="P#9613"),
+    fault("sizes are folded to where the tensor is", "simplify: places", folding(WhereTheOperandIs), fold, sizes,
+        known="P#9421"),
+    fault("the annotation around a folded call goes", "simplify: places", folding(Unwrapped), fold, wrapped,
+        known="P#9345, P#9367"),
+    fault("operands on two devices are folded to one of them", "simplify: places", folding(OneSaid), fold,
+        contradictory, known="P#9613"),
+    fault("the other branch is taken", "simplify: values", folding(OtherBranch), fold, branches, moves=False),
+    fault("a branch stands for a choice that is elsewhere", "simplify: values", folding(BranchAnywhere), fold,
+        branch_elsewhere, known="P#9613"),
+    fault("a trap is folded to zeros", "simplify: values", zero_for_a_trap, fold, dividing, known="P#10465",
+        moves=False),
+    fault("equal values on two devices are one", "simplify: places", lambda m: AllDevicesAlike(m).run(), share,
+        same_on_two, known="P#9613"),
+    fault("a target counts for nothing", "simplify: places", lambda m: TargetsIgnored(m).run(), share, two_targets,
+        known="P#12088, P#12095"),
+    fault("a value of another branch is used", "well-formed", lambda m: FromAnotherBranch(m).run(), share, branching,
+        moves=False),
+    fault("one value for two annotations", "simplify: places", lambda m: Annotated(m).run(), share, wanted_on_two,
+        known="P#9613"),
+    fault("zeros of both signs are one constant", "simplify: values", lambda m: ByValueOnly(m).run(), share, zeros,
+        known="8509: merged by content", moves=False),
+    fault("the result is pulled onto the caller's device", "simplify: values", lambda m: ToTheCaller(m).run(),
+        open_calls, lambda: called(HOST, CHIP, HOST), known="P#9613"),
+    fault("an argument is bound to a parameter elsewhere", "simplify: values", lambda m: Unchecked(m).run(),
+        open_calls, lambda: called(CHIP, HOST, HOST), known="P#9613"),
+    fault("arguments are evaluated where the parameters stood",
+        "simplify: events", lambda m: InPlaceOfParameters(m).run(), open_calls, ordered, moves=False),
+    fault("a binding moves into a function", "simplify: events", lambda m: IntoFunctions(m).run(), same, once,
+        known="inline_into_function", moves=False),
+    fault("a field copy drops the device", "simplify: places", fields_dropped, same, twice, known="P#9826"),
 ]  # fmt: skip

@@ -10,16 +10,35 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, from_conflicts, overlap
+from assay.verify.memory import check_plan, prove_plan
+from tests.lower.memory.memory_problems import good
+from tests.museum.judges import of_evidence
+from tests.museum.planted import Judge, PlantedFault
 
 
-@dataclass(frozen=True)
-class Fault:
+def fault(name: str, note: str, planner: Callable[[Problem], Plan], problem: Problem) -> PlantedFault:
     """What is wrong, the wrong planner, and a problem that shows it."""
+    judges: tuple[Judge, ...] = (proved, defined, brute)
+    return PlantedFault(name, "plan: definition, z3", judges, lambda: problem, planner, right, note=note)
 
-    name: str
-    wrong: str
-    planner: Callable[[Problem], Plan]
-    problem: Problem
+
+def proved(problem: Problem, made: Plan) -> str | None:
+    return of_evidence(prove_plan(problem, made).evidence)
+
+
+def defined(problem: Problem, made: Plan) -> str | None:
+    return of_evidence(check_plan(problem, made))
+
+
+def brute(problem: Problem, made: Plan) -> str | None:
+    """The definition of a good plan, byte by byte."""
+    return None if good(problem, made) else "is not good"
+
+
+def larger(problem: Problem, made: tuple[Plan, Plan]) -> str | None:
+    """Whether one plan needs more than another."""
+    last, best = (plan.sizes["workspace"] for plan in made)
+    return f"{last} bytes, and {best} were met" if last > best else None  # type: ignore[operator]
 
 
 class Stuck(Exception):
@@ -152,15 +171,23 @@ ROUGH = Problem(
 )
 
 FAULTS = (
-    Fault(
+    fault(
         "reopened pool", "a conflict that fits opens a pool again that another has closed", Greedy(reopens=True), FULL
     ),
-    Fault("one-way conflicts", "only one of two buffers knows of their conflict", Greedy(one_way=True), RING),
-    Fault("alignment of the other", "rounded for the buffer beneath", Greedy(aligns="other"), ODD),
-    Fault("rounded down", "an offset is rounded down into the buffer beneath", Greedy(aligns="down"), ODD),
-    Fault("gaps", "a buffer that comes back after a gap is not counted", Greedy(hulls=False), GAPS),
-    Fault("no limit", "the limit of a pool is not looked at", Greedy(checks=False), FULL),
-    Fault("almost fits", "a buffer may be larger than what is left", Greedy(slip=20), FULL),
-    Fault("touching", "the last byte of the buffer beneath is used again", Greedy(touches=1), RING),
+    fault("one-way conflicts", "only one of two buffers knows of their conflict", Greedy(one_way=True), RING),
+    fault("alignment of the other", "rounded for the buffer beneath", Greedy(aligns="other"), ODD),
+    fault("rounded down", "an offset is rounded down into the buffer beneath", Greedy(aligns="down"), ODD),
+    fault("gaps", "a buffer that comes back after a gap is not counted", Greedy(hulls=False), GAPS),
+    fault("no limit", "the limit of a pool is not looked at", Greedy(checks=False), FULL),
+    fault("almost fits", "a buffer may be larger than what is left", Greedy(slip=20), FULL),
+    fault("touching", "the last byte of the buffer beneath is used again", Greedy(touches=1), RING),
+    PlantedFault(
+        "hill climbing that returns the last",
+        "sizes compared",
+        (larger,),
+        lambda: ROUGH,
+        lambda of: (last_accepted(of, seed=1), last_accepted(of, seed=1, best=True)),
+        lambda of: (last_accepted(of, seed=1, best=True), last_accepted(of, seed=1, best=True)),
+    ),
 )
-"""Each makes a plan that is not good. `last_accepted` is not among them: its plans are good, but not its best."""
+"""All but the last make a plan that is not good; that of the last is good, but not the best that it has met."""

@@ -7,7 +7,7 @@ tiles, order, initial values, fused indices.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from assay.lower.loops import cache, nests, schedule
 from assay.lower.loops.rewriting import loop, plain, put, renewed
@@ -28,20 +28,27 @@ from assay.semantics.tensor import (
     store,
 )
 from assay.semantics.walk import rewrite
+from assay.verify.equivalence import BIT_EXACT, UNKNOWN, equivalent
+from tests.museum.planted import PlantedFault
 
 F = FLOAT32
 Transform = Callable[[PrimFunc], PrimFunc]
 
 
-@dataclass(frozen=True)
-class Fault:
-    """What is wrong, the wrong primitive, a function that shows it, and the right primitive (None: it refuses)."""
+def judge(source: PrimFunc, made: PrimFunc) -> str | None:
+    """Equality bit for bit, or else an input that tells the two apart in a run."""
+    verdict = equivalent(source, made, weakest=BIT_EXACT)
+    if verdict.holds(BIT_EXACT):
+        return None
+    shown = verdict.notion is UNKNOWN and verdict.witness is not None and verdict.witness.replayed
+    return f"shown: {verdict}" if shown else str(verdict)
 
-    name: str
-    wrong: str
-    transform: Transform
-    program: Callable[[], PrimFunc]
-    right: Transform | None
+
+def fault(
+    name: str, note: str, wrong: Transform, program: Callable[[], PrimFunc], right: Transform | None
+) -> PlantedFault:
+    """What is wrong, the wrong primitive, a function that shows it, and the right primitive (None: it refuses)."""
+    return PlantedFault(name, "equivalence", (judge,), program, wrong, right, "shown: ", note=note)
 
 
 # --- programs ----------------------------------------------------------------------------------------------------
@@ -253,23 +260,35 @@ def partial_sums_from_one(func: PrimFunc) -> PrimFunc:
 
 
 FAULTS = [
-    Fault("no tail guard", "a split whose factor does not divide the extent runs past the end", no_tail_guard, scale, lambda f: schedule(f).split("i", 4).func),
-    Fault("short tail guard", "the last element is left out", tail_guard(-1), scale, lambda f: schedule(f).split("i", 4).func),
-    Fault("long tail guard", "one element too many", tail_guard(1), scale, lambda f: schedule(f).split("i", 4).func),
-    Fault("strides of a split", "the outer loop has the inner one's step", strides_swapped, scale, lambda f: schedule(f).split("i", 2).func),
-    Fault("reorder", "loops change places across a dependence", reorder_unchecked("j", "i"), skewed, None),
-    Fault("vectorized recurrence", "each iteration needs the one before", marked("i", "vectorized"), running, None),
-    Fault("parallel reduction", "all iterations add to one element", marked("k", "parallel"), total, None),
-    Fault("fusion with a neighbour", "the consumer reads what is not yet written", merge_unchecked, blurred, None),
-    Fault("fission", "a statement runs before the one that it waits for", fission_unchecked, alternating, None),
-    Fault("fused by the wrong width", "division by the outer extent", fused_by_the_wrong_width, grid, lambda f: schedule(f).fuse("i", "j").func),
-    Fault("fused indices", "a quotient instead of the remainder", fused_with_swapped_indices, grid, lambda f: schedule(f).fuse("i", "j").func),
-    Fault("unrolled", "one copy short", unrolled_one_short, scale, lambda f: schedule(f).unroll("i").func),
-    Fault("peeled", "the rest starts at the start again", peeled_from_the_start, scale, lambda f: schedule(f).peel("i", 3).func),
-    Fault("tile not filled", "sums go on from a tile that has nothing in it", tile(parts(lambda s: s[1:])), total, lambda f: schedule(f).split("i", 4).cache_write("out", "i_o").func),
-    Fault("tile not copied back", "the result stays in the tile", tile(parts(lambda s: s[:-1])), total, lambda f: schedule(f).split("i", 4).cache_write("out", "i_o").func),
-    Fault("tile copied in part", "the last element of each tile is left out", tile(smaller), total, lambda f: schedule(f).split("i", 4).cache_write("out", "i_o").func),
-    Fault("tile too small", "a tile with room for less than what is read", tile_shape, scale, lambda f: schedule(f).split("i", 4).cache_read("x", "i_o").func),
-    Fault("partial sums", "each starts at one", partial_sums_from_one, total, lambda f: f),
-    Fault("reassociation as bit-exact", "partial sums side by side, claimed to give the same bits", lambda f: schedule(f).rfactor("k", 2).func, total, lambda f: f),
+    fault("no tail guard", "a split whose factor does not divide the extent runs past the end", no_tail_guard,
+        scale, lambda f: schedule(f).split("i", 4).func),
+    fault("short tail guard", "the last element is left out", tail_guard(-1),
+        scale, lambda f: schedule(f).split("i", 4).func),
+    fault("long tail guard", "one element too many", tail_guard(1), scale, lambda f: schedule(f).split("i", 4).func),
+    fault("strides of a split", "the outer loop has the inner one's step", strides_swapped,
+        scale, lambda f: schedule(f).split("i", 2).func),
+    fault("reorder", "loops change places across a dependence", reorder_unchecked("j", "i"), skewed, None),
+    fault("vectorized recurrence", "each iteration needs the one before", marked("i", "vectorized"), running, None),
+    fault("parallel reduction", "all iterations add to one element", marked("k", "parallel"), total, None),
+    fault("fusion with a neighbour", "the consumer reads what is not yet written", merge_unchecked, blurred, None),
+    fault("fission", "a statement runs before the one that it waits for", fission_unchecked, alternating, None),
+    fault("fused by the wrong width", "division by the outer extent", fused_by_the_wrong_width,
+        grid, lambda f: schedule(f).fuse("i", "j").func),
+    fault("fused indices", "a quotient instead of the remainder", fused_with_swapped_indices,
+        grid, lambda f: schedule(f).fuse("i", "j").func),
+    fault("unrolled", "one copy short", unrolled_one_short, scale, lambda f: schedule(f).unroll("i").func),
+    fault("peeled", "the rest starts at the start again", peeled_from_the_start,
+        scale, lambda f: schedule(f).peel("i", 3).func),
+    fault("tile not filled", "sums go on from a tile that has nothing in it", tile(parts(lambda s: s[1:])),
+        total, lambda f: schedule(f).split("i", 4).cache_write("out", "i_o").func),
+    fault("tile not copied back", "the result stays in the tile", tile(parts(lambda s: s[:-1])),
+        total, lambda f: schedule(f).split("i", 4).cache_write("out", "i_o").func),
+    fault("tile copied in part", "the last element of each tile is left out", tile(smaller),
+        total, lambda f: schedule(f).split("i", 4).cache_write("out", "i_o").func),
+    fault("tile too small", "a tile with room for less than what is read", tile_shape,
+        scale, lambda f: schedule(f).split("i", 4).cache_read("x", "i_o").func),
+    fault("partial sums", "each starts at one", partial_sums_from_one, total, lambda f: f),
+    fault("reassociation as bit-exact",
+        "partial sums side by side, claimed to give the same bits", lambda f: schedule(f).rfactor("k", 2).func,
+        total, lambda f: f),
 ]  # fmt: skip

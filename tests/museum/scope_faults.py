@@ -4,25 +4,31 @@ in the old scope; P#11662: a new scope stops at a copy that is there). Each is p
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from assay.lower.devices import plan_devices
+from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
+from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, CallTIR, Expr, Function
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import Alias, Block, Buffer, Call as Invocation, PrimFunc, Stmt, Store, program_order
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import post_order, rewrite
+from assay.verify.devices.scopes_check import check_scopes
 from tests.lower.devices.scope_programs import DOUBLE, TWICE, functions
+from tests.museum.judges import of_evidence
+from tests.museum.planted import PlantedFault
 
 CUDA = VirtualDevice("cuda", 0, "cuda")
 CONFIG = CompilationConfig((CUDA, VirtualDevice("cpu", 0, "llvm")), VirtualDevice("cpu", 0, "llvm"), CUDA)
 
 MAIN = """
     @R.function
-    def main(x: A.on(R.Tensor((4,), "float32"), "cuda", -1, "", "A"), y: A.on(R.Tensor((4,), "float32"), "cuda", -1, "", "A")):
+    def main(x: A.on(R.Tensor((4,), "float32"), "cuda", -1, "", "A"), y: A.on(R.Tensor((4,), "float32"), "cuda", -1, \
+"", "A")):
         u = R.call_tir(Module.twice, (x, y), out_ty=R.Tensor((4,), "float32"))
         v = R.call_tir(Module.twice, (u, y), out_ty=R.Tensor((4,), "float32"))
         return A.on_device(v, "cuda", -1, "", "B", constrain_body=True, constrain_result=True)
@@ -112,24 +118,32 @@ def never(module: Module) -> Module:
     return _main(lambda n: replace(n, func="twice") if isinstance(n, CallTIR) else n)(module)
 
 
-@dataclass(frozen=True)
-class Fault:
-    name: str
-    wrong: str
-    plant: Callable[[Module], Module]
-    said: str
-    again: bool = False
-    """Whether planning again changes the module, which shows the fault too."""
+def scopes(source: Module, made: Module) -> str | None:
+    return of_evidence(check_scopes(source, made))
+
+
+def planned_again(source: Module, made: Module) -> str | None:
+    """Whether planning again changes the module."""
+    try:
+        return None if structural_equal(plan_devices(made, CONFIG), made) else "a second run changes the module"
+    except Invalid as refused:
+        return str(refused)
+
+
+def fault(name: str, note: str, damage: Callable[[Module], Module], said: str, again: bool = False) -> PlantedFault:
+    """A change of what the right pass made. `again`: planning again changes the module, which shows the fault too."""
+    judges = (scopes, planned_again) if again else (scopes,)
+    return PlantedFault(name, "scopes", judges, program, lambda m: damage(right(m)), right, said, note=note)
 
 
 FAULTS = (
-    Fault("aliases open", "let aliases keep the open scope", _left(aliases), "its memory"),
-    Fault("aliases global", "let aliases keep the main memory", _left(aliases, "global"), "its memory"),
-    Fault("matches", "a match of a block keeps the old scope", _left(matches, "global"), "its memory"),
-    Fault("allocations", "allocations keep the old scope", _left(allocations), "open scope"),
-    Fault("calls", "what is called is no instance", _statements(originals_called), "handed to double"),
-    Fault("body", "the instance computes something else", _statements(other_index), "an instance of double"),
-    Fault("copies", "P#11662: the new scope stops at a copy", _main(stopped), "what it is given in global", again=True),
-    Fault("one for all", "instances are told apart by name alone", one_for_all, "what it is given in", again=True),
-    Fault("never", "no instance is called", never, "open scope", again=True),
+    fault("aliases open", "let aliases keep the open scope", _left(aliases), "its memory"),
+    fault("aliases global", "let aliases keep the main memory", _left(aliases, "global"), "its memory"),
+    fault("matches", "a match of a block keeps the old scope", _left(matches, "global"), "its memory"),
+    fault("allocations", "allocations keep the old scope", _left(allocations), "open scope"),
+    fault("calls", "what is called is no instance", _statements(originals_called), "handed to double"),
+    fault("body", "the instance computes something else", _statements(other_index), "an instance of double"),
+    fault("copies", "P#11662: the new scope stops at a copy", _main(stopped), "what it is given in global", again=True),
+    fault("one for all", "instances are told apart by name alone", one_for_all, "what it is given in", again=True),
+    fault("never", "no instance is called", never, "open scope", again=True),
 )

@@ -6,51 +6,60 @@ Slots that leak between functions are TVM's own (apache/tvm#15712).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from assay.lower.anf import to_anf
-from assay.lower.shapes import Binding, Lowering, Meeting
+from assay.lower.shapes import Binding, Lowering, Meeting, lower_shapes
 from assay.lower.shapes.host import Host
 from assay.lower.shapes.known import Known
 from assay.semantics import graph
 from assay.semantics.dtypes import dtype
-from assay.semantics.errors import Span
+from assay.semantics.errors import AssayError, Span
 from assay.semantics.graph import Dataflow, Expr, Function, GlobalVar, Let
 from assay.semantics.module import Definition, Module
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, cast, substitute, variables
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
+from assay.verify.shapes import check_shapes, told_apart
 from tests.lower.shapes.shape_programs import HEAD
+from tests.museum.judges import of_evidence
+from tests.museum.planted import PlantedFault
 
 
-@dataclass(frozen=True)
-class Fault:
+def judge(source: Module, made: Module) -> str | None:
+    """The check, for all inputs."""
+    return of_evidence(check_shapes(source, made))
+
+
+def fault(
+    name: str, lowering: type[Lowering], program: str | Callable[[], Module], inputs: Mapping[str, Any]
+) -> PlantedFault:
     """A wrong pass, a program (or the text of one), and inputs at which it goes wrong: values, or shapes of zeros."""
+    arrays = {n: np.zeros(v, np.float32) if isinstance(v, tuple) else v for n, v in inputs.items()}
 
-    name: str
-    lowering: type[Lowering]
-    program: str | Callable[[], Module]
-    inputs: Mapping[str, Any]
-
-    def lower(self, module: Module) -> Module:
+    def wrong(module: Module) -> Module:
         module = to_anf(module)
         definitions: dict[str, Definition] = dict(module.definitions)
         for name, d in module.definitions.items():
             if isinstance(d, Function):
-                definitions[name] = run_task(self.lowering(name, d, module, definitions).function(d))
+                definitions[name] = run_task(lowering(name, d, module, definitions).function(d))
         return replace(module, definitions=definitions)
 
-    @property
-    def arrays(self) -> dict[str, Any]:
-        return {n: np.zeros(v, np.float32) if isinstance(v, tuple) else v for n, v in self.inputs.items()}
+    def seen(source: Module, made: Module) -> str | None:
+        """A run that shows it."""
+        try:
+            return told_apart(source, made, arrays)
+        except (AssayError, ValueError) as failed:  # such as a size without a value, where the run needs one
+            return str(failed)
 
-    @property
-    def module(self) -> Module:
-        return parse(HEAD + self.program, "fault.py") if isinstance(self.program, str) else self.program()
+    def source() -> Module:
+        return parse(HEAD + program, "fault.py") if isinstance(program, str) else program()
+
+    return PlantedFault(name, "shapes", (judge, seen), source, wrong, lower_shapes)
 
 
 # --- the passes --------------------------------------------------------------------------------------------------
@@ -282,59 +291,59 @@ def shared_symbol() -> Module:
 
 
 FAULTS = (
-    Fault("an assertion left out", OnlyStores, TWICE, {"x": (2,), "y": (3,)}),
-    Fault("numbers not asserted", ForgetsNumbers, main(f"x: {t('n', '4')}", t("n", "4"), "return x"), {"x": (2, 5)}),
-    Fault("stored twice instead of asserted", StoresAgain, TWICE, {"x": (2,), "y": (3,)}),
-    Fault(
+    fault("an assertion left out", OnlyStores, TWICE, {"x": (2,), "y": (3,)}),
+    fault("numbers not asserted", ForgetsNumbers, main(f"x: {t('n', '4')}", t("n", "4"), "return x"), {"x": (2, 5)}),
+    fault("stored twice instead of asserted", StoresAgain, TWICE, {"x": (2,), "y": (3,)}),
+    fault(
         "a wrong slot", WrongSlot, main(f"{X}, z: {t('m * 2')}", t("n"), "return x"), {"x": (2,), "y": (3,), "z": (6,)}
     ),
-    Fault("the result not checked", ResultUnchecked, main(X, t("n"), "return y"), {"x": (2,), "y": (3,)}),
-    Fault(
+    fault("the result not checked", ResultUnchecked, main(X, t("n"), "return y"), {"x": (2,), "y": (3,)}),
+    fault(
         "negative sizes",
         NegativesPass,
         main(X, 'R.Shape(["n - m"])', "return R.shape([n - m])"),
         {"x": (2,), "y": (3,)},
     ),
-    Fault(
+    fault(
         "symbols of one local function known in the next", LeaksScopes, main(X, t("m"), LOCAL), {"x": (2,), "y": (3,)}
     ),
-    Fault(
+    fault(
         "symbols of one branch known in the other",
         LeaksScopes,
         main(f'{X}, c: R.Tensor((), "bool")', 'R.Tensor((), "float32")', BRANCHES),
         {"x": (2,), "y": (3,), "c": np.False_},
     ),
-    Fault("slots of one function known in the next", LeaksFunctions, shared_symbol, {"x": (2,)}),
-    Fault(
+    fault("slots of one function known in the next", LeaksFunctions, shared_symbol, {"x": (2,)}),
+    fault(
         "a size of the function around taken for an own one",
         OwnSizesOnly,
         main(X, t("m"), OUTER),
         {"x": (2,), "y": (3,)},
     ),
-    Fault(
+    fault(
         "compared in another order",
         Backwards,
         main(f"x: {t('n', '2')}, y: {t('3')}", t("n", "2"), "return x"),
         {"x": (1, 1), "y": (1,)},
     ),
-    Fault(
+    fault(
         "computed before something is compared",
         ComputesFirst,
         main(f"{X}, z: {t('4')}, w: {t('n // m')}", t("n"), "return x"),
         {"x": (2,), "y": (0,), "z": (1,), "w": (1,)},
     ),
-    Fault(
+    fault(
         "the result of a call taken at its word",
         TrustsCalls,
         main(X, t("n"), "return cls.apply(cls.two, x)", WANTED),
         {"x": (3,), "y": (0,)},
     ),
-    Fault(
+    fault(
         "computed in 32 bits",
         Narrow,
         main(f"{X}, z: {t('n * 2147483648', 'm')}", t("n"), "return x"),
         {"x": (2,), "y": (0,), "z": (2**32, 0)},
     ),
-    Fault("checked too late", TooLate, IMPURE, {"x": (1,), "y": (1,)}),
-    Fault("checked too much", TooStrict, TWICE, {"x": (0,), "y": (0,)}),
+    fault("checked too late", TooLate, IMPURE, {"x": (1,), "y": (1,)}),
+    fault("checked too much", TooStrict, TWICE, {"x": (0,), "y": (0,)}),
 )

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.museum.memory_faults import FAULTS
+from tests.museum.catalogue import is_caught, planted
+from tests.museum.planted import PlantedFault
 
 
 @pytest.mark.row("U1", "U2", "U5", "U12", "U15", "U21")
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fault = FAULTS[name]
-    right = fault.right()
-    assert right.holds, right.detail
-    wrong = fault.wrong(monkeypatch)
-    assert not wrong.holds and fault.said in wrong.detail, wrong.detail
+@planted("memory_faults")
+def test_a_fault_is_caught(fault: PlantedFault) -> None:
+    is_caught(fault)

@@ -5,26 +5,26 @@ from __future__ import annotations
 import pytest
 
 from assay.lower.memory import PLANNERS, plan
+from assay.semantics.memory import Problem
 from assay.verify.memory import check_plan, prove_plan
 from tests.lower.memory.memory_problems import bounded, good, size
-from tests.museum.planner_faults import FAULTS, ROUGH, Fault, Greedy, Stuck, last_accepted, right
+from tests.museum.catalogue import is_caught, planted
+from tests.museum.planner_faults import FULL, GAPS, ODD, RING, ROUGH, Greedy, Stuck, last_accepted, right
+from tests.museum.planted import PlantedFault
 
 
 @pytest.mark.row("U2", "U11", "U12")
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
-def test_the_fault_is_caught(fault: Fault) -> None:
-    made = fault.planner(fault.problem)
-    assert not good(fault.problem, made), fault.wrong
-    assert not check_plan(fault.problem, made).holds, fault.wrong
-    assert not prove_plan(fault.problem, made).evidence.holds, fault.wrong
+@planted("planner_faults")
+def test_the_fault_is_caught(fault: PlantedFault) -> None:
+    is_caught(fault)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
-def test_the_right_planner_is_not(fault: Fault) -> None:
-    for made in (right(fault.problem), *(plan(fault.problem, name) for name in PLANNERS)):
-        assert good(fault.problem, made)
-        assert check_plan(fault.problem, made).holds
-        assert prove_plan(fault.problem, made).evidence.holds
+@pytest.mark.parametrize("problem", [FULL, RING, ODD, GAPS], ids=["full", "ring", "odd", "gaps"])
+def test_the_right_planner_is_not(problem: Problem) -> None:
+    for made in (plan(problem, name) for name in PLANNERS):
+        assert good(problem, made)
+        assert check_plan(problem, made).holds
+        assert prove_plan(problem, made).evidence.holds
 
 
 @pytest.mark.row("U2", "U11")

@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 import pytest
 
 from assay.interp import tensor, vector
@@ -18,86 +15,21 @@ from assay.semantics.errors import Span, Trap
 from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.scalar import Expr, Var, const
 from assay.semantics.tensor import Allocate, Assert, Buffer, Evaluate, For, If, PrimFunc, Stmt, loops, seq, store
-from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
-from tests.museum.sanitizer_faults import FAULTS, FILL, HEAD
-
-X = np.arange(8, dtype=np.float32)
-INPUTS = [X, np.arange(16, dtype=np.float32).reshape(4, 4), np.arange(8, dtype=np.int32)]
-CASES = [(kind, k, body) for kind, bodies in FAULTS.items() for k, body in enumerate(bodies)]
-NUMBERS = ("division by zero", "shift", "cast")
-"""They are reported of the element that the number is computed for, if it is."""
-UNFILLED = ("unwritten read", "unwritten output")
-
-
-def reported(run: Callable[..., Any], func: PrimFunc, inputs: Sequence[Any] = INPUTS) -> Trap:
-    with pytest.raises(Trap) as caught:
-        run(func, inputs)
-    return caught.value
+from tests.museum.catalogue import is_caught, planted
+from tests.museum.planted import PlantedFault
+from tests.museum.sanitizer_faults import INPUTS, X, function, is_complete, parts_of, reported
+from tests.museum.sanitizer_programs import HEAD, PROGRAMS
 
 
 def test_there_are_ten_of_each_class() -> None:
-    assert all(len(bodies) == len(set(bodies)) == 10 for bodies in FAULTS.values()) and len(LIFETIME) == 10
+    assert all(len(bodies) == len(set(bodies)) == 10 for bodies in PROGRAMS.values()) and len(LIFETIME) == 10
 
 
-@pytest.mark.parametrize(("kind", "k", "body"), CASES, ids=[f"{kind} {k}" for kind, k, _ in CASES])
-def test_a_planted_fault_is_reported(kind: str, k: int, body: str) -> None:
-    text = HEAD + "".join(f"    {line}\n" for line in ((FILL if kind not in UNFILLED else "") + body).splitlines())
-    (func,) = parse(text, "fault.py").kernels.values()
-    check_prim_func(func)
-    found = reported(tensor.run, func)
-    assert found.kind == kind, found
-    again = reported(vector.run, func)
-    assert (again.kind, str(again), parts_of(again)) == (found.kind, str(found), parts_of(found))
-    lines = text.splitlines()
-    marked = next(n for n, line in enumerate(lines, 1) if "# here" in line or "# before" in line)
-    line = lines[marked - 1]
-    words = line.split("# here" if "# here" in line else "# before")[1]
-    if kind == "unwritten output":  # of the whole function
-        assert found.where == "f"
-    elif "# here" in line:
-        assert isinstance(found.where, Span) and found.where.line == marked, found
-    else:
-        assert isinstance(found.where, Span) and found.where.line < marked, found
-    head, _, iteration = words.strip().partition("i=")
-    parts = [*_pieces(head), *([f"i={iteration}"] if iteration else [])]
-    assert all(p in found.message for p in parts), (parts, found.message)
-    is_complete(found, kind, text, found.where.line if isinstance(found.where, Span) else 0)
-
-
-def is_complete(found: Trap, kind: str, text: str, line: int) -> None:
-    """A report has everything that there is to be said: buffer, index, iteration, and what would have been right."""
-    assert found.right and found.message.endswith(f"; {found.right}"), found
-    whole = kind in ("misaligned", "shape") or found.label in ("tensor.T12", "tensor.T14")
-    if kind in NUMBERS:
-        target = re.match(r" *(\w+)\[", text.splitlines()[line - 1])
-        assert found.buffer == (target[1] if target else ""), found
-    else:
-        assert found.buffer and re.search(rf"\b{found.buffer}\b", found.message), found
-        assert found.index is not None or whole, found
-    if found.index is not None:
-        assert f"{found.buffer}[{', '.join(map(str, found.index))}]" in found.message, found
-    assert [v for v, _ in found.iteration] == loops_around(text, line), found
-    shown = ", ".join(f"{v}={n}" for v, n in found.iteration)
-    assert not shown or f", in iteration {shown}; " in found.message, found
-
-
-def loops_around(text: str, line: int) -> list[str]:
-    """The variables of the `for` statements around a line of a text, outermost first."""
-    lines, found = text.splitlines()[:line], list[str]()
-    depth = len(lines[-1]) - len(lines[-1].lstrip()) if lines else 0
-    for before in reversed(lines):
-        inside = len(before) - len(before.lstrip())
-        if inside < depth:
-            depth = inside
-            loop = re.match(r" *for ([\w, ]+) in ", before)
-            found = [*(loop[1].split(", ") if loop else []), *found]
-    return found
-
-
-def parts_of(trap: Trap) -> tuple[Any, ...]:
-    return trap.what, trap.right, trap.buffer, trap.index, trap.iteration, trap.where
+@planted("sanitizer_faults")
+def test_a_planted_fault_is_reported(fault: PlantedFault) -> None:
+    is_caught(fault)
 
 
 @pytest.mark.parametrize("way", ["lanes", "straight"])
@@ -105,9 +37,8 @@ def test_what_the_fast_ways_say_themselves(way: Literal["lanes", "straight"], mo
     """Where the definition takes too long to name the trap, the report is theirs."""
     monkeypatch.setattr(vector, "RETRACE", 0)
     same = 0
-    for kind, _, body in CASES:
-        text = HEAD + "".join(f"    {line}\n" for line in ((FILL if kind not in UNFILLED else "") + body).splitlines())
-        (func,) = parse(text, "fault.py").kernels.values()
+    for kind, body in ((kind, body) for kind, bodies in PROGRAMS.items() for body in bodies):
+        func = function(kind, body)
         if vector.compile_function(func, INPUTS, (), (way,)).way == way:
             found, defined = reported(partial(vector.run, ways=(way,)), func), reported(tensor.run, func)
             assert found.right and found.message.endswith(f"; {found.right}"), found
@@ -140,17 +71,6 @@ def test_a_report_that_leaves_something_out_is_seen(without: dict[str, Any]) -> 
     is_complete(found, "out of bounds", text, found.where.line)
     with pytest.raises(AssertionError):
         is_complete(found.but(**without), "out of bounds", text, found.where.line)
-
-
-def _pieces(words: str) -> list[str]:
-    """`o[1] i=2` names an element; the other words stand as they are."""
-    found: list[str] = []
-    for word in words.split():
-        if found and found[-1].count("[") > found[-1].count("]"):
-            found[-1] += f" {word}"
-        else:
-            found.append(word)
-    return found
 
 
 def test_a_condition_that_shares_parts_is_not_written_out() -> None:

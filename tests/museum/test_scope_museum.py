@@ -6,30 +6,15 @@ import pytest
 
 from assay.lower.devices import plan_devices
 from assay.semantics.analyses.equality import structural_equal
-from assay.semantics.errors import Invalid
-from assay.semantics.module import Module
-from assay.verify.devices.scopes_check import check_scopes
-from tests.museum.scope_faults import CONFIG, FAULTS, Fault, program, right
+from tests.museum.catalogue import is_caught, planted
+from tests.museum.planted import PlantedFault
+from tests.museum.scope_faults import CONFIG, program, right
 
 
 @pytest.mark.row("V12", "V13")
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
-def test_the_fault_is_caught(fault: Fault) -> None:
-    source = program()
-    made = right(source)
-    assert check_scopes(source, made).holds
-    wrong = fault.plant(made)
-    evidence = check_scopes(source, wrong)
-    assert not evidence.holds and fault.said in evidence.detail, evidence.detail
-    if fault.again:
-        assert changes(wrong)
-
-
-def changes(wrong: Module) -> bool:
-    try:
-        return not structural_equal(plan_devices(wrong, CONFIG), wrong)
-    except Invalid:
-        return True
+@planted("scope_faults")
+def test_the_fault_is_caught(fault: PlantedFault) -> None:
+    is_caught(fault)
 
 
 @pytest.mark.row("V11")

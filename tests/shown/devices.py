@@ -122,7 +122,8 @@ FIELDS = """
 
 SCOPES = """
     @T.prim_func(private=True)
-    def near(x: T.Buffer((4,), "float32", scope="global.texture"), y: T.Buffer((4,), "float32", scope="global.texture")):
+    def near(x: T.Buffer((4,), "float32", scope="global.texture"), y: T.Buffer((4,), "float32", \
+scope="global.texture")):
         for i in range(4):
             y[i] = x[i] + x[i]
     @T.prim_func(private=True)
@@ -132,7 +133,8 @@ SCOPES = """
         for i in range(4):
             y[i] = v[i // 2, i % 2] + xs[i]
     @R.function
-    def main(x: A.on(R.Tensor((4,), "float32"), "cuda", scope="global")) -> A.on(R.Tensor((4,), "float32"), "cuda", scope="global"):
+    def main(x: A.on(R.Tensor((4,), "float32"), "cuda", scope="global")) -> A.on(R.Tensor((4,), "float32"), "cuda", \
+scope="global"):
         a = R.call_tir(Module.near, (x,), out_ty=R.Tensor((4,), "float32"))
         b = R.call_tir(Module.open, (a,), out_ty=R.Tensor((4,), "float32"))
         return R.call_tir(Module.near, (b,), out_ty=R.Tensor((4,), "float32"))

@@ -56,7 +56,8 @@ MINMAX = """
             hi[()] = T.max(hi[()], x[i + 1])
     @R.function
     def main():
-        r = R.call_tir(Module.minmax, (R.const([3.0, -1.0, 7.0, 2.0], "float32"),), out_ty=[R.Tensor((), "float32"), R.Tensor((), "float32")])
+        r = R.call_tir(Module.minmax, (R.const([3.0, -1.0, 7.0, 2.0], "float32"),), out_ty=[R.Tensor((), "float32"), \
+R.Tensor((), "float32")])
         return R.subtract(r[1], r[0])
 """
 ANNOTATED = """
@@ -100,7 +101,8 @@ CLOSURE = """
         def add_y(q: R.Tensor((), "int32")) -> R.Tensor((), "int32"):
             return R.add(q, y)
         @R.function
-        def twice(f: R.Callable((R.Tensor((), "int32"),), R.Tensor((), "int32")), p: R.Tensor((), "int32")) -> R.Tensor((), "int32"):
+        def twice(f: R.Callable((R.Tensor((), "int32"),), R.Tensor((), "int32")), p: R.Tensor((), "int32")) -> \
+R.Tensor((), "int32"):
             return f(f(p))
         @R.function
         def down(i: R.Tensor((), "int32")) -> R.Tensor((), "int32"):
@@ -179,12 +181,14 @@ REGION = """
 ODD_BITS = """
     @R.function
     def main():
-        return (R.const([0.1, float("nan"), float("-inf"), -0.0], "float32"), R.const([1, -8], "int4"), R.const([1.5, 448.0], "float8_e4m3fn"))
+        return (R.const([0.1, float("nan"), float("-inf"), -0.0], "float32"), R.const([1, -8], "int4"), R.const([1.5, \
+448.0], "float8_e4m3fn"))
 """
 ON_CUDA = """
     @R.function
     def main(x: R.Tensor((3,), "float32")):
-        y = A.on_device(R.add(x, R.const([0.5, 2.0, 3.0], "float32")), "cuda", constrain_body=True, constrain_result=True)
+        y = A.on_device(R.add(x, R.const([0.5, 2.0, 3.0], "float32")), "cuda", constrain_body=True, \
+constrain_result=True)
         return A.on_device(R.negative(y), "cpu", constrain_body=True, constrain_result=True)
 """
 FUSED = """

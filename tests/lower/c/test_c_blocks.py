@@ -20,7 +20,7 @@ from assay.semantics.types import TensorType
 from assay.verify.c.compiled import STRICT, compile_c
 from tests.interp.block_programs import random_blocks
 from tests.lower.memory.planned import Array, alone, differing, planned, same_bits
-from tests.museum.sanitizer_faults import FAULTS, FILL, HEAD
+from tests.museum.sanitizer_programs import FILL, HEAD, PROGRAMS
 
 
 def runs(count: int) -> list[tuple[PrimFunc, list[Array], tuple[Array, ...]]]:
@@ -94,7 +94,7 @@ def test_broken_claims_are_reported_in_c(kind: str) -> None:
     """Regions, places and scopes of buffers: C traps as the definition does."""
     inputs = {"x": np.arange(8, dtype=np.float32), "m": np.ones((4, 4), np.float32), "ix": np.arange(8, dtype=np.int32)}
     for number in CLAIMS[kind]:
-        text = HEAD + "".join(f"    {line}\n" for line in (FILL + FAULTS[kind][number]).splitlines())
+        text = HEAD + "".join(f"    {line}\n" for line in (FILL + PROGRAMS[kind][number]).splitlines())
         (func,) = parse(text, "fault.py").kernels.values()
         compiled = compile_c(emit(alone(func), "one"), reproducible=True, flags=(*STRICT, "-O1"))
         with pytest.raises(Trap) as caught:

@@ -38,7 +38,8 @@ class Module:
     @R.function
     def main(x: R.Tensor((8,), dtype="float32")):
         cls = Module
-        y = R.call_tir(cls.add, (x, A.on(cls.w, "cpu", 0, "", "global.flash_xip")), out_ty=R.Tensor((8,), dtype="float32"))
+        y = R.call_tir(cls.add, (x, A.on(cls.w, "cpu", 0, "", "global.flash_xip")), out_ty=R.Tensor((8,), \
+dtype="float32"))
         return y
 """
 

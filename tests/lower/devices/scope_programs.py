@@ -22,7 +22,8 @@ DOUBLE = """
 
 TWICE = """
     @T.prim_func(private=True)
-    def twice(a: T.Buffer((4,), "float32", scope=""), b: T.Buffer((4,), "float32", scope="global.texture"), c: T.Buffer((4,), "float32", scope="")):
+    def twice(a: T.Buffer((4,), "float32", scope=""), b: T.Buffer((4,), "float32", scope="global.texture"), c: \
+T.Buffer((4,), "float32", scope="")):
         T.func_attr({"num_outputs": 1})
         with T.sblock("root"):
             t = T.alloc_buffer((4,), "float32", scope="")

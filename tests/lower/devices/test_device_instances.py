@@ -169,7 +169,8 @@ def test_a_primitive_function() -> None:
 
 LOWERED = """
     @T.prim_func(private=True)
-    def lowered(x: T.Buffer((4,), "float32", scope="A"), y: T.Buffer((4,), "float32", scope=""), z: T.Buffer((4,), "float32", scope="A"), o: T.Buffer((4,), "float32", scope="A")):
+    def lowered(x: T.Buffer((4,), "float32", scope="A"), y: T.Buffer((4,), "float32", scope=""), z: T.Buffer((4,), \
+"float32", scope="A"), o: T.Buffer((4,), "float32", scope="A")):
         for i in range(4):
             o[i] = x[i] + y[i] * z[i]
 """

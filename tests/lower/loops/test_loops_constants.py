@@ -7,26 +7,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from assay.lower.legalize.kernels import build
 from assay.lower.loops import Schedule, schedule
 from assay.lower.loops.layout import Layout, relayout
-from assay.lower.loops.rewriting import loop, put
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import Load, const
 from assay.semantics.tensor import (
-    Allocate,
     AllocateConst,
     Buffer,
-    For,
     PrimFunc,
     Stmt,
-    Store,
     loops,
-    program_order,
     seq,
     store,
 )
@@ -34,23 +27,12 @@ from assay.semantics.text.module_text import parse
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.loops import check_schedule
+from tests.museum.catalogue import is_caught, planted
+from tests.museum.loop_constant_faults import BLOCKED, TRANSPOSED, constants, data, matmul
+from tests.museum.planted import PlantedFault
 
 pytestmark = pytest.mark.row("C11")
 F = FLOAT32
-RNG = np.random.default_rng(11)
-
-
-def data(*shape: int) -> np.ndarray[Any, Any]:
-    made = RNG.standard_normal(shape).astype("float32")
-    made.flags.writeable = False
-    return made
-
-
-def matmul() -> PrimFunc:
-    """A product whose second operand is a constant."""
-    of = build("matmul", {}, (TensorType((6, 7), F), TensorType((7, 9), F)), TensorType((6, 9), F), "linked")
-    a, b, out = of.params
-    return replace(of, params=(a, out), body=AllocateConst(b, data(7, 9), of.body, "weight"))
 
 
 def deep() -> PrimFunc:
@@ -76,7 +58,6 @@ def sum_of_row() -> PrimFunc:
     return PrimFunc("late", (x, out), 1, seq(first, AllocateConst(c, data(10), second)))
 
 
-TRANSPOSED, BLOCKED = Layout((1, 0)), Layout((1, 0), ((1, 4),))
 Step = Callable[[Schedule], Schedule]
 
 
@@ -90,14 +71,19 @@ class Case:
 CASES: dict[str, Case] = {
     "cache_read": Case(matmul, lambda s: s.split("j0#1", 4).cache_read("b", "k")),
     "cache_read twice": Case(matmul, lambda s: s.cache_read("b", "i0").cache_read("b_tile", "k")),
-    "tiled": Case(matmul, lambda s: s.fission("i0").split("i0#1", 4).split("j0#1", 4).split("k", 3).reorder("i0_o", "j0_o", "k_o", "i0_i", "k_i", "j0_i").cache_read("b", "k_o").cache_write("out", "j0_o")),
+    "tiled": Case(
+        matmul, lambda s: s.fission("i0").split("i0#1", 4).split("j0#1", 4).split("k", 3).reorder("i0_o", "j0_o",
+        "k_o", "i0_i", "k_i", "j0_i").cache_read("b", "k_o").cache_write("out", "j0_o")),
     "unrolled": Case(matmul, lambda s: s.unroll("k")),
     "peeled": Case(matmul, lambda s: s.peel("k", 3)),
     "parallel": Case(matmul, lambda s: s.parallelize("i0")),
     "transposed": Case(matmul, lambda s: s.layout("b", TRANSPOSED), {"b": TRANSPOSED}),
     "blocked": Case(matmul, lambda s: s.layout("b", BLOCKED), {"b": BLOCKED}),
-    "blocked, then tiled": Case(matmul, lambda s: s.layout("b", BLOCKED).fission("i0").split("j0#1", 4), {"b": BLOCKED}),
-    "tiled, then blocked": Case(matmul, lambda s: s.fission("i0").split("j0#1", 4, ("jo", "ji")).reorder("jo", "k", "ji").cache_read("b", "jo").layout("b", BLOCKED), {"b": BLOCKED}),
+    "blocked, then tiled": Case(matmul, lambda s: s.layout("b", BLOCKED).fission("i0").split("j0#1", 4),
+        {"b": BLOCKED}),
+    "tiled, then blocked": Case(
+        matmul, lambda s: s.fission("i0").split("j0#1", 4, ("jo", "ji")).reorder("jo", "k", "ji").cache_read("b",
+        "jo").layout("b", BLOCKED), {"b": BLOCKED}),
     "inside a loop, unrolled": Case(deep, lambda s: s.unroll("i")),
     "inside a loop, peeled and split": Case(deep, lambda s: s.peel("i", 2).split("i", 4)),
     "inside a loop, cached": Case(deep, lambda s: s.cache_read("t", "i").cache_read("u", "i")),
@@ -119,10 +105,6 @@ def test_constants_stay(name: str) -> None:
     assert all(names[n] == "" for n in case.layouts)
     if case.source is matmul and not case.layouts:
         assert names == {"b": "weight"}
-
-
-def constants(func: PrimFunc) -> list[AllocateConst]:
-    return [s for s in program_order(func.body) if isinstance(s, AllocateConst)]
 
 
 def test_a_parameter_can_be_laid_out_too() -> None:
@@ -155,129 +137,12 @@ def test_contents_that_are_not_there() -> None:
         schedule(without).layout("b", TRANSPOSED)
 
 
-# --- faults: apache/tvm#10998, 12489, 13605, 13792, 16660 (duplicated, misplaced, unvisited), 12991, 13851 (layout)
-# -------
+# --- faults ---
 
 
-def replaced(func: PrimFunc, change: Callable[[AllocateConst], Stmt]) -> PrimFunc:
-    return replace(func, body=rewrite(func.body, lambda s: change(s) if isinstance(s, AllocateConst) else s))
-
-
-def loads(func: PrimFunc, name: str, change: Callable[[Load], Load]) -> PrimFunc:
-    def statement(s: Stmt) -> Stmt:
-        if not isinstance(s, Store):
-            return s
-        return replace(
-            s, value=rewrite(s.value, lambda n: change(n) if isinstance(n, Load) and n.buffer.name == name else n)
-        )
-
-    return replace(func, body=rewrite(func.body, statement))
-
-
-def duplicated(func: PrimFunc) -> PrimFunc:
-    """cache_read allocates the constant once more, for the tile's own copy."""
-    cached = schedule(func).cache_read("b", "k").func
-    (old,) = constants(cached)
-    again = replace(old.buffer, name="b_again")
-    inside = loop(cached, "k")
-
-    def fill(s: Stmt) -> Stmt:
-        if isinstance(s, Store) and s.buffer.name == "b_tile":
-            return replace(
-                s,
-                value=rewrite(
-                    s.value,
-                    lambda n: Load(n.dtype, again, n.indices) if isinstance(n, Load) and n.buffer is old.buffer else n,
-                ),
-            )
-        return s
-
-    return put(cached, inside, AllocateConst(again, old.contents, rewrite(inside, fill)))
-
-
-def misplaced(func: PrimFunc) -> PrimFunc:
-    """The constant begins inside the loop that was made around it: each iteration begins it again."""
-    made = schedule(func).split("i0", 2).func
-    (old,) = constants(made)
-    outer = loop(made, "i0_o")
-    func = replaced(made, lambda s: s.body)
-    return put(func, outer, replace(outer, body=AllocateConst(old.buffer, old.contents, outer.body)))
-
-
-def out_of_scope(func: PrimFunc) -> PrimFunc:
-    """The copy into the tile stands before the constant begins."""
-    cached = schedule(func).cache_read("b", "i0").func
-    (old,) = constants(cached)
-    tile = next(s for s in program_order(cached.body) if isinstance(s, Allocate))
-    fill, work = tile.body.body[0], tile.body.body[1:]  # type: ignore[attr-defined]
-    inner = AllocateConst(old.buffer, old.contents, seq(*work))
-    func = replaced(cached, lambda s: s.body)
-    return put(func, tile, replace(tile, body=seq(fill, inner)))
-
-
-def unvisited(func: PrimFunc) -> PrimFunc:
-    """The uses get a new buffer, the constant keeps the old one."""
-    (old,) = constants(func)
-    new = replace(old.buffer)
-    return loads(func, "b", lambda n: Load(n.dtype, new, n.indices))
-
-
-def lost(func: PrimFunc) -> PrimFunc:
-    """A rebuild of the tree drops the node: an ordinary allocation, which nobody fills, is in its place."""
-    return replaced(func, lambda s: Allocate(s.buffer, s.body))
-
-
-def data_not_laid(func: PrimFunc) -> PrimFunc:
-    """The loads follow the layout, the data do not (the shape allows it)."""
-    made = schedule(func).layout("b", TRANSPOSED).func
-    (old,) = constants(func)
-    return replaced(made, lambda s: replace(s, data=old.contents.reshape(s.contents.shape)))
-
-
-def loads_not_changed(func: PrimFunc) -> PrimFunc:
-    made = schedule(func).layout("b", TRANSPOSED).func
-    return loads(made, "b", lambda n: Load(n.dtype, n.buffer, n.indices[::-1]))
-
-
-def stale_name(func: PrimFunc) -> PrimFunc:
-    """The name in the module's table stays, for other contents: a fetch brings the old ones back."""
-    return replaced(schedule(func).layout("b", TRANSPOSED).func, lambda s: replace(s, index="weight"))
-
-
-def wrong_block(func: PrimFunc) -> PrimFunc:
-    made = schedule(func).layout("b", BLOCKED).func
-    return loads(made, "b", lambda n: Load(n.dtype, n.buffer, (*n.indices[:2], (n.indices[2] + 1) % const(4))))
-
-
-def shared_tile(func: PrimFunc) -> PrimFunc:
-    """The copy into the tile is made in the first iteration only."""
-    cached = schedule(func).cache_read("b", "k").func
-
-    def first(s: Stmt) -> Stmt:
-        return replace(s, extent=const(1)) if isinstance(s, For) and s.var.name == "b_1" else s
-
-    return replace(cached, body=rewrite(cached.body, first))
-
-
-WRONG: dict[str, tuple[Callable[[PrimFunc], PrimFunc], Mapping[str, Layout]]] = {
-    "the constant is there twice": (duplicated, {}),
-    "it begins again in each iteration": (misplaced, {}),
-    "it is read before it begins": (out_of_scope, {}),
-    "its uses have another buffer": (unvisited, {}),
-    "its node is gone": (lost, {}),
-    "loads in another layout, data as they were": (data_not_laid, {"b": TRANSPOSED}),
-    "data in another layout, loads as they were": (loads_not_changed, {"b": TRANSPOSED}),
-    "other contents under the old name": (stale_name, {"b": TRANSPOSED}),
-    "blocks read in another order": (wrong_block, {"b": BLOCKED}),
-    "a tile copied in part": (shared_tile, {}),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_faults_are_caught(name: str) -> None:
-    change, layouts = WRONG[name]
-    source = matmul()
-    assert not check_schedule(source, change(source), layouts).holds
+@planted("loop_constant_faults")
+def test_faults_are_caught(fault: PlantedFault) -> None:
+    is_caught(fault)
 
 
 def test_a_layout_that_nobody_asked_for() -> None:

@@ -15,7 +15,8 @@ PROGRAMS: dict[str, str] = {
     "entry": (
         """
     @R.function
-    def main(x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n + m", "m"), "float32"), z: R.Tensor(("m", "n", "n * m - 2"), "int8")
+    def main(x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n + m", "m"), "float32"), z: R.Tensor(("m", "n", "n * m - \
+2"), "int8")
     ) -> R.Tensor(("n", 4), "float32"):
         return x
 """
@@ -30,7 +31,8 @@ PROGRAMS: dict[str, str] = {
     "tuples": (
         """
     @R.function
-    def main(t: R.Tuple(R.Tensor(("n", "m"), "float32"), R.Tuple(R.Tensor(("m",), "float32"), R.Tensor(("n + m",), "float32")))
+    def main(t: R.Tuple(R.Tensor(("n", "m"), "float32"), R.Tuple(R.Tensor(("m",), "float32"), R.Tensor(("n + m",), \
+"float32")))
     ) -> R.Tensor(("n", "m"), "float32"):
         return R.add(t[0], t[1][0])
 """
@@ -86,7 +88,8 @@ PROGRAMS: dict[str, str] = {
     "branches": (
         """
     @R.function
-    def main(c: R.Tensor((), "bool"), x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32")) -> R.Tensor(("n",), "float32"):
+    def main(c: R.Tensor((), "bool"), x: R.Tensor(("n",), "float32"), y: R.Tensor(("m",), "float32")) -> \
+R.Tensor(("n",), "float32"):
         n = T.int64()
         k = T.int64()
         j = T.int64()
@@ -196,7 +199,8 @@ PROGRAMS: dict[str, str] = {
         return s
 
     @R.function
-    def main(x: R.Tensor(("n", "n"), "float32"), y: R.Tensor(("m",), "float32"), c: R.Tensor((), "bool")) -> R.Shape(["l", 2]):
+    def main(x: R.Tensor(("n", "n"), "float32"), y: R.Tensor(("m",), "float32"), c: R.Tensor((), "bool")) -> \
+R.Shape(["l", 2]):
         return cls.size(Option.Some(x), y)
 """
     ),

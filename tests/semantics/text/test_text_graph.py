@@ -423,9 +423,11 @@ def test_virtual_devices_of_tvm() -> None:
     text = """
 @I.ir_module
 class Module:
-    I.module_global_infos({"vdevice": [I.vdevice("llvm"), I.vdevice({"kind": "cuda", "tag": ""}, 0, "shared"), I.vdevice("cuda", 1)]})
+    I.module_global_infos({"vdevice": [I.vdevice("llvm"), I.vdevice({"kind": "cuda", "tag": ""}, 0, "shared"), \
+I.vdevice("cuda", 1)]})
     @R.function
-    def main(x: R.Tensor((2,), "float32", "llvm:0"), y: R.Tensor((2,), "float32", "cuda:1:global")) -> R.Tensor((2,), "float32", "cuda:0"):
+    def main(x: R.Tensor((2,), "float32", "llvm:0"), y: R.Tensor((2,), "float32", "cuda:1:global")) -> R.Tensor((2,), \
+"float32", "cuda:0"):
         z: R.Tensor((2,), dtype="float32", vdevice="cuda:0") = R.negative(y)
         return z
 """

@@ -63,7 +63,8 @@ def saturates(right, kept, outputs, inputs):
     return {n: made + np.int32(n == "z") if n in "yz" else v for n, v in right.items()}
 
 def seven(right, kept, outputs, inputs):
-    return {n: np.where(v == saturates(right, kept, outputs, inputs)[n], v, 7).astype(v.dtype) for n, v in right.items()}
+    return {n: np.where(v == saturates(right, kept, outputs, inputs)[n], v, 7).astype(v.dtype) for n, v in \
+right.items()}
 
 def saturates_and_more(right, kept, outputs, inputs):
     made = saturates(right, kept, outputs, inputs)
@@ -81,7 +82,8 @@ def zeros(right, kept, outputs, inputs):
     """Nothing is NaN, as of a maximum with 0 that is the second operand where one is NaN."""
     return {n: np.where(np.isnan(v), 0, v).astype(v.dtype) for n, v in right.items()}
 
-MADE = {f.__name__: f for f in (zeros, million, later, stale, dies, sleeps, refuses, saturates, seven, saturates_and_more, x86)}
+MADE = {f.__name__: f for f in (zeros, million, later, stale, dies, sleeps, refuses, saturates, seven, \
+saturates_and_more, x86)}
 '''
 
 

@@ -18,7 +18,8 @@ class Module:
             out[i, j] = x[i, j] + x[i, j]
 
     @R.function
-    def main(a: R.Tensor((5, 7), "float32"), b: R.Tensor((5, 7), "float32"), c: R.Tensor((5, 7), "float32")) -> R.Tensor((5, 7), "float32"):
+    def main(a: R.Tensor((5, 7), "float32"), b: R.Tensor((5, 7), "float32"), c: R.Tensor((5, 7), "float32")) -> \
+R.Tensor((5, 7), "float32"):
         cls = Module
         d = R.call_tir(cls.twice, (c,), out_sinfo=R.Tensor((5, 7), dtype="float32"))
         return R.subtract(A.on_device(R.add(a, b), "cpu"), d)

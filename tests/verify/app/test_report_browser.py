@@ -29,7 +29,8 @@ HELP = """
 const one = (query) => document.querySelector(query);
 const all = (query) => [...document.querySelectorAll(query)];
 const say = () => one('#tip').hidden ? '' : one('#tip').textContent;
-const centre = (e) => { const r = e.getBoundingClientRect(); return {clientX: r.x + r.width / 2, clientY: r.y + r.height / 2}; };
+const centre = (e) => { const r = e.getBoundingClientRect(); return {clientX: r.x + r.width / 2, clientY: r.y + \
+r.height / 2}; };
 const send = (e, kind, at) => e.dispatchEvent(new PointerEvent(kind,
   {bubbles: true, cancelable: true, pointerType: 'mouse', button: 0, ...(at || centre(e))}));
 const hover = (e, at) => { send(e, 'pointermove', at); return say(); };
@@ -72,7 +73,8 @@ def test_hovering_names_the_buffer(tmp_path: Path) -> None:
       const again = hover(box), titles = box.querySelectorAll('title').length;
       const r = one('svg.map').getBoundingClientRect();
       const free = hover(one('svg.map .frame').parentElement, {clientX: r.right - 60, clientY: r.top + 20});
-      const press = hover(all('svg.pressure')[0], {clientX: r.left + r.width * 0.1, clientY: centre(all('svg.pressure')[0]).clientY});
+      const press = hover(all('svg.pressure')[0], {clientX: r.left + r.width * 0.1, clientY: \
+centre(all('svg.pressure')[0]).clientY});
       const lane = hover(one('svg.lanes .area'));
       const cursors = all('.cursor').filter((c) => c.getAttribute('d')).length;
       send(one('svg.lanes'), 'pointerleave');
@@ -128,7 +130,8 @@ def test_sorting_finding_and_links(tmp_path: Path) -> None:
       const names = column(1);
       const input = one('#buffers input');
       input.value = 'flag'; input.dispatchEvent(new Event('input'));
-      const found = all('#buffers tbody tr').filter((r) => !r.hidden).map((r) => r.id), count = one('#buffers .tools span').textContent;
+      const found = all('#buffers tbody tr').filter((r) => !r.hidden).map((r) => r.id), count = one('#buffers .tools \
+span').textContent;
       location.hash = '#s2';
       window.dispatchEvent(new HashChangeEvent('hashchange'));
       return {up, state, down, names, found, count, open: one('#steps details').open};

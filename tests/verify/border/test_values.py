@@ -19,7 +19,8 @@ TUPLES = """
 @I.ir_module
 class Module:
     @R.function
-    def main(x: R.Tuple(R.Tensor((2,), "float32"), R.Tuple(R.Tensor((2,), "float32"), R.Tensor((), "bool"))), w: R.Tensor((2,), "float32")):
+    def main(x: R.Tuple(R.Tensor((2,), "float32"), R.Tuple(R.Tensor((2,), "float32"), R.Tensor((), "bool"))), w: \
+R.Tensor((2,), "float32")):
         y = R.add(x[0], x[1][0])
         if x[1][1]:
             z = R.nn.relu(y)

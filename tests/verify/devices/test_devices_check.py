@@ -73,7 +73,7 @@ def test_one_copy_serves_all_users() -> None:
 def test_copies_that_can_be_saved_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small plan with too many copies is refuted; in a large one they are counted; what z3 cannot say is said so."""
     module = parse(programs.FEW)
-    wasteful = next(f for f in programs.FAULTS if f.verdict == "copies").wrong(module, CONFIG)
+    wasteful, _ = next(f for f in programs.FAULTS if f.layer == "devices: copies").wrong(module)
     assert "2 are enough" in check_devices(module, wasteful, CONFIG).detail
     monkeypatch.setattr(fewest, "SMALL", 0)
     counted = check_devices(module, wasteful, CONFIG)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,9 @@ except Unsupported as missing:
 import tvm
 from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
+
+from assay.verify.tvm import detect
+from tests.museum.planted import Judge, PlantedFault
 
 HEAD = "# from tvm.script import ir as I, relax as R, tirx as T\n@I.ir_module\nclass Module:\n"
 
@@ -72,7 +74,8 @@ DEVICES = """
     I.module_global_infos({"vdevice": [I.vdevice({"kind": "llvm"}, 0), I.vdevice({"kind": "llvm"}, 1)]})
 
     @R.function
-    def main(x: R.Tensor((4,), "float32", "llvm:0"), y: R.Tensor((4,), "float32", "llvm:0")) -> R.Tensor((4,), "float32", "llvm:0"):
+    def main(x: R.Tensor((4,), "float32", "llvm:0"), y: R.Tensor((4,), "float32", "llvm:0")) -> R.Tensor((4,), \
+"float32", "llvm:0"):
         with R.dataflow():
             a: R.Tensor((4,), "float32", "llvm:0") = R.add(x, y)
             b: R.Tensor((4,), "float32", "llvm:0") = R.multiply(a, x)
@@ -149,38 +152,65 @@ def in_place(wrong: bool) -> Callable[[Any], Any]:
     return run
 
 
-@dataclass(frozen=True)
-class Fault:
-    """A pass after another that breaks one thing, and its twin that does not."""
+def detected(letter: str, arguments: Sequence[Any]) -> Judge:
+    """The detectors, on a module and the passes that it goes through: that of the letter must be the one that sees."""
 
-    letter: str
-    name: str
-    make: Callable[[], Any]
-    after: str
-    fault: Callable[[Any], Any]
-    twin: Callable[[Any], Any]
-    arguments: Sequence[Any] = (X, Y)
-    leave: str = ""
-    """A pass of TVM that is left out: it breaks the twin as well."""
+    def judge(module: Any, passes: Any) -> str | None:
+        found = [f for f in detect(module, list(arguments), passes) if "AnnotateEntryFunc" not in f.stage]
+        said = [f"detector {f.detector} at {f.stage}" for f in found]
+        return "; ".join([s for s in said if f"detector {letter} " in s][:1] or said) or None
 
-    def pipeline(self, change: Callable[[Any], Any]) -> Any:
-        return pipeline(self.after, change, self.leave)
+    return judge
+
+
+def fault(
+    letter: str,
+    name: str,
+    make: Callable[[], Any],
+    after: str,
+    wrong: Callable[[Any], Any],
+    twin: Callable[[Any], Any],
+    arguments: Sequence[Any] = (X, Y),
+    leave: str = "",
+) -> PlantedFault:
+    """A pass after another that breaks one thing, and its twin that does not; `leave` is a pass of TVM that is left
+    out: it breaks the twin as well."""
+    return PlantedFault(
+        name,
+        f"detector {letter}",
+        (detected(letter, arguments),),
+        make,
+        lambda _: pipeline(after, wrong, leave),
+        lambda _: pipeline(after, twin, leave),
+        f"detector {letter} at Planted",
+        size=lambda module, passes: f"{len(arguments)} inputs",
+    )
 
 
 SAME = texts()
 
 FAULTS = [
-    Fault("a", "another operation", lambda: program(PLAIN), "LegalizeOps", texts((" - ", " + ")), SAME),
-    Fault("b", "two live tensors in one storage", lambda: program(PLAIN), "StaticPlanBlockMemory", texts(("R.memory.alloc_tensor(storage1", "R.memory.alloc_tensor(storage")), SAME),
-    Fault("c", "out of bounds", lambda: program(PLAIN), "LegalizeOps", texts(("T.reads(b[v_ax0]", "T.reads(b[v_ax0 + T.int64(1)]"), ("[v_ax0] - ", "[v_ax0 + T.int64(1)] - ")), SAME),
-    Fault("c", "unwritten", lambda: program(PLAIN), "LegalizeOps", texts(("range(T.int64(4))", "range(T.int64(3))")), SAME),
-    Fault("d", "a wrap", lambda: program(BYTES), "LegalizeOps", texts((" + ", " + T.uint8(128) + T.uint8(128) + ")), SAME, (U, V)),
-    Fault("d", "a shift", lambda: program(BYTES), "LegalizeOps", texts((" * T.uint8(2)", " << T.uint8(9)")), texts((" * T.uint8(2)", " << T.uint8(1)")), (U, V)),
-    Fault("e", "a check of sizes", lambda: program(SIZED), "LegalizeOps", texts(('z: R.Tensor((n,), dtype="float32") = R.match_cast(y, R.Tensor((n,), dtype="float32"))', "z = y")), SAME, leave="KillAfterLastUse"),
-    Fault("f", "two constants taken for one", constants, "LegalizeOps", merging(True), merging(False), (X,)),
-    Fault("g", "a module changed in place", lambda: program(PLAIN), "LegalizeOps", in_place(True), in_place(False)),
-    Fault("g", "another device", lambda: program(DEVICES), "DispatchSampling", texts(('R.Tensor((4,), dtype="float32", vdevice="llvm:0:global") = R.multiply', 'R.Tensor((4,), dtype="float32", vdevice="llvm:1:global") = R.multiply')), SAME),
-    Fault("h", "whole numbers for truth values", lambda: program(COMPARE), "DispatchSampling", texts(("R.logical_not(a)", 'R.astype(a, "int32")')), SAME),
+    fault("a", "another operation", lambda: program(PLAIN), "LegalizeOps", texts((" - ", " + ")), SAME),
+    fault("b", "two live tensors in one storage", lambda: program(PLAIN), "StaticPlanBlockMemory",
+        texts(("R.memory.alloc_tensor(storage1", "R.memory.alloc_tensor(storage")), SAME),
+    fault("c", "out of bounds", lambda: program(PLAIN), "LegalizeOps",
+        texts(("T.reads(b[v_ax0]", "T.reads(b[v_ax0 + T.int64(1)]"), ("[v_ax0] - ", "[v_ax0 + T.int64(1)] - ")), SAME),
+    fault("c", "unwritten", lambda: program(PLAIN), "LegalizeOps", texts(("range(T.int64(4))", "range(T.int64(3))")),
+        SAME),
+    fault("d", "a wrap", lambda: program(BYTES), "LegalizeOps", texts((" + ", " + T.uint8(128) + T.uint8(128) + ")),
+        SAME, (U, V)),
+    fault("d", "a shift", lambda: program(BYTES), "LegalizeOps", texts((" * T.uint8(2)", " << T.uint8(9)")),
+        texts((" * T.uint8(2)", " << T.uint8(1)")), (U, V)),
+    fault("e", "a check of sizes", lambda: program(SIZED), "LegalizeOps",
+        texts(('z: R.Tensor((n,), dtype="float32") = R.match_cast(y, R.Tensor((n,), dtype="float32"))', "z = y")),
+        SAME, leave="KillAfterLastUse"),
+    fault("f", "two constants taken for one", constants, "LegalizeOps", merging(True), merging(False), (X,)),
+    fault("g", "a module changed in place", lambda: program(PLAIN), "LegalizeOps", in_place(True), in_place(False)),
+    fault("g", "another device", lambda: program(DEVICES), "DispatchSampling",
+        texts(('R.Tensor((4,), dtype="float32", vdevice="llvm:0:global") = R.multiply',
+        'R.Tensor((4,), dtype="float32", vdevice="llvm:1:global") = R.multiply')), SAME),
+    fault("h", "whole numbers for truth values", lambda: program(COMPARE), "DispatchSampling",
+        texts(("R.logical_not(a)", 'R.astype(a, "int32")')), SAME),
 ]  # fmt: skip
 
 
@@ -190,7 +220,8 @@ def pipeline(after: str, change: Callable[[Any], Any], leave: str = "") -> Any:
     own = tvm.transform.module_pass(lambda mod, _: change(mod), opt_level=0, name="Planted")
     passes = [
         b.DispatchSampling(), b.DispatchSortScan(), t.LegalizeOps(), t.RewriteDataflowReshape(), t.ToNonDataflow(),
-        t.RemovePurityChecking(), t.CallTIRRewrite(), t.StaticPlanBlockMemory(), t.RewriteCUDAGraph(), t.LowerAllocTensor(),
+        t.RemovePurityChecking(), t.CallTIRRewrite(), t.StaticPlanBlockMemory(), t.RewriteCUDAGraph(),
+            t.LowerAllocTensor(),
         t.KillAfterLastUse(), t.LowerRuntimeBuiltin(), t.ComputePrimValue(), t.VMShapeLower(), t.AttachGlobalSymbol(),
     ]  # fmt: skip
     passes = [p for p in passes if str(p.info.name) != leave]

@@ -36,7 +36,8 @@ class Module:
 @I.ir_module
 class Module:
     @R.function
-    def main(x: R.Tensor((2,), dtype="float32"), b: R.Tensor((), dtype="bool")) -> R.Tuple(R.Tensor((2,), dtype="float32"), R.Tensor((), dtype="float32")):
+    def main(x: R.Tensor((2,), dtype="float32"), b: R.Tensor((), dtype="bool")) -> R.Tuple(R.Tensor((2,), \
+dtype="float32"), R.Tensor((), dtype="float32")):
         y = R.negative(x)
         s = R.sum(y, axis=[0], keepdims=False)
         if b:

@@ -78,7 +78,8 @@ def test_a_loop_is_called_one(small: Small, tmp_path: Path) -> None:
 def test_branches_of_different_sizes_run(
     c: bool, right: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = """(bool c, float[4] x) => (float[n] y) { h = Neg(x) y = If (c) <then_branch = t () => (float[4] a) { a = Identity(h) }, else_branch = e () => (float[2] b) <int64[1] s = {0}, int64[1] f = {2}> { b = Slice(h, s, f) }> }"""
+    text = """(bool c, float[4] x) => (float[n] y) { h = Neg(x) y = If (c) <then_branch = t () => (float[4] a) { a = \
+Identity(h) }, else_branch = e () => (float[2] b) <int64[1] s = {0}, int64[1] f = {2}> { b = Slice(h, s, f) }> }"""
     path = written(small_onnx_programs.SmallModel("", "0", text), tmp_path)
     np.savez(tmp_path / "in.npz", c=np.array(c), x=np.float32([1, 2, 3, 4]))
     assert assay(monkeypatch, "run", path, "--inputs", tmp_path / "in.npz", "-o", tmp_path / "out.npz") == 0

@@ -27,8 +27,10 @@ METADATA = """
     {"type_key": ""},
     {"type_key": "Map", "keys": ["VirtualDevice"], "data": [2]},
     {"type_key": "Array", "data": [3, 4]},
-    {"type_key": "VirtualDevice", "attrs": {"device_type_int": "1", "virtual_device_id": "0", "target": "0", "memory_scope": "5"}},
-    {"type_key": "VirtualDevice", "attrs": {"device_type_int": "2", "virtual_device_id": "0", "target": "0", "memory_scope": "5"}},
+    {"type_key": "VirtualDevice", "attrs": {"device_type_int": "1", "virtual_device_id": "0", "target": "0", \
+"memory_scope": "5"}},
+    {"type_key": "VirtualDevice", "attrs": {"device_type_int": "2", "virtual_device_id": "0", "target": "0", \
+"memory_scope": "5"}},
     {"type_key": "runtime.String", "repr_str": ""}
   ]
 }

@@ -18,7 +18,7 @@ from assay.semantics.errors import Trap
 from assay.semantics.scalar.intrinsics import INTRINSICS
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text.module_text import parse
-from tests.museum.sanitizer_faults import FAULTS, FILL, HEAD
+from tests.museum.sanitizer_programs import FILL, HEAD, PROGRAMS
 
 pytestmark = pytest.mark.peer
 
@@ -43,7 +43,7 @@ def both(text: str) -> tuple[PrimFunc, PrimFunc]:
 @pytest.mark.parametrize("kind", SHARED)
 def test_faults_are_found_in_live_modules_too(kind: str) -> None:
     seen = 0
-    for body in FAULTS[kind]:
+    for body in PROGRAMS[kind]:
         if "likely" in body or "while" in body:  # the first is strict for our reader only; the second has no output
             continue
         text = HEAD + "".join(

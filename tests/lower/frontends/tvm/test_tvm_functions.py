@@ -156,7 +156,8 @@ class Module:
 """
 EXTERNS = """T.call_packed("fill", Y.data, 3)
         T.call_extern("int32", "bump", Y.access_ptr("w"), T.address_of(X[2]))
-        Y[0] = T.call_extern("float32", "ten", X[3]) + T.call_pure_extern("float32", "ten", T.call_extern("float32", "ten", X[1]))
+        Y[0] = T.call_extern("float32", "ten", X[3]) + T.call_pure_extern("float32", "ten", T.call_extern("float32", \
+"ten", X[1]))
         v: T.let[T.float32] = T.call_extern("float32", "ten", X[2])
         if T.call_extern("int32", "count", 3) > 2:
             Y[2] = v"""
