@@ -73,7 +73,8 @@ class Operator:
     can_trap: bool = False
     """Whether a well-typed use can trap: such a call is never hoisted to a path that did not demand it (M3)."""
     view: bool = False
-    """Whether the result is the first operand's bytes under another shape: no code, and an alias (specs/semantics.md, "Aliasing")."""
+    """Whether the result is the first operand's bytes under another shape: no code, and an alias (specs/semantics.md,
+    "Aliasing")."""
     source: str = ""
     """Where the meaning comes from: an ONNX or TVM document."""
 

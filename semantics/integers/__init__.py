@@ -1,1 +1,2 @@
-"""The algebra of integers: normal forms of sizes and indices, and where their values lie (specs/semantics.md, "Integers")."""
+"""The algebra of integers: normal forms of sizes and indices, and where their values lie (specs/semantics.md,
+"Integers")."""
