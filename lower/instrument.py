@@ -8,7 +8,7 @@ after the last; `run_passes` runs a pipeline under them.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +21,6 @@ from assay.semantics.module import Module, Program
 from assay.semantics.rules import check
 from assay.semantics.text.module_printer import write_module
 
-OPTIONAL = ("fuse", "schedule")
-"""The stages that may be left out: what they take is of the form that they give."""
-
 
 class Instrument:
     """Looks on and does nothing: the base of all instruments. Each method may be overridden."""
@@ -35,7 +32,7 @@ class Instrument:
         """After the last pass, or after one that failed."""
 
     def should_run(self, module: Module, name: str) -> bool:
-        """Whether a pass of that name is to run. A pass runs if no instrument says no; only one of OPTIONAL may not."""
+        """Whether a pass of that name is to run. A pass runs if no instrument says no; not all may be left out."""
         return True
 
     def before_pass(self, module: Module, name: str) -> None:
@@ -64,14 +61,17 @@ class Instruments(AbstractContextManager["Instruments"]):
     def __exit__(self, *wrong: object) -> None:
         self._entered.close()
 
-    def run(self, name: str, run: Callable[[Module | None], Module], module: Module | None) -> Module:
-        """What a pass makes of a module, or of nothing, seen by each. Invalid (instrument.C1): one that must run is
-        left out."""
+    def run(
+        self, name: str, run: Callable[[Module | None], Module], module: Module | None, skippable: Collection[str]
+    ) -> Module:
+        """What a pass makes of a module, or of nothing, seen by each. Invalid (instrument.C1): one that is not
+        `skippable` is left out."""
         if module is not None:
             if not all([one.should_run(module, name) for one in self.each]):
-                if name not in OPTIONAL:
+                if name not in skippable:
                     raise Invalid(
-                        f"the stage {name} cannot be left out; {', '.join(OPTIONAL)} can", label="instrument.C1"
+                        f"the stage {name} cannot be left out; {', '.join(skippable) or 'none'} can",
+                        label="instrument.C1",
                     )
                 return module
             for one in self.each:
@@ -83,14 +83,19 @@ class Instruments(AbstractContextManager["Instruments"]):
 
 
 def run_passes(
-    module: Module, passes: Mapping[str, Pass], instruments: Iterable[Instrument] = (), stop_after: str = ""
+    module: Module,
+    passes: Mapping[str, Pass],
+    instruments: Iterable[Instrument] = (),
+    stop_after: str = "",
+    skippable: Collection[str] = (),
 ) -> Module:
-    """The module after all passes, in order; or after that of one name. Invalid (instrument.C2): there is none."""
+    """The module after all passes, in order; or after that of one name. Instruments may leave out those that are
+    `skippable`. Invalid (instrument.C2): there is no pass of that name."""
     if stop_after and stop_after not in passes:
         raise Invalid(f"there is no pass {stop_after}; there are {', '.join(passes)}", label="instrument.C2")
     with Instruments(*instruments) as seen:
         for name, step in passes.items():
-            module = seen.run(name, _given(step), module)
+            module = seen.run(name, _given(step), module, skippable)
             if name == stop_after:
                 break
     return module

@@ -1,19 +1,18 @@
-"""The passes in order (specs/lower.md, "Stages"). Each takes a module and returns a new one; none changes its input."""
+"""What passes are handed (specs/lower.md, "Stages"). Each takes a module and returns a new one; none changes its input.
+
+The passes themselves, in order, are in the table of `assay.verify.app.stages`, each beside its check.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
-from assay.lower.anf import to_anf
-from assay.lower.constants import Evaluate, lift_constants
-from assay.lower.devices import default_config, plan_devices
-from assay.lower.fuse import fuse
-from assay.lower.legalize import legalize
-from assay.lower.liveness import find_lives
-from assay.lower.pool import Memory, plan
-from assay.lower.schedule import schedule
-from assay.lower.simplify.dead_code import remove_unreachable
+from assay.lower.constants import Evaluate
+from assay.lower.devices import default_config
+from assay.lower.pool import Memory
+from assay.lower.simplify.fold import Evaluate as EvaluateGraph
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, GLOBAL, VirtualDevice
 from assay.semantics.module import Module
@@ -21,27 +20,31 @@ from assay.semantics.module import Module
 Pass = Callable[[Module], Module]
 
 
-def passes(
-    evaluate: Evaluate, memory: Memory | None = None, config: CompilationConfig | None = None
-) -> dict[str, Pass]:
-    """The passes by stage name, in order. `evaluate` runs a tensor function: constant folding is handed it. `memory` is
-    what there is to plan with, by default one pool without a limit. `config` says which devices there are; without it,
-    those that the module names, and one where it names none."""
-    return {
-        "devices": lambda module: plan_devices(module, config),
-        "anf": to_anf,
-        "legalize": lambda module: legalize(remove_unreachable(module)),
-        "fuse": fuse,
-        "constants": lambda module: lift_constants(module, evaluate),
-        "schedule": schedule,
-        "liveness": lambda module: find_lives(
-            module, host=_host(module, config), alignment=(memory or Memory()).alignment
-        ),
-        "pool": lambda module: plan(module, memory),
-    }
+@dataclass(frozen=True)
+class Settings:
+    """What the passes of one run are handed. `run_kernel` runs a tensor function and `evaluate` an expression:
+    folding is handed them. `memory` is what there is to plan with, by default one pool without a limit. `config` says
+    which devices there are; without it, those that the module names, and one where it names none."""
 
+    run_kernel: Evaluate
+    evaluate: EvaluateGraph
+    memory: Memory | None = None
+    config: CompilationConfig | None = None
 
-def _host(module: Module, config: CompilationConfig | None) -> VirtualDevice:
-    """The device that decides, and its main memory; open where nothing names a device."""
-    known = config or default_config(module)
-    return ANYWHERE if known is None else replace(known.host, scope=GLOBAL)
+    def apply(self, run: Callable[..., Module], names: tuple[str, ...], **more: Any) -> Pass:
+        """A pass that takes the settings of these names, and `more`, as keywords."""
+
+        def step(module: Module) -> Module:
+            found = {n: self.host(module) if n == "host" else getattr(self, n) for n in names}
+            return run(module, **found, **more)
+
+        return step
+
+    @property
+    def alignment(self) -> int:
+        return (self.memory or Memory()).alignment
+
+    def host(self, module: Module) -> VirtualDevice:
+        """The device that decides, and its main memory; open where nothing names a device."""
+        known = self.config or default_config(module)
+        return ANYWHERE if known is None else replace(known.host, scope=GLOBAL)

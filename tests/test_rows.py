@@ -10,7 +10,6 @@ import pytest
 
 from assay.interp import graph, machine, tensor, vector
 from assay.lower.anf import to_anf
-from assay.lower.pipeline import passes
 from assay.semantics.alias import origins
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT64, size_in_bytes
@@ -43,6 +42,7 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, loops, store
 from assay.semantics.types import FuncType, TensorType, TupleType
 from assay.verify.anf import check_anf
+from assay.verify.app.stages import passes
 from assay.verify.pool import as_problem, check_pool
 
 F = TensorType((2, 3), FLOAT32)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from assay.semantics.compilation import CompilationConfig
 from assay.verify.exits import OF_OUTCOME, Exit
 
 How = Literal["proved", "checked", "tested"]
@@ -41,6 +42,21 @@ class Evidence:
         if self.holds is None:
             return self.outcome or "unknown"
         return ("open" if self.outcome == "open" else self.how) if self.holds else "FAILS"
+
+
+Did = tuple[str, dict[str, int]]
+"""What a stage did: for people, and as numbers."""
+
+
+@dataclass
+class Context:
+    """What the checks of one run share: the seed, progress, the texts that were given to z3, and which devices there
+    are, as far as that was said."""
+
+    seed: int = 0
+    progress: Callable[[int, int], None] = lambda done, total: None
+    queries: dict[str, str] = field(default_factory=dict)
+    config: CompilationConfig | None = None
 
 
 def proved(detail: str, **data: Any) -> Evidence:

@@ -25,7 +25,7 @@ from assay.semantics.types import TensorType, symbols, with_dims
 from assay.semantics.walk import post_order
 from assay.verify.border.inputs import complete
 from assay.verify.evidence import Evidence, plural, proved, refuted, tested
-from assay.verify.fuse.kept import changed_beside
+from assay.verify.kept import changed_beside
 from assay.verify.legalize import outside
 from assay.verify.value_numbering import Table, Undecided, number_function
 

@@ -40,13 +40,13 @@ __all__ = [
 ]
 
 
-def lift_constants(module: Module, evaluate: Evaluate) -> Module:
+def lift_constants(module: Module, run_kernel: Evaluate) -> Module:
     """The module with its graph functions folded and all constants in its table; tensor functions that no graph
     function reaches any more are gone. Errors are those of `extract_constants`."""
     module = module.resolved()
     folded: dict[str, Definition] = {}
     for name, d in module.definitions.items():
-        folded[name] = fold_constants(d, module, evaluate) if isinstance(d, Function) else d
+        folded[name] = fold_constants(d, module, run_kernel) if isinstance(d, Function) else d
     return trimmed(_reached(extract_constants(replace(module, definitions=folded))))
 
 

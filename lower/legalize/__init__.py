@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from assay.lower.devices.scopes import with_scopes
 from assay.lower.legalize.kernels import build
+from assay.lower.simplify.dead_code import remove_unreachable
 from assay.semantics.advice import about_sizes
 from assay.semantics.devices import GLOBAL
 from assay.semantics.errors import Unsupported
@@ -36,6 +37,11 @@ from assay.semantics.walk import post_order, rewrite
 
 Strategy: TypeAlias = Callable[[Call, str], PrimFunc | None]
 """A kernel of the given name for an operator's call, or None for the usual one. The check holds it to the operator."""
+
+
+def legalize_reachable(module: Module) -> Module:
+    """What main reaches without operators; what it does not reach is gone."""
+    return legalize(remove_unreachable(module))
 
 
 def legalize(module: Module, strategy: Strategy = lambda call, name: None, *, symbolic: bool = False) -> Module:

@@ -18,9 +18,9 @@ from rich.table import Table
 from assay.interp import graph, vector
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.liveness import find_lives
-from assay.lower.pipeline import passes
 from assay.lower.pool import plan
 from assay.semantics.module import Module
+from assay.verify.app.stages import passes
 from tests.lower.wired import wired
 from tests.models import light_models
 

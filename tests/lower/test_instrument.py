@@ -10,11 +10,12 @@ import pytest
 
 from assay.interp import graph, vector
 from assay.lower.instrument import Dump, Instrument, Instruments, Leaving, Timing, Validation, run_passes
-from assay.lower.pipeline import Pass, passes
+from assay.lower.pipeline import Pass
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function, call, var
 from assay.semantics.module import Module
 from assay.semantics.text.module_text import parse, read_module
+from assay.verify.app.stages import SKIPPABLE, passes
 
 pytestmark = pytest.mark.row("A22", "R13")
 
@@ -92,12 +93,12 @@ def test_a_pass_that_breaks_a_module_is_named() -> None:
 
 def test_a_pass_is_left_out_if_one_says_so_and_it_may_be() -> None:
     kernels = [
-        len(run_passes(small(), passes(vector.run), [*i], "fuse").kernels)
+        len(run_passes(small(), passes(vector.run), [*i], "fuse", SKIPPABLE).kernels)
         for i in ([], [Leaving("fuse")], [Instrument(), Leaving("fuse")])
     ]
     assert kernels == [4, 3, 3]
     with pytest.raises(Invalid) as caught:
-        run_passes(small(), passes(vector.run), [Leaving("legalize")])
+        run_passes(small(), passes(vector.run), [Leaving("legalize")], skippable=SKIPPABLE)
     assert caught.value.label == "instrument.C1"
 
 

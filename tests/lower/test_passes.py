@@ -11,7 +11,6 @@ from assay.interp import vector
 from assay.interp.graph.observation import observe
 from assay.lower.liveness.used_memory import used_memory
 from assay.lower.passes import Bindings, dataflow_pass, function_pass, sequence, without_dataflow
-from assay.lower.pipeline import passes
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Dataflow, Expr, Function, Let, Var, call, function, if_, let, tuple_of, var
@@ -19,6 +18,7 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
+from assay.verify.app.stages import passes
 
 T = TensorType((2,), FLOAT32)
 X = var("x", T)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from assay.interp import vector
-from assay.lower.pipeline import passes
 from assay.semantics import graph
 from assay.semantics.analyses.equality import first_difference, structural_equal, structural_hash
 from assay.semantics.builder import Builder, tensor
@@ -25,6 +24,7 @@ from assay.semantics.scalar import Var as Symbol, const
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import FuncType, ShapeType, TensorType, TupleType, Type, TypeVar
 from assay.semantics.walk import rewrite
+from assay.verify.app.stages import passes
 from tests.lower.small_programs import program
 from tests.scale import MANY
 

@@ -11,21 +11,34 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from assay.lower.simplify.dead_code import remove_unreachable
 from assay.semantics.analyses.equality import structural_equal
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.graph import Function, Let, free_variables
 from assay.semantics.graph.effects import is_whole
 from assay.semantics.module import Module, Program
 from assay.semantics.types import Type
+from assay.semantics.walk import post_order
 from assay.verify.anf.difference import difference
 from assay.verify.anf.inner import Inner
 from assay.verify.anf.shape import named, shape_fault
 from assay.verify.anf.work import work_fault
-from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted
 from assay.verify.value_numbering import Numbered, Numbering, Undecided, number_function
 from assay.verify.value_numbering.events import Walk
 from assay.verify.value_numbering.nesting import is_atom
 from assay.verify.value_numbering.terms import Array, Key, Table, constant_key
+
+
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether what main reaches is in A-normal form."""
+    return check_anf(remove_unreachable(before), remove_unreachable(after))
+
+
+def describe(before: Module, after: Module) -> Did:
+    """How many bindings there are."""
+    count = sum(isinstance(n, Let) for n in post_order(after.main))
+    return plural(count, "binding"), {"bindings": count}
 
 
 def check_anf(source: Module, target: Module) -> Evidence:

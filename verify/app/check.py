@@ -9,20 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 import onnx
 
-from assay.interp import vector
 from assay.interp.graph import evaluate
 from assay.interp.graph.counting import require_time
 from assay.lower.c import CSource, emit
 from assay.lower.frontends.flat_main import with_flat_main
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.instrument import Instruments
-from assay.lower.pipeline import Pass, passes
+from assay.lower.pipeline import Pass
 from assay.lower.pool import Memory
 from assay.lower.simplify.settle import settle_sizes, with_dims_of_main
 from assay.semantics.budget import named
@@ -30,11 +29,12 @@ from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
-from assay.verify.app.compare import Comparison, check_c
 from assay.verify.app.judging import Judged, judge
-from assay.verify.app.stages import STAGES, Context
+from assay.verify.app.stages import SKIPPABLE, STAGES, passes
 from assay.verify.border.inputs import complete, dims_of
-from assay.verify.evidence import Evidence, unknown
+from assay.verify.c import check_c
+from assay.verify.compare import Comparison
+from assay.verify.evidence import Context, Evidence, unknown
 from assay.verify.oracle import Expected
 from assay.verify.trials.countable import require_countable
 
@@ -117,7 +117,12 @@ class Lowering:
                     self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
                 )
             return self.changed["import"](imported) if "import" in self.changed else imported
-        return {**passes(vector.run, self.memory, self.config), **self.changed}[stage](before)
+        return self.passes[stage](before)
+
+    @cached_property
+    def passes(self) -> Mapping[str, Pass]:
+        """The passes of this run by stage name."""
+        return {**passes(memory=self.memory, config=self.config), **self.changed}
 
     def c_source(self, module: Module) -> CSource:
         return self.emitter(module, self.name, **self._digest)
@@ -186,7 +191,7 @@ class Check:
         for stage in STAGES:
             self.begin(stage.name)
             with named(f"the stage {stage.name}"):
-                module = self.instruments.run(stage.name, partial(self.origin.module, stage.name), before)
+                module = self.instruments.run(stage.name, partial(self.origin.module, stage.name), before, SKIPPABLE)
                 self.modules[stage.name] = module
                 if stage.name in ("import", "legalize"):  # where values and buffers come in
                     require_countable(module)

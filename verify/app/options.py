@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay.lower.c import Interface
-from assay.lower.instrument import OPTIONAL, Dump, Instruments, Leaving
+from assay.lower.instrument import Dump, Instruments, Leaving
 from assay.lower.liveness import ALIGNMENT, BY_ELEMENT
 from assay.lower.memory import called
 from assay.lower.pool import Memory
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Invalid
 from assay.verify.app.plan_command import parse_constant_pools, parse_pools
-from assay.verify.app.stages import STAGES
+from assay.verify.app.stages import LINES, SKIPPABLE
 
 MOST_ALIGNMENT = 1 << 16
 """A page of the largest usual size: nobody needs a buffer at a rounder address."""
@@ -46,17 +46,18 @@ def devices_of(on: list[str], host: str) -> CompilationConfig | None:
 
 def instruments_of(dump: Path | None, skip: list[str]) -> Instruments:
     """What looks on while the stages run."""
-    wrong = next((name for name in skip if name not in OPTIONAL), None)
+    wrong = next((name for name in skip if name not in SKIPPABLE), None)
     if wrong is not None:
-        raise Invalid(f"--skip takes {' or '.join(OPTIONAL)}, not {wrong!r}: the other stages must run", label="cli.C3")
+        raise Invalid(
+            f"--skip takes {' or '.join(SKIPPABLE)}, not {wrong!r}: the other stages must run", label="cli.C3"
+        )
     return Instruments(Leaving(*skip), *([Dump(dump)] if dump is not None else []))
 
 
 def stage_of(name: str) -> str:
     """The name of a line of `assay check`, or none."""
-    known = [*(s.name for s in STAGES), "c", "compare"]
-    if name and name not in known:
-        raise Invalid(f"--stop-after takes one of {', '.join(known)}, not {name!r}", label="cli.C3")
+    if name and name not in LINES:
+        raise Invalid(f"--stop-after takes one of {', '.join(LINES)}, not {name!r}", label="cli.C3")
     return name
 
 

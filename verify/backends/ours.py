@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from assay.interp import graph, vector
+from assay.interp import graph
 from assay.lower.anf import convert
 from assay.lower.c import emit
-from assay.lower.pipeline import passes
+from assay.lower.instrument import run_passes
 from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.dtypes import FLOAT64
 from assay.semantics.errors import AssayError, Crash, Trap
@@ -23,6 +23,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, symbols
 from assay.semantics.walk import post_order, rewrite
+from assay.verify.app.stages import passes
 from assay.verify.backends.protocol import Array, Prepared, Subject, cannot
 from assay.verify.c.compiled import FLAGS, STANDARD, Compiled, compile_c
 
@@ -202,9 +203,7 @@ class OwnC:
     def _compiled(self, module: Module) -> tuple[Compiled, dict[str, str]]:
         names = module.main.attrs["outputs"]
         try:
-            for step in passes(vector.run).values():
-                module = step(module)
-            compiled = compile_c(emit(module, "model"), reproducible=False, flags=self.flags)
+            compiled = compile_c(emit(run_passes(module, passes()), "model"), reproducible=False, flags=self.flags)
         except Crash:
             raise
         except AssayError as wrong:

@@ -21,11 +21,26 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.walk import post_order
 from assay.verify.constants.table import moved, wrong_table
-from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.evidence import Context, Did, Evidence, plural, proved, refuted, size
+from assay.verify.kept import count_calls
 from assay.verify.memory import prove_plan
 from assay.verify.value_numbering import Numbered, Table, number_function
 
 Array = np.ndarray[Any, Any]
+
+
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether constants were folded and placed, and nothing else has changed; z3's question is kept."""
+    evidence, context.queries["constants"] = check_constants(before, after)
+    return evidence
+
+
+def describe(before: Module, after: Module) -> Did:
+    """How many calls are left, and how large the table is."""
+    old, new, count = count_calls(before), count_calls(after), len(after.constants)
+    total = account(after).total
+    data = {"calls_before": old, "calls": new, "constants": count, "constant_bytes": total}
+    return f"{old} to {plural(new, 'call')}; {plural(count, 'constant')}, {size(total)}", data
 
 
 def check_constants(source: Module, target: Module) -> tuple[Evidence, str]:

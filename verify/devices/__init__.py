@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from assay.lower.anf.copying import fresh_copy
+from assay.lower.devices import default_config, plan_devices
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import ANYWHERE, VirtualDevice
@@ -26,11 +27,27 @@ from assay.verify.devices.fewest import Count, count_copies
 from assay.verify.devices.places import misplaced
 from assay.verify.devices.said import Broken, Step, in_step, unheard
 from assay.verify.devices.scopes_check import check_scopes
-from assay.verify.evidence import Evidence, checked, plural, proved, refuted
+from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted
 
 __all__ = ["Broken", "broken_plans", "check_devices", "copies", "erase", "names_devices"]
 
 Planner = Callable[[Module, CompilationConfig], Module]
+
+
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether the plan of devices is what the source demands; the planner must leave it as it is."""
+    return check_devices(before, after, context.config or default_config(before), plan_devices)
+
+
+def describe(before: Module, after: Module) -> Did:
+    """How many devices there are, and how many copies between them."""
+    graphs = [d for d in after.definitions.values() if isinstance(d, Function)]
+    places = {n.device.place for d in graphs for n in post_order(d)} - {ANYWHERE}
+    if not places:
+        return "one device", {"devices": 1, "copies": 0}
+    count = copies(after)
+    said = f"{plural(len(places), 'device')}, {count} {'copy' if count == 1 else 'copies'}"
+    return said, {"devices": len(places), "copies": count}
 
 
 def check_devices(

@@ -36,10 +36,10 @@ from assay.semantics.types import TensorType, Type, flatten, symbols
 from assay.semantics.walk import post_order
 from assay.verify.equivalence import BIT_EXACT, equivalent
 from assay.verify.equivalence.terms import DIVISIONS
-from assay.verify.evidence import Evidence, checked, plural, proved, refuted, tested
+from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted, tested
 from assay.verify.fuse.group import at_sizes, written_out
-from assay.verify.fuse.kept import changed_beside
 from assay.verify.fuse.placed import misplaced
+from assay.verify.kept import changed_beside, count_calls, interface, stored
 from assay.verify.trials.batch import stores
 from assay.verify.trials.groups import apart, calls_of, try_group
 from assay.verify.trials.kernels import Tried
@@ -55,6 +55,26 @@ PARTIAL = (*DIVISIONS, "shl", "shr")
 """Operations that trap for some operands."""
 LARGE = 1 << 24
 """Stores from which on only one kind of data is run."""
+
+
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether calls were fused into groups that are them, and nothing else has changed."""
+    old, new = before.definitions, after.definitions
+    for name, d in old.items():
+        open_ = isinstance(d, Function) and not {"primitive", "compiler"} & set(d.attrs)
+        if name not in new or (not open_ and new[name] is not d and stored(new[name]) != stored(d)):
+            return refuted("checked", f"definition {name} has changed")
+        if isinstance(d, Function) and not (
+            isinstance(kept := new[name], Function) and interface(d) == interface(kept)
+        ):
+            return refuted("checked", f"the parameters, results or attributes of {name} have changed")
+    return check_fuse(before, after, context.seed, context.progress)
+
+
+def describe(before: Module, after: Module) -> Did:
+    """How many calls became how many."""
+    old, new = count_calls(before), count_calls(after)
+    return f"{old} to {plural(new, 'call')}", {"calls_before": old, "calls": new}
 
 
 def check_fuse(source: Module, target: Module, seed: int = 0, progress: Progress = lambda i, n: None) -> Evidence:

@@ -15,16 +15,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from assay.interp import graph, machine, vector
-from assay.lower.pipeline import passes
+from assay.interp import graph, machine
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import AssayError, Crash, Invalid, Trap, Unpredictable, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.rules import check
-from assay.verify.app.stages import STAGES, Context
+from assay.verify.app.stages import STAGES, passes
 from assay.verify.backends import Backend, backend, names as backend_names, subject_of_module
 from assay.verify.backends.ort import OnnxRuntime
 from assay.verify.backends.protocol import FATAL, OUTCOMES
+from assay.verify.evidence import Context
 from assay.verify.oracle import Oracle, Verdict, judge_backend
 
 GOOD = ("right", "open", "undecided", "unpredictable", "unsaid", "refused")
@@ -123,7 +123,7 @@ class Stages:
     name: str = "passes"
 
     def judge(self, module: Module, inputs: Mapping[str, Any]) -> Result:
-        made, context = passes(vector.run), Context()
+        made, context = passes(), Context()
         before = module
         for stage in STAGES:
             try:

@@ -17,6 +17,7 @@ import numpy as np
 
 from assay.interp import tensor, vector
 from assay.interp.values import Event
+from assay.lower.simplify.dead_code import remove_unreachable
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.bounds import Bounded, contains
 from assay.semantics.budget import claim, named
@@ -32,14 +33,25 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.calls import called
 from assay.semantics.types import TensorType, flatten, same_type
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.evidence import Evidence, checked, refuted, tested
-from assay.verify.fuse.kept import changed_beside
+from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted, tested
+from assay.verify.kept import changed_beside, count_calls
 from assay.verify.trials.kernels import Tried, try_kernel
 
 Array = np.ndarray[Any, Any]
 LONGEST = 100_000
 """Statements of a function that are run one after another; a longer one is run in lanes."""
 Progress = Callable[[int, int], None]
+
+
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether each tensor function does what its operator did; what main does not reach is not lowered."""
+    return check_legalize(remove_unreachable(before), after, context.seed, context.progress)
+
+
+def describe(before: Module, after: Module) -> Did:
+    """How many calls of how many tensor functions there are."""
+    count, kernels = count_calls(after), len(after.kernels)
+    return f"{plural(count, 'call')} of {plural(kernels, 'kernel')}", {"calls": count, "kernels": kernels}
 
 
 def check_legalize(source: Module, target: Module, seed: int = 0, progress: Progress = lambda i, n: None) -> Evidence:

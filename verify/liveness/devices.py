@@ -30,9 +30,22 @@ def check_devices(program: Program, kernels: Mapping[str, PrimFunc] | None = Non
 
     `kernels` are asked for the scopes of parameters, and for what a device_copy does.
     """
-    for wrong in (*_pools(program), *_steps(program, kernels or {})):
+    pools = check_pools(program)
+    return check_steps(program, kernels or {}) if pools.holds else pools
+
+
+def check_pools(program: Program) -> Evidence:
+    """Whether every pool is in one memory, that of its buffers."""
+    for wrong in _pools(program):
         return refuted("checked", wrong)
-    return checked("every buffer is in the memory of the steps that touch it, and in a pool there")
+    return checked("every buffer is in a pool in its memory")
+
+
+def check_steps(program: Program, kernels: Mapping[str, PrimFunc]) -> Evidence:
+    """Whether every access stays in the memory of its step."""
+    for wrong in _steps(program, kernels):
+        return refuted("checked", wrong)
+    return checked("every buffer is in the memory of the steps that touch it")
 
 
 def _apart(a: VirtualDevice, b: VirtualDevice, fields: tuple[str, ...] = ALL) -> bool:

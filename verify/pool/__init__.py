@@ -16,19 +16,20 @@ import numpy as np
 
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.instance import at, is_symbolic, place_of, symbols_of
-from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, overlap, range_of
-from assay.semantics.module import Branch, Module, Program, Step, flow
+from assay.semantics.memory import BufferInfo, Interval, Plan, Problem, lower_bound, overlap, range_of
+from assay.semantics.module import Branch, Module, Program, Slot, Step, flow
 from assay.semantics.paths import Intervals, join
 from assay.semantics.scalar import Dim, Var, same
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.tensor.phases import phases
 from assay.semantics.types import TensorType
 from assay.verify.constants.places import check_constant_places
-from assay.verify.evidence import Evidence, checked, refuted
+from assay.verify.evidence import Context, Did, Evidence, checked, plural, refuted
 from assay.verify.in_place import check_kernel
-from assay.verify.liveness.devices import check_devices
+from assay.verify.liveness import named_symbols
+from assay.verify.liveness.devices import check_pools, check_steps
 from assay.verify.liveness.lives import check_lives
-from assay.verify.liveness.program import describe
+from assay.verify.liveness.program import describe as shown_step
 from assay.verify.memory import prove_plan
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -123,7 +124,7 @@ class _Sweep:
     def branch(self, what: str, step: Branch, index: int) -> str | None:
         if what == "if":
             if (wrong := self.wrong(step.condition)) is not None:
-                return f"{wrong} when {describe(step, index)} reads it"
+                return f"{wrong} when {shown_step(step, index)} reads it"
             self.owners.changes.append([])
         elif what == "else":
             self.arms.append(self.owners.leave())
@@ -136,7 +137,7 @@ class _Sweep:
         """A step writes all that it writes in a phase while it reads; what it uses there must be whole then."""
         for name in step.reads:
             if (wrong := self.wrong(name)) is not None:
-                return f"{wrong} when {describe(step, index)} reads it"
+                return f"{wrong} when {shown_step(step, index)} reads it"
         live, after = self.uses(step)
         for read, by in in_place(self.program, step).items():  # from where it is written, its bytes are that one's
             begin = min(start for start, _ in live[by])
@@ -146,9 +147,7 @@ class _Sweep:
             for other in live:
                 byte = self.shared(other, name) if name != other and overlap(live[name], live[other]) else None
                 if byte is not None:
-                    return (
-                        f"byte {byte} of buffer {other} is overwritten by {name} while {describe(step, index)} uses it"
-                    )
+                    return f"byte {byte} of buffer {other} is overwritten by {name} while {shown_step(step, index)} uses it"
         for name in made:
             self.write(name)
         for name in made:  # a slot is not whole behind the step if another was written over it after it was
@@ -293,7 +292,7 @@ def check_in_place(module: Module) -> Evidence:
                     seen.add((step.kernel, k, n))
                     evidence = check_kernel(module.kernel(step.kernel), k, n)
                     if not evidence.holds:
-                        return refuted("proved", f"{describe(step, i)}: {evidence.detail}")
+                        return refuted("proved", f"{shown_step(step, i)}: {evidence.detail}")
     return checked(f"{len(seen)} outputs in place")
 
 
@@ -340,16 +339,73 @@ def _bytes(of: TensorType) -> Dim:
     return size
 
 
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether the plan is good, and is one of the very steps and lives that the stage before has shown right."""
+    old, new = before.program, after.program
+    if {n: _but_place(s) for n, s in old.slots.items()} != {n: _but_place(s) for n, s in new.slots.items()}:
+        return refuted("checked", "the plan changes more of a buffer than its offset")
+    steps = tuple(replace(s, in_place=()) if isinstance(s, Step) else s for s in new.steps)
+    if (old.steps, old.inputs, old.outputs, old.limits, old.host) != (
+        steps,
+        new.inputs,
+        new.outputs,
+        new.limits,
+        new.host,
+    ):
+        return refuted("checked", "the plan has other steps, another host, or other limits of sizes, than the program")
+    evidence, queries = check_places(after)
+    context.queries.update(queries)
+    return evidence
+
+
+def _but_place(slot: Slot) -> tuple[object, ...]:
+    """All that a slot is, but for its pool and offset there; types are compared as text."""
+    return (slot.name, str(slot.type), slot.place, slot.live, slot.alignment, slot.producer, slot.device)
+
+
+def describe(before: Module, after: Module) -> Did:
+    """How many bytes the pools take, and how far from the least that is."""
+    program = after.program
+    if program.plan is not None:
+        sizes, count = program.plan.sizes, len(program.plan.places)
+        numbers = {name: n for name, n in sizes.items() if isinstance(n, int)}
+        said = [
+            f"{name}, {numbers[name]} bytes" if name in numbers else f"{name}, bytes by {named_symbols(program)}"
+            for name in sizes
+        ]
+        return f"{plural(count, 'buffer')} in {'; '.join(said)}", {"buffers": count, **numbers}
+    work = [b for b in as_problem(program)[0].buffers if b.kind == "workspace"]
+    pool = sum(program.sizes.get(p.name, 0) for p in program.pools if p.kind == "workspace")
+    total, bound = sum(program.slots[b.name].nbytes for b in work), lower_bound(work)
+    ratio = pool / bound if bound else 1.0
+    data = {"buffer_bytes": total, "pool_bytes": pool, "lower_bound": bound}
+    if len(program.sizes) > 1:
+        each = ", ".join(f"{name} {n}" for name, n in program.sizes.items())
+        return f"{total} to {pool} bytes: {each}; at most {bound} are live at once", {**data, **program.sizes}
+    most = max((b.alignment for b in work if b.alignment > program.slots[b.name].type.dtype.itemsize), default=0)
+    at = f", at multiples of {most}" if most else ""  # which the bound knows nothing of
+    return f"{total} to {pool} bytes{at}; bound {bound}, ratio {ratio:.3f}", data
+
+
 def check_pool(module: Module) -> tuple[Evidence, dict[str, str]]:
     """The whole verdict on the plan of `main`: lives, sweep, z3. The first that does not hold is given; and the texts
-    that z3 was asked, `pool` about the first pool, `pool1` about the next, ...
+    that z3 was asked."""
+    program = module.program
+    for evidence in (check_lives(program, module.kernels), check_steps(program, module.kernels)):
+        if not evidence.holds:
+            return evidence, {}
+    return check_places(module)
+
+
+def check_places(module: Module) -> tuple[Evidence, dict[str, str]]:
+    """The verdict on the places of a program whose lives and steps are right: the first part that does not hold; and
+    the texts that z3 was asked, `pool` about the first pool, `pool1` about the next, ...
 
     Lives are the same at all sizes, and z3's proof is about all of them; the sweep is at those that the evidence names.
     """
     program = module.program
     swept = sweep(program, module.kernels) if not is_symbolic(program) else None
-    rest = (check_in_place(module), check_devices(program, module.kernels), check_constant_places(module))
-    for evidence in (check_lives(program, module.kernels), swept, *rest):
+    for evidence in (swept, check_in_place(module), check_pools(program), check_constant_places(module)):
         if evidence is not None and not evidence.holds:
             return evidence, {}
     proof = prove_plan(*as_problem(program))

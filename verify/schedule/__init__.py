@@ -15,11 +15,10 @@ from assay.semantics.alias import Origin, bindings, origins, result
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Function, Var, free_variables
 from assay.semantics.module import Module
-from assay.verify.evidence import Evidence, proved, refuted
+from assay.semantics.tensor import PrimFunc
+from assay.verify.evidence import Context, Did, Evidence, proved, refuted, size
+from assay.verify.kept import CLAIMS, stored
 from assay.verify.value_numbering import Table, number_function
-
-ATTRIBUTE = "schedule"
-"""The attribute of `main` with the claims."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +36,32 @@ class Claim:
 
 def claim_of(main: Function) -> Claim | None:
     """What `main` claims; None if nothing, Invalid if it cannot be read."""
-    found = main.attrs.get(ATTRIBUTE)
+    found = main.attrs.get(CLAIMS)
     if found is None:
         return None
     names = ("before", "after", "bound")
     if not isinstance(found, Mapping) or set(found) != set(names) or any(type(found[n]) is not int for n in names):
         raise Invalid("the attribute schedule holds the bytes before, after and bound", label="schedule.C1")
     return Claim(*(found[n] for n in names))
+
+
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether `main` is reordered as it claims, and nothing else has changed."""
+    old, new = before.definitions, after.definitions
+    others = [n for n, d in old.items() if n != "main" and not isinstance(d, PrimFunc)]
+    if list(old) != list(new) or any(old[n] is not new[n] and stored(old[n]) != stored(new[n]) for n in others):
+        return refuted("checked", "a definition other than main has changed")
+    return check_schedule(before, after)
+
+
+def describe(before: Module, after: Module) -> Did:
+    """The peak of memory before and after, and how far from the least it is."""
+    claim = claim_of(after.main)
+    if claim is None:
+        return "not planned", {}
+    data = {"peak_before": claim.before, "peak": claim.after, "peak_bound": claim.bound}
+    peak = f"peak {size(claim.before)}" + (f" to {size(claim.after)}" if claim.after < claim.before else "")
+    return peak + (", optimal" if claim.optimal else f", at least {size(claim.bound)}"), data
 
 
 def check_schedule(source: Module, target: Module) -> Evidence:

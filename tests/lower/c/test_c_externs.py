@@ -12,7 +12,6 @@ import pytest
 from assay.interp import graph, machine, tensor, vector
 from assay.interp.values import Event
 from assay.lower.c import CSource, Interface, emit
-from assay.lower.pipeline import passes
 from assay.lower.schedule import reordered
 from assay.semantics.alias import bindings
 from assay.semantics.errors import Invalid, Trap, Unsupported
@@ -21,6 +20,7 @@ from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.text.module_text import parse
+from assay.verify.app.stages import passes
 from assay.verify.c.compiled import STRICT, compile_c, run_sanitized
 from assay.verify.schedule import check_schedule
 from tests.lower.memory.planned import alone, same_bits

@@ -15,7 +15,6 @@ from assay.interp import vector
 from assay.lower.c import CSource, Interface, emit
 from assay.lower.c.convention import device_name, find_devices
 from assay.lower.liveness import find_lives
-from assay.lower.pipeline import passes
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.dtypes import FLOAT32
@@ -24,6 +23,7 @@ from assay.semantics.graph import Call
 from assay.semantics.module import Module, Program
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
+from assay.verify.app.stages import passes
 from assay.verify.c.compiled import compile_c, run_sanitized
 from assay.verify.c.tools import STANDARD, STRICT
 from assay.verify.liveness.devices import check_devices

@@ -17,7 +17,6 @@ from onnx import helper
 
 from assay.interp import machine, vector
 from assay.lower.c import emit
-from assay.lower.pipeline import passes
 from assay.lower.pool import Memory
 from assay.semantics.accounting import account, aligned, laid_out
 from assay.semantics.devices import VirtualDevice
@@ -30,6 +29,7 @@ from assay.verify.app.cli import main
 from assay.verify.app.report.collect import of_program
 from assay.verify.app.report.model import Report
 from assay.verify.app.report.page import page
+from assay.verify.app.stages import passes
 from assay.verify.c.compiled import STRICT, compile_c, find_compiler, run_sanitized
 from assay.verify.pool import check_pool
 from tests.lower.constants.constant_programs import LANES, X, adding, constants, in_pools, total

@@ -10,7 +10,6 @@ import pytest
 
 from assay.interp import machine, vector
 from assay.lower.c import emit
-from assay.lower.pipeline import passes
 from assay.lower.pool import Memory
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Trap
@@ -18,8 +17,9 @@ from assay.semantics.memory import Pool
 from assay.semantics.module import Module
 from assay.semantics.text.constants_text import house
 from assay.semantics.text.module_text import parse
-from assay.verify.app.stages import STAGES, Context
+from assay.verify.app.stages import STAGES, passes
 from assay.verify.c.compiled import STRICT, compile_c
+from assay.verify.evidence import Context
 from assay.verify.pool import check_pool
 from tests.lower.memory.planned import same_bits
 

@@ -9,7 +9,6 @@ import numpy as np
 from assay.interp import vector
 from assay.lower.devices import plan_devices
 from assay.lower.liveness import find_lives
-from assay.lower.pipeline import passes
 from assay.lower.pool import plan
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import VirtualDevice
@@ -18,6 +17,7 @@ from assay.semantics.graph import Expr, call, constant, device_copy, function, i
 from assay.semantics.module import Module
 from assay.semantics.ops import operator
 from assay.semantics.types import TensorType
+from assay.verify.app.stages import passes
 
 CPU = VirtualDevice("cpu", 0, "c", "global")
 CUDA = VirtualDevice("cuda", 0, "cuda", "global")

@@ -16,7 +16,6 @@ from assay.lower.c import emit
 from assay.lower.c.helpers import Library
 from assay.lower.c.kernel import write_kernel
 from assay.lower.legalize import legalize
-from assay.lower.pipeline import passes
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Function
 from assay.semantics.module import Module
@@ -26,6 +25,7 @@ from assay.semantics.tensor import Call, Store
 from assay.semantics.tensor.calls import called
 from assay.semantics.text.module_text import parse
 from assay.semantics.walk import rewrite
+from assay.verify.app.stages import passes
 from assay.verify.c.compiled import compile_c
 from assay.verify.legalize import check_legalize
 

@@ -10,7 +10,6 @@ from hypothesis import given, strategies as st
 
 from assay.interp import vector
 from assay.interp.graph.observation import observe
-from assay.lower.pipeline import passes
 from assay.lower.schedule.rematerialise import rematerialise
 from assay.lower.schedule.work import peak, work_of
 from assay.semantics.alias import bindings, result
@@ -19,6 +18,7 @@ from assay.semantics.graph import CallTIR, Expr, call, constant, function, let, 
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.types import TensorType
+from assay.verify.app.stages import passes
 from assay.verify.schedule import check_same_values
 
 X = var("x", TensorType((64,), FLOAT32))

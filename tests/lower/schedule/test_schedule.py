@@ -17,7 +17,6 @@ from assay.lower.anf import to_anf
 from assay.lower.frontends.onnx.model import import_onnx
 from assay.lower.legalize.kernels import build
 from assay.lower.liveness import find_lives
-from assay.lower.pipeline import passes
 from assay.lower.schedule import find_order, schedule
 from assay.lower.schedule.reduce import reduce
 from assay.lower.schedule.search import Puzzle, beam, search, solve
@@ -32,6 +31,7 @@ from assay.semantics.module import Module
 from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType
+from assay.verify.app.stages import passes
 from assay.verify.schedule import check_schedule
 from tests.lower.schedule.scheduling import least_of_orders, least_of_sets, modules, random_work, series_parallel
 from tests.lower.wired import wired

@@ -11,13 +11,14 @@ import pytest
 
 from assay.interp import vector
 from assay.lower.c import CSource, emit
-from assay.lower.pipeline import Pass, passes
+from assay.lower.pipeline import Pass
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Let
 from assay.semantics.module import Module
 from assay.semantics.walk import rewrite
 from assay.verify.app.check import Check, Line, Lowering
 from assay.verify.app.judging import Judged
+from assay.verify.app.stages import passes
 from assay.verify.c.compiled import compile_c, run_sanitized
 from tests.models import LightModel, light_models, model, small_cnn, transformer_block
 

@@ -18,10 +18,10 @@ from onnx import helper, numpy_helper
 from assay.lower.c import CSource, emit
 from assay.verify.app import judging
 from assay.verify.app.check import Check, Lowering
-from assay.verify.app.compare import Comparison
 from assay.verify.backends import Subject, backend as find_backend, subject_of_model
 from assay.verify.backends.protocol import cannot
 from assay.verify.c.native import step_that_is_outside
+from assay.verify.compare import Comparison
 from assay.verify.oracle import Oracle, judge_backend
 from tests.verify.app.ladder import brought, deep, made, run, shallow, sums
 

@@ -19,7 +19,8 @@ from assay.semantics.module import Module, Program, Step
 from assay.semantics.rules import check
 from assay.semantics.scalar import Dim, Expr, Var, evaluate_dim, substitute
 from assay.semantics.types import TensorType
-from assay.verify.app.stages import STAGES, Context
+from assay.verify.app.stages import STAGES
+from assay.verify.evidence import Context
 from assay.verify.liveness.program import check_program
 from assay.verify.pool import check_in_place, check_pool, sweep
 from tests.lower.memory.dynamic_programs import inputs, lowered, planned, proof

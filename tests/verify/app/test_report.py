@@ -16,7 +16,6 @@ import onnx
 import pytest
 
 from assay.interp import vector
-from assay.lower.pipeline import passes
 from assay.semantics.errors import EnvironmentFailure, Invalid
 from assay.semantics.memory import BufferInfo, Interval, Place, Plan, Pool, Problem, conflicts, lower_bound
 from assay.semantics.module import Module, Program, Slot
@@ -29,6 +28,7 @@ from assay.verify.app.report.model import Report
 from assay.verify.app.report.page import page
 from assay.verify.app.report.plot import text, ticks
 from assay.verify.app.report.write import write
+from assay.verify.app.stages import passes
 from assay.verify.evidence import proved, refuted
 from assay.verify.liveness.lives import check_lives
 from tests.models import small_cnn

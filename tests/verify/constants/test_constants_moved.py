@@ -14,7 +14,6 @@ from assay.interp.graph import evaluate
 from assay.interp.vector import run as kernel
 from assay.lower.constants import bind_constants, extract_constants, extract_params, link_params, merge_modules
 from assay.lower.constants.made import make_constants, quantise_weights
-from assay.lower.pipeline import passes
 from assay.semantics.analyses.equality import first_difference
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Expr, Function, GlobalVar, call, call_tir, function, var
@@ -22,9 +21,10 @@ from assay.semantics.module import ConstantInfo, Module
 from assay.semantics.tensor import AllocateConst, Buffer, Call as KernelCall, PrimFunc, Stmt, loops, store
 from assay.semantics.types import DataDef, TensorType
 from assay.semantics.walk import rewrite
-from assay.verify.app.stages import STAGES, Context
+from assay.verify.app.stages import STAGES, passes
 from assay.verify.constants.link import check_link
 from assay.verify.constants.moving import check_bound, check_extracted, check_moved
+from assay.verify.evidence import Context
 from tests.lower.constants.test_constants_link import B, network, user
 from tests.lower.constants.test_made_constants import module as with_weight, weight
 

@@ -10,12 +10,11 @@ import onnx
 import pytest
 
 from assay.interp import vector
-from assay.lower.pipeline import passes
 from assay.semantics.text.module_text import parse
 from assay.verify.app.check import Check, Lowering
 from assay.verify.app.cli import main
-from assay.verify.app.stages import STAGES, Context
-from assay.verify.evidence import Evidence
+from assay.verify.app.stages import STAGES, passes
+from assay.verify.evidence import Context, Evidence
 from tests.models import small_cnn
 from tests.museum import device_faults as programs
 from tests.museum.device_faults import CONFIG

@@ -14,9 +14,9 @@ from assay.semantics.scalar import apply
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.semantics.tensor import Store
 from assay.semantics.walk import rewrite
-from assay.verify.app.compare import step_outside
-from assay.verify.app.stages import STAGES, Context
-from assay.verify.evidence import Evidence
+from assay.verify.app.stages import STAGES
+from assay.verify.compare import step_outside
+from assay.verify.evidence import Context, Evidence
 from assay.verify.fuse import check_fuse, check_group
 from tests.lower.fuse import fusing
 from tests.lower.fuse.fusing import Program, fused, only_group, random

@@ -19,8 +19,8 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify import fuse as checking
 from assay.verify.fuse import check_fuse, check_group
-from assay.verify.fuse.kept import changed_beside
 from assay.verify.fuse.placed import misplaced
+from assay.verify.kept import changed_beside
 from assay.verify.trials.kernels import different
 from tests.lower.fuse import fusing
 from tests.lower.fuse.fusing import fused, group_of, only_group, x

@@ -20,7 +20,6 @@ from assay.lower.c import CSource, emit
 from assay.lower.c.helpers import HELPERS as ALL, Library
 from assay.lower.legalize.kernels import KERNELS as KERNELS_OF
 from assay.lower.legalize.kernels.elementwise import elementwise
-from assay.lower.pipeline import passes
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import call_tir, function, var
 from assay.semantics.module import GROUP, Module
@@ -30,6 +29,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order, rewrite
 from assay.verify.app import check
 from assay.verify.app.check import Check, Line, Lowering
+from assay.verify.app.stages import passes
 from assay.verify.trials import helpers
 from tests.models import model
 from tests.verify.app.test_cli import assay

@@ -10,7 +10,6 @@ import pytest
 from assay.interp import vector
 from assay.lower.legalize import Strategy, legalize
 from assay.lower.legalize.kernels import build
-from assay.lower.pipeline import passes
 from assay.semantics.dtypes import FLOAT32
 from assay.semantics.graph import Call, call, constant, function, get, tuple_of, var
 from assay.semantics.module import GROUP, Module
@@ -19,6 +18,7 @@ from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import apply
 from assay.semantics.tensor import Buffer, PrimFunc, loops, store
 from assay.semantics.types import TensorType
+from assay.verify.app.stages import passes
 from assay.verify.constants import check_constants
 from assay.verify.legalize import check_legalize
 from assay.verify.liveness.lives import check_lives

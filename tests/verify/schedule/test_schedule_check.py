@@ -12,7 +12,6 @@ from hypothesis import given, settings
 
 from assay.interp import vector
 from assay.lower.liveness import find_lives
-from assay.lower.pipeline import passes
 from assay.semantics.alias import bindings, result
 from assay.semantics.dtypes import FLOAT32, INT64
 from assay.semantics.errors import Unsupported
@@ -24,7 +23,9 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.app import cli
 from assay.verify.app.check import Check, Line, Lowering
-from assay.verify.schedule import ATTRIBUTE, check_same_values, check_schedule, peak
+from assay.verify.app.stages import passes
+from assay.verify.kept import CLAIMS
+from assay.verify.schedule import check_same_values, check_schedule, peak
 from tests.lower.schedule.scheduling import modules
 from tests.lower.wired import wired
 
@@ -58,7 +59,7 @@ def with_chain(module: Module, chain: Chain, **attrs: object) -> Module:
 def claiming(module: Module, **changed: int) -> Module:
     """The same with the right peak of this very order claimed, but for what is given."""
     numbers = {"before": 10**6, "after": peak(module), "bound": peak(module), **changed}
-    return with_chain(module, list(bindings(module.main)), **{ATTRIBUTE: numbers})
+    return with_chain(module, list(bindings(module.main)), **{CLAIMS: numbers})
 
 
 def position(chain: Chain, kernel: str, which: int = 0) -> int:
@@ -72,7 +73,7 @@ def test_what_the_pass_makes_holds(module: Module) -> None:
     made = stages(module)
     evidence = check_schedule(made["constants"], made["schedule"])
     assert evidence.holds and evidence.how == "proved", evidence.detail
-    claim = made["schedule"].main.attrs[ATTRIBUTE]
+    claim = made["schedule"].main.attrs[CLAIMS]
     assert claim["after"] == lower_bound(find_lives(made["schedule"], whole=True).program.placed("workspace"))
 
 
@@ -207,7 +208,7 @@ def test_a_bound_that_cannot_be(bound: int) -> None:
 )
 def test_a_claim_that_cannot_be_read(claim: object) -> None:
     source = stages(sample())["constants"]
-    evidence = check_schedule(source, with_chain(source, list(bindings(source.main)), **{ATTRIBUTE: claim}))
+    evidence = check_schedule(source, with_chain(source, list(bindings(source.main)), **{CLAIMS: claim}))
     assert not evidence.holds and "schedule.C1" in evidence.detail
 
 
@@ -283,7 +284,7 @@ def test_the_certificate_has_the_stage(
     text = (out / name).read_text()
     claim = json.loads(text)
     number = next(
-        v for r in claim["rows"] for k, m in r[1].items() if k == "attrs" for key, v in m["map"] if key == ATTRIBUTE
+        v for r in claim["rows"] for k, m in r[1].items() if k == "attrs" for key, v in m["map"] if key == CLAIMS
     )
     after = dict(number["map"])["after"]
     changed = text.replace(f'["after", {after}]', f'["after", {after - 4}]')

@@ -14,13 +14,13 @@ import numpy as np
 
 from assay.interp import machine, vector
 from assay.lower.c import emit
-from assay.lower.pipeline import passes
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.graph import Constant
 from assay.semantics.module import Module
 from assay.semantics.store import ArrayWriter, encode
 from assay.semantics.walk import post_order
-from assay.verify.app.stages import STAGES, Context
+from assay.verify.app.stages import STAGES, passes
+from assay.verify.evidence import Context
 
 COUNT = 16
 

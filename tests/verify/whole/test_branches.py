@@ -16,7 +16,6 @@ import pytest
 from assay.interp import graph, machine, vector
 from assay.lower.c import emit
 from assay.lower.liveness import find_lives
-from assay.lower.pipeline import passes
 from assay.lower.pool import plan
 from assay.semantics.builder import Builder, tensor
 from assay.semantics.dtypes import BOOL, FLOAT32, INT64
@@ -27,9 +26,10 @@ from assay.semantics.rules import check as check_rules
 from assay.semantics.scalar import apply
 from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.semantics.types import TensorType
-from assay.verify.app.compare import Comparison
-from assay.verify.app.stages import STAGES, Context
+from assay.verify.app.stages import STAGES, passes
 from assay.verify.c.compiled import compile_c
+from assay.verify.compare import Comparison
+from assay.verify.evidence import Context
 from assay.verify.liveness.program import check_program
 from assay.verify.pool import check_pool
 from tests.interp.test_machine_branches import choosing, phased, pooled

@@ -15,7 +15,6 @@ from assay.interp import machine, vector
 from assay.interp.graph import evaluate
 from assay.lower.c import emit
 from assay.lower.frontends.onnx.model import import_onnx
-from assay.lower.pipeline import passes
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.devices import GLOBAL, VirtualDevice
 from assay.semantics.graph import Call, Expr, Function
@@ -23,8 +22,9 @@ from assay.semantics.module import Module, Step
 from assay.semantics.operator import Operator
 from assay.semantics.tensor.copying import is_device_copy
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.app.stages import STAGES, Context
+from assay.verify.app.stages import STAGES, passes
 from assay.verify.c.compiled import compile_c
+from assay.verify.evidence import Context
 from tests.lower.memory.planned import same_bits
 from tests.models import light_models, small_cnn, transformer_block
 

@@ -13,13 +13,13 @@ import pytest
 from assay.interp import vector
 from assay.interp.graph import evaluate
 from assay.lower.frontends.onnx.model import import_onnx
-from assay.lower.pipeline import passes
 from assay.lower.pool import Memory, plan, wanted
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid
 from assay.semantics.memory import Place, Plan, Pool, Problem
 from assay.semantics.module import Module
 from assay.verify.app.cli import main
+from assay.verify.app.stages import passes
 from assay.verify.pool import check_pool
 from tests.models import small_cnn
 

@@ -17,16 +17,16 @@ from assay.interp import graph, machine, tensor, vector
 from assay.interp.memory import Memory as Elements
 from assay.lower.c import emit
 from assay.lower.constants import extract_constants, link_params
-from assay.lower.pipeline import passes
 from assay.lower.pool import plan
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.module import Branch, Module, Program, Step
 from assay.semantics.rules import check
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc, program_order
-from assay.verify.app.stages import STAGES, Context
+from assay.verify.app.stages import STAGES, passes
 from assay.verify.c.compiled import compile_c, run_sanitized
 from assay.verify.constants.link import check_link
 from assay.verify.constants.table import wrong_table
+from assay.verify.evidence import Context
 from tests.verify.whole.whole_programs import Case, memory
 
 Array = np.ndarray[Any, Any]

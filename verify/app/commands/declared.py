@@ -13,6 +13,7 @@ import typer
 from assay.semantics.digits import is_size
 from assay.semantics.errors import Invalid
 from assay.verify.app.ending import last_words
+from assay.verify.app.stages import SKIPPABLE
 from assay.verify.app.spending import SECONDS, default_memory, parse_memory, parse_seconds, spending
 
 Model = Annotated[
@@ -92,7 +93,7 @@ DumpTo = Annotated[
     Path | None,
     typer.Option("--dump", metavar="DIR", help="write the module after each stage, as text", show_default=False),
 ]
-Skip = Annotated[list[str], typer.Option("--skip", metavar="STAGE", help="leave out fuse or schedule")]
+Skip = Annotated[list[str], typer.Option("--skip", metavar="STAGE", help=f"leave out {' or '.join(SKIPPABLE)}")]
 InPools = Annotated[bool, typer.Option("--io-in-pools", help="inputs and outputs lie in the pools too")]
 MemoryLimit = Annotated[
     str,

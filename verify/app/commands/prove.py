@@ -28,10 +28,10 @@ def prove(
     """Prove tensor functions of FILE for all sizes: bounds, races, initialisation. Exit code 4: something is
     unknown."""
     from assay.interp.graph import evaluate
-    from assay.lower.anf import to_anf
     from assay.lower.frontends.onnx.model import import_onnx, load_model
-    from assay.lower.legalize import legalize
+    from assay.lower.instrument import run_passes
     from assay.semantics.errors import Invalid
+    from assay.verify.app.stages import passes
     from assay.verify.app.terminal import Screen
     from assay.verify.app.text_run import is_text, load_text
     from assay.verify.symbolic.command import prove_module
@@ -43,7 +43,6 @@ def prove(
             )
         module = load_text(file)
     else:
-        module = legalize(
-            to_anf(import_onnx(load_model(file), evaluate=evaluate, dims=parse_dims(dim), source=file.name))
-        )
+        imported = import_onnx(load_model(file), evaluate=evaluate, dims=parse_dims(dim), source=file.name)
+        module = run_passes(imported, passes(), stop_after="legalize")
     raise typer.Exit(prove_module(module, function, bound, out, Screen()))

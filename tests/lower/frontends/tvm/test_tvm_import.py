@@ -21,7 +21,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Const, Expr, Load, const
 from assay.semantics.tensor import For, PrimFunc, Stmt, Store
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.app.compare import is_transcendental
+from assay.verify.compare import is_transcendental
 from tests.lower.frontends.tvm.tvm_models import compiled, flat, imported, mobile_net, stages
 from tests.models import small_cnn, transformer_block
 

@@ -20,7 +20,7 @@ from assay.semantics.bounds import Bounded, contains
 from assay.semantics.errors import Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.tensor import Alias, Block, PrimFunc, program_order
-from assay.verify.app.compare import is_transcendental
+from assay.verify.compare import is_transcendental
 from tests.lower.frontends.tvm.tvm_models import Compiled, compiled, flat, kernel_calls, relax, tvm
 
 I = tvm.script.ir  # noqa: E741

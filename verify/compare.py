@@ -20,7 +20,7 @@ from assay.lower.c import CSource
 from assay.semantics.alias import bindings
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import DType, dtype
-from assay.semantics.errors import Crash, Invalid, Trap, Unpredictable
+from assay.semantics.errors import Invalid, Trap, Unpredictable
 from assay.semantics.graph import CallTIR, Expr
 from assay.semantics.linked import unlinked, with_linked
 from assay.semantics.module import Module, Step
@@ -31,7 +31,7 @@ from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
 from assay.verify.c.compiled import Compiled, Look, compile_c
 from assay.verify.c.native import step_that_is_outside
-from assay.verify.evidence import Evidence, checked, plural, refuted, size, tested
+from assay.verify.evidence import Evidence, plural, refuted, tested
 from assay.verify.legalize import outside
 from assay.verify.liveness.program import describe
 from assay.verify.oracle import Expected
@@ -39,17 +39,6 @@ from assay.verify.trials.helpers import HelperTrials
 from assay.verify.trials.native import Trials
 
 Array = np.ndarray[Any, Any]
-
-
-def check_c(source: CSource) -> tuple[str, Evidence, Compiled | None]:
-    """Whether the C text compiles without a warning, and what it compiles to."""
-    lines = source.source.count("\n") + source.header.count("\n")
-    try:
-        compiled = compile_c(source, reproducible=False)
-    except Crash as wrong:
-        return "", refuted("checked", str(wrong)), None
-    weights = f", {size(source.weights.nbytes)} of weights beside it" if source.weights is not None else ""
-    return f"{lines} lines{weights}", checked("compiles as strict C99 without a warning"), compiled
 
 
 def is_transcendental(module: Module) -> bool:
