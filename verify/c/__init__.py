@@ -1,4 +1,4 @@
-"""The C text compiles; its runs (specs/verify.md, "Compiled")."""
+"""The C text compiles; its runs (specs/verify.md, "c")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entry of generated C behind one signature, whatever its convention and its devices (specs/verify.md, "Compiled").
+"""The entry of generated C behind one signature, whatever its convention and its devices (specs/verify.md, "c").
 
 `caller` writes `int assay_call(void *const *p)`: the addresses of inputs and outputs, but those that lie in a
 workspace, of workspaces and of weights in an array, for there may be more of them than a foreign call can have. It

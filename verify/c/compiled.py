@@ -1,4 +1,4 @@
-"""Generated C compiled and run (specs/verify.md, "Compiled").
+"""Generated C compiled and run (specs/verify.md, "c").
 
 `compile_c` builds a shared library and runs it in this process, on guarded memory: the workspace and the outputs are
 full of garbage before, zones around every buffer are compared afterwards, and so are the inputs. `run_sanitized` runs

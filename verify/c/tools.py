@@ -1,4 +1,4 @@
-"""What every way to run generated C needs: the compiler, statuses, inputs and outputs (specs/verify.md, "Compiled")."""
+"""What every way to run generated C needs: the compiler, statuses, inputs and outputs (specs/verify.md, "c")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was read is well-formed (specs/verify.md, "import")."""
+"""What was read is well-formed (specs/verify.md, "Import")."""
 
 from __future__ import annotations
 

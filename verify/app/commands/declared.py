@@ -13,8 +13,8 @@ import typer
 from assay.semantics.digits import is_size
 from assay.semantics.errors import Invalid
 from assay.verify.app.ending import last_words
-from assay.verify.app.stages import SKIPPABLE
 from assay.verify.app.spending import SECONDS, default_memory, parse_memory, parse_seconds, spending
+from assay.verify.app.stages import SKIPPABLE
 
 Model = Annotated[
     Path,
