@@ -18,7 +18,8 @@ from assay.semantics.scalar import Apply, Const, Expr as Scalar, Load, apply, co
 from assay.semantics.tensor import Allocate, Assert, Buffer, Evaluate, For, PrimFunc, Seq, Stmt, Store, seq
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.walk import post_order, rewrite
-from assay.verify.app.stages import STAGES, Context
+from assay.verify.app.stages import STAGES
+from assay.verify.evidence import Context
 from tests.lower.fuse import fusing
 from tests.lower.fuse.fusing import Program, group_of, legalized, only_group, x
 from tests.museum.judges import of_evidence
