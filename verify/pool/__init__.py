@@ -147,8 +147,8 @@ class _Sweep:
             for other in live:
                 byte = self.shared(other, name) if name != other and overlap(live[name], live[other]) else None
                 if byte is not None:
-                    return f"byte {byte} of buffer {other} is overwritten by {name} while "
-                        f"{shown_step(step, index)} uses it"
+                    at = shown_step(step, index)
+                    return f"byte {byte} of buffer {other} is overwritten by {name} while {at} uses it"
         for name in made:
             self.write(name)
         for name in made:  # a slot is not whole behind the step if another was written over it after it was
