@@ -9,17 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import count, product
+from itertools import count
 
 import numpy as np
 
-from assay.semantics.dtypes import BOOL, DType
+from assay.semantics.dtypes import BOOL
+from assay.semantics.integers.linear import Form, combined
+from assay.semantics.integers.ranges import (
+    OPPOSITE,
+    Interval,
+    Range,
+    closed,
+    compare,
+    fits,
+    meet,
+    plus,
+    reach,
+    scaled,
+    whole,
+)
 from assay.semantics.scalar import COMPARISONS, Apply, Cast, Const, Expr, Load, Var, operation
 from assay.semantics.walk import post_order
-
-Interval = tuple[int, int]
-Terms = tuple[tuple[int, int], ...]
-"""A linear form without its constant: (atom, factor) pairs in order of the atom's number."""
 
 QUOTIENTS = ("floordiv", "floormod", "truncdiv", "truncmod")
 SHIFTS = ("shl", "shr")
@@ -30,12 +40,16 @@ MOST_TERMS = 12
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of an integer or bool value: its bounds, and its linear form if no step of it can wrap."""
+    """What is known of an integer or bool value: its bounds, and its form over numbered atoms if no step of it can
+    wrap."""
 
     low: int
     high: int
-    terms: Terms | None = None
-    constant: int = 0
+    form: Form[int] | None = None
+
+    @property
+    def range(self) -> Interval:
+        return self.low, self.high
 
     @property
     def is_single(self) -> bool:
@@ -44,19 +58,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Fact:
-    """`low` <= sum of `terms` <= `high`, None where there is no bound."""
+    """Where a sum of multiples of atoms lies, whatever the constant of the form is."""
 
-    terms: Terms
-    low: int | None
-    high: int | None
-
-
-def dtype_interval(of: DType) -> Interval:
-    return int(of.min), int(of.max)
-
-
-def _within(low: int, high: int, of: DType) -> bool:
-    return of.min <= low and high <= of.max
+    form: Form[int]
+    within: Range
 
 
 class Ranges:
@@ -93,68 +98,65 @@ class Ranges:
             if node.dtype.is_float:
                 continue
             found = self._node(node, known)
-            known[id(node)] = self._sharpen(found) if self.facts and found.terms else found
+            known[id(node)] = (
+                self._sharpen(found) if self.facts and found.form is not None and found.form.terms else found
+            )
         return known
 
     def _sharpen(self, k: Known) -> Known:
-        low, high = k.low, k.high
-        negated = tuple((a, -f) for a, f in k.terms or ())
+        assert k.form is not None
+        found: Range = k.range
+        opposite = k.form.scaled(-1)
+        constant = k.form.constant, k.form.constant
         for fact in self.facts:
-            if fact.terms == k.terms:
-                below, above = fact.low, fact.high
-            elif fact.terms == negated:
-                below = None if fact.high is None else -fact.high
-                above = None if fact.low is None else -fact.low
-            else:
-                continue
-            low = low if below is None else max(low, below + k.constant)
-            high = high if above is None else min(high, above + k.constant)
+            if fact.form.terms == k.form.terms:
+                found = meet(found, plus(fact.within, constant))
+            elif fact.form.terms == opposite.terms:
+                found = meet(found, plus(scaled(fact.within, -1), constant))
+        low, high = closed(found) or k.range
         # a contradiction means that this place is never reached; any bounds are right there
-        return Known(low, high, k.terms, k.constant) if low <= high else k
+        return Known(low, high, k.form) if low <= high else k
 
-    def _atom(self, node: Expr) -> Terms:
+    def _atom(self, node: Expr) -> Form[int]:
         if node not in self._atoms:
             self._atoms[node] = next(self._numbers)
-        return ((self._atoms[node], 1),)
+        return Form({self._atoms[node]: 1})
 
     def _node(self, node: Expr, known: Mapping[int, Known]) -> Known:
         match node:
             case Const():
-                value = int(node.value)
-                return Known(value, value, (), value)
+                return _number(int(node.value))
             case _ if always_traps(node, known):
                 return Known(0, 0)  # never a value; any bounds are right
             case Var():
-                low, high = self.variables.get(node, dtype_interval(node.dtype))
+                low, high = self.variables.get(node, whole(node.dtype))
                 return Known(low, high, self._atom(node))
             case Cast() if not node.arg.dtype.is_float:
                 k = known[id(node.arg)]
                 if node.dtype is BOOL:
-                    return Known(int(k.low > 0 or k.high < 0), int(k.low != 0 or k.high != 0))
-                return k if _within(k.low, k.high, node.dtype) else Known(*dtype_interval(node.dtype))
+                    return _decided(compare("ne", k.range))
+                return k if fits(k.range, node.dtype) else Known(*whole(node.dtype))
             case Apply() if all(id(a) in known for a in node.args):
                 return self._apply(node, known)
             case _:
-                return Known(*dtype_interval(node.dtype))
+                return Known(*whole(node.dtype))
 
     def _apply(self, node: Apply, known: Mapping[int, Known]) -> Known:
         args = [known[id(a)] for a in node.args]
         if all(a.is_single for a in args):
             values = [e.dtype.numpy.type(a.low) for e, a in zip(node.args, args, strict=True)]
             with np.errstate(all="ignore"):
-                value = int(operation(node.op).meaning(*values))
-            return Known(value, value, (), value)
+                return _number(int(operation(node.op).meaning(*values)))
         if node.dtype is BOOL:
             return self._contradiction(node, known) or _truth(node, args)
         low, high = _reach(node, args)
-        if not _within(low, high, node.dtype):
-            return Known(*dtype_interval(node.dtype))
-        if any(a.terms is None for a in args):
+        if not fits((low, high), node.dtype):
+            return Known(*whole(node.dtype))
+        forms = [a.form for a in args if a.form is not None]
+        if len(forms) < len(args):
             return Known(low, high)
-        form = _linear(node.op, args)
-        if form is not None and len(form[0]) <= MOST_TERMS:
-            return Known(low, high, *form)
-        return Known(low, high, self._atom(node))
+        form = combined(node.op, forms)
+        return Known(low, high, form if form is not None and len(form.terms) <= MOST_TERMS else self._atom(node))
 
     # --- conditions ----------------------------------------------------------------------------------------------
 
@@ -180,153 +182,55 @@ class Ranges:
         if node.op not in ("and", "or"):
             return None
         a, b = (_fact(arg, node.op == "and", known) for arg in node.args)
-        if a is None or b is None or a.terms != b.terms:
+        if a is None or b is None or a.form.terms != b.form.terms:
             return None
-        low = max((x for x in (a.low, b.low) if x is not None), default=None)
-        high = min((x for x in (a.high, b.high) if x is not None), default=None)
-        if low is None or high is None or low <= high:
-            return None
-        value = int(node.op == "or")
-        return Known(value, value)
+        both = closed(meet(a.within, b.within))
+        return None if both is None or both[0] <= both[1] else _decided(node.op == "or")
 
 
 def _fact(node: Expr, positive: bool, known: Mapping[int, Known]) -> Fact | None:
     """What a comparison of integers says where it is `positive`; None for another node, or one that says nothing."""
     if not isinstance(node, Apply) or node.op not in COMPARISONS or not node.args[0].dtype.is_integer:
         return None
-    a, b = known[id(node.args[0])], known[id(node.args[1])]
-    if a.terms is None or b.terms is None:
+    a, b = (known[id(arg)].form for arg in node.args)
+    if a is None or b is None:
         return None
-    op = node.op if positive else {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}[node.op]
-    terms = _sum(a.terms, b.terms, -1)
-    gap = b.constant - a.constant  # the terms compare with this as a compares with b
-    match op:
-        case "lt":
-            return Fact(terms, None, gap - 1)
-        case "le":
-            return Fact(terms, None, gap)
-        case "gt":
-            return Fact(terms, gap + 1, None)
-        case "ge":
-            return Fact(terms, gap, None)
-        case "eq":
-            return Fact(terms, gap, gap)
-        case _:
-            return None
+    difference = a.plus(b, -1)
+    gap = -difference.constant  # the terms compare with this as a compares with b
+    within: dict[str, Range] = {
+        "lt": (None, gap - 1), "le": (None, gap), "gt": (gap + 1, None), "ge": (gap, None), "eq": (gap, gap),
+    }  # fmt: skip
+    op = node.op if positive else OPPOSITE[node.op]
+    return Fact(difference, within[op]) if op in within else None
 
 
-def _sum(x: Terms, y: Terms, factor: int) -> Terms:
-    total = dict(x)
-    for atom, k in y:
-        total[atom] = total.get(atom, 0) + factor * k
-    return tuple(sorted((a, k) for a, k in total.items() if k))
+def _number(value: int) -> Known:
+    return Known(value, value, Form({}, value))
 
 
-def _linear(op: str, args: list[Known]) -> tuple[Terms, int] | None:
-    """The linear form of a sum or of a multiple; None for anything else."""
-    terms = [a.terms or () for a in args]
-    match op:
-        case "add" | "sub":
-            sign = 1 if op == "add" else -1
-            return _sum(terms[0], terms[1], sign), args[0].constant + sign * args[1].constant
-        case "neg":
-            return _sum((), terms[0], -1), -args[0].constant
-        case "mul" if not terms[0]:
-            return _sum((), terms[1], args[0].constant), args[0].constant * args[1].constant
-        case "mul" if not terms[1]:
-            return _sum((), terms[0], args[1].constant), args[0].constant * args[1].constant
-        case _:
-            return None
+def _decided(truth: bool | None) -> Known:
+    """A bool that is known, or not."""
+    return Known(0, 1) if truth is None else _number(int(truth))
 
 
 def _reach(node: Apply, args: list[Known]) -> Interval:
     """Bounds of an integer operation before any wrapping."""
-    if node.op == "select":
-        c, a, b = args
-        chosen = [x for x, taken in ((a, c.high == 1), (b, c.low == 0)) if taken]
-        return min(x.low for x in chosen), max(x.high for x in chosen)
-    whole = dtype_interval(node.dtype)
-    a = args[0]
-    b = args[-1]
-    match node.op:
-        case "add":
-            return a.low + b.low, a.high + b.high
-        case "sub":
-            return a.low - b.high, a.high - b.low
-        case "mul":
-            corners = [x * y for x, y in product((a.low, a.high), (b.low, b.high))]
-            return min(corners), max(corners)
-        case "neg":
-            return -a.high, -a.low
-        case "abs":
-            corners = [abs(a.low), abs(a.high)]
-            return (0 if a.low <= 0 <= a.high else min(corners)), max(corners)
-        case "min":
-            return min(a.low, b.low), min(a.high, b.high)
-        case "max":
-            return max(a.low, b.low), max(a.high, b.high)
-        case op if op in QUOTIENTS and b.low >= 0 and b.high > 0:
-            return _divide(node.op, a, Known(max(b.low, 1), b.high))  # 0 has trapped
-        case "bitand" if a.low >= 0 or b.low >= 0:
-            return 0, min(x.high for x in (a, b) if x.low >= 0)
-        case "shl" if b.low >= 0 and b.high < 64:
-            corners = [x << y for x, y in product((a.low, a.high), (b.low, b.high))]
-            return min(corners), max(corners)
-        case "shr" if b.low >= 0:
-            corners = [x >> y for x, y in product((a.low, a.high), (b.low, b.high))]
-            return min(corners), max(corners)
-        case _:
-            return whole
-
-
-def _divide(op: str, a: Known, b: Known) -> Interval:
-    """Bounds of a quotient or remainder by a positive divisor."""
-    match op:
-        case "floordiv":
-            corners = [x // y for x, y in product((a.low, a.high), (b.low, b.high))]
-            return min(corners), max(corners)
-        case "truncdiv":
-            corners = [abs(x) // y * (1 if x >= 0 else -1) for x, y in product((a.low, a.high), (b.low, b.high))]
-            return min(corners), max(corners)
-        case "floormod":
-            return (a.low, a.high) if a.low >= 0 and a.high < b.low else (0, b.high - 1)
-        case _:
-            return max(min(a.low, 0), 1 - b.high), min(max(a.high, 0), b.high - 1)
+    return closed(reach(node.op, [a.range for a in args])) or whole(node.dtype)
 
 
 def _truth(node: Apply, args: list[Known]) -> Known:
     """Bounds of a bool operation: decided where the operands' bounds decide it."""
     a, b = args[0], args[-1]
-    same = len(args) == 2 and (node.args[0] is node.args[1])
-    low, high = 0, 1
-    if node.op in COMPARISONS and a.terms and a.terms == b.terms:  # one form: only the constants differ
-        a, b = Known(a.constant, a.constant), Known(b.constant, b.constant)
-    match node.op:
-        case "lt":
-            low, high = int(a.high < b.low), int(a.low < b.high and not same)
-        case "le":
-            low, high = int(a.high <= b.low or same), int(a.low <= b.high)
-        case "gt":
-            low, high = int(a.low > b.high), int(a.high > b.low and not same)
-        case "ge":
-            low, high = int(a.low >= b.high or same), int(a.high >= b.low)
-        case "eq":
-            low = int(same or (a.is_single and b.is_single and a.low == b.low))
-            high = int(a.low <= b.high and b.low <= a.high)
-        case "ne":
-            low = int(a.low > b.high or b.low > a.high)
-            high = int(not same and not (a.is_single and b.is_single and a.low == b.low))
-        case "and" | "min":
-            low, high = min(a.low, b.low), min(a.high, b.high)
-        case "or" | "max":
-            low, high = max(a.low, b.low), max(a.high, b.high)
-        case "not":
-            low, high = 1 - a.high, 1 - a.low
-        case "select":
-            low, high = _reach(node, args)
-        case _:
-            pass
-    return Known(low, high)
+    if node.op not in COMPARISONS:
+        op = {"and": "min", "or": "max"}.get(node.op, node.op)
+        found = reach("sub", [(1, 1), a.range]) if op == "not" else reach(op, [k.range for k in args])
+        return Known(*(closed(found) or (0, 1)))
+    difference = reach("sub", [a.range, b.range])
+    if node.args[0] is node.args[1]:
+        difference = 0, 0
+    elif a.form is not None and b.form is not None and a.form.terms == b.form.terms:  # only the constants differ
+        difference = (a.form.constant - b.form.constant,) * 2
+    return _decided(compare(node.op, difference))
 
 
 def always_traps(node: Expr, known: Mapping[int, Known]) -> bool:
@@ -345,6 +249,4 @@ def always_traps(node: Expr, known: Mapping[int, Known]) -> bool:
 
 def exact(node: Apply, known: Mapping[int, Known]) -> bool:
     """Whether an integer operation never leaves its dtype, so that plain C arithmetic is right."""
-    args = [known[id(a)] for a in node.args]
-    low, high = _reach(node, args)
-    return _within(low, high, node.dtype)
+    return fits(_reach(node, [known[id(a)] for a in node.args]), node.dtype)

@@ -19,6 +19,9 @@ Range: TypeAlias = tuple[int | None, int | None]
 
 EVERYTHING: Range = (None, None)
 
+OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
+"""The comparison that holds exactly where one does not."""
+
 
 def whole(of: DType) -> Interval:
     """All numbers of an integer dtype, 0 and 1 for bool."""
@@ -192,5 +195,5 @@ def compare(op: str, difference: Range) -> bool | None:
             apart = at_most(difference, -1) or at_least(difference, 1)
             return True if difference == (0, 0) else False if apart else None
         case _:  # of "gt", "ge" and "ne" the opposite is above
-            opposite = compare({"gt": "le", "ge": "lt", "ne": "eq"}[op], difference)
+            opposite = compare(OPPOSITE[op], difference)
             return None if opposite is None else not opposite

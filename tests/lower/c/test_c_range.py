@@ -241,7 +241,7 @@ def test_bounds_of_remainders_and_masks() -> None:
         low, high = of("floormod", a, b)
         if a[0] == a[1] and b[0] == b[1]:
             continue  # one value
-        assert (low, high) == (a if 0 <= a[0] and a[1] < b[0] else (0, b[1] - 1))
+        assert (low, high) == (a if 0 <= a[0] and a[1] < b[0] else (0, min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1))
         low, high = of("truncmod", a, b)
         assert (low, high) == (max(min(a[0], 0), 1 - b[1]), min(max(a[1], 0), b[1] - 1))
         least, most = hull("truncmod", range(a[0], a[1] + 1), range(b[0], b[1] + 1))
