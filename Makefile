@@ -46,9 +46,10 @@ campaign: $(READY) compiler ## the long random runs
 mutants: $(READY) compiler ## small faults in our own code, and which of them the tests notice: specs/mutants.md; goes on where it ended
 	$(BIN)/python -m tests.mutation --jobs $(JOBS) --write
 
-docs: $(READY) ## write the generated pages: specs/operators.md, specs/rows.md, specs/labels.md, specs/museum.md
+docs: $(READY) ## write the generated pages: specs/operators.md, specs/rows.md, specs/labels.md, specs/museum.md, specs/tour.md
 	$(BIN)/python -m assay.verify.docs .
 	$(BIN)/python -m tests.museum --write
+	$(BIN)/python -m tests.tour --write
 
 wheel: $(READY) ## build the wheel and the source archive into dist/
 	$(BIN)/python -m build

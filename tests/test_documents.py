@@ -71,6 +71,26 @@ def link_faults(page: Path) -> list[str]:
     return faults
 
 
+def path_faults(page: Path, root: Path) -> list[str]:
+    """Files and folders that are named and not there; the pages of rows and faults name tests from tests/ on."""
+    named = re.findall(r"`((?:semantics|interp|lower|verify|tests|specs)/[\w/.*-]*)`", prose(page))
+    return [f"{page.name}: there is no {n}" for n in named if not [*root.glob(n), *(root / "tests").glob(n)]]
+
+
+def test_paths_are_there() -> None:
+    assert [f for page in documents(ROOT) for f in path_faults(page, ROOT)] == []
+
+
+def test_planted_paths_are_found(tmp_path: Path) -> None:
+    (tmp_path / "lower").mkdir()
+    (tmp_path / "lower" / "anf.py").touch()
+    page = tmp_path / "page.md"
+    page.write_text("`lower/anf.py`, `lower/*.py`, `lower/<stage>`\n```\n`lower/gone.py`\n```\n")
+    assert path_faults(page, tmp_path) == []
+    page.write_text("`lower/gone.py` and `lower/anf.py`")
+    assert path_faults(page, tmp_path) == ["page.md: there is no lower/gone.py"]
+
+
 def test_tables_render() -> None:
     assert [f for page in documents(ROOT) for f in table_faults(page)] == []
 

@@ -9,6 +9,7 @@ A kind of operands is a choice of numbers of one dtype; which place of an operan
 - constants: what the function itself compares with or computes with, and the numbers next to it.
 - mixed: each element is of one of these kinds; for functions whose elements do not meet.
 - mild: zeros, infinities and NaN between ordinary numbers, nothing large or tiny.
+- steep: numbers whose exponentials are beyond the range, between ordinary ones; the squares of those are within it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
 
 Array = np.ndarray[Any, Any]
-Kind = Literal["specials", "ties", "extremes", "constants", "mixed", "mild"]
+Kind = Literal["specials", "ties", "extremes", "constants", "mixed", "mild", "steep"]
 KINDS: tuple[Kind, ...] = ("specials", "ties", "extremes", "constants")
 
 
@@ -152,6 +153,13 @@ def draw(of: DType, shape: Sequence[int], rng: np.random.Generator, kind: Kind, 
             if of.is_float:
                 some = some[~np.isfinite(some) | (some == 0) | (np.abs(some.astype(np.float64)) == 1)]
             return np.asarray(np.where(rng.random(shape) < 0.1, pick(some, shape, rng), ordinary(of, shape, rng)))
+        case "steep":
+            most = np.log(float(of.max)) if of.is_float else 1.0
+            some = _as([s * n * most for n in (0.5, 1.5, 2.5) for s in (1, -1)], of)
+            found = np.asarray(np.where(rng.random(shape) < 0.3, pick(some, shape, rng), ordinary(of, shape, rng)))
+            if found.size:  # one at least, however small the operand
+                found.reshape(-1)[rng.integers(found.size)] = 1.5 * most
+            return found
 
 
 def _chosen(drawn: Sequence[Array], rng: np.random.Generator) -> Array:

@@ -111,9 +111,9 @@ def try_kernel(
 
 def _kinds(op: Operator, size: int) -> Sequence[Kind]:
     """The kinds of operands that are drawn. The bounds of normalizations do not count what an intermediate loses in
-    underflow and a large factor makes large again, so nothing large or tiny is drawn for these."""
+    underflow and a large factor makes large again, so nothing huge or tiny is drawn for these."""
     if op.family == "normalization":
-        return ("mild", "ties")
+        return ("mild", "ties", "steep")
     if size <= SMALL:
         return KINDS
     return ("mixed",) if op.family == "elementwise" else ("specials", "ties")
