@@ -23,7 +23,7 @@ import ast
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -35,9 +35,6 @@ from assay.semantics.errors import AssayError, Invalid, Unsupported
 from assay.semantics.files import read_text
 from assay.semantics.memory import BufferInfo, Interval, Plan, Pool, Problem
 from assay.semantics.scalar import Dim, Expr, Var, cast, variables
-from assay.semantics.text.scalars import ScalarParser
-from assay.semantics.text.scalars.printer import ScalarPrinter
-from assay.semantics.text.source import Source
 
 NAMES = {"buffer": "id", "buffer_id": "id", "begin": "lower", "start": "lower", "end": "upper"}
 REQUIRED = ("id", "lower", "upper", "size")
@@ -96,7 +93,11 @@ class Table:
 
 def written(dim: Dim) -> str:
     """A size or an offset, as it is read again."""
-    return str(dim) if isinstance(dim, int) else ScalarPrinter({v: v.name for v in variables(dim)}, INT64).text(dim)
+    if isinstance(dim, int):
+        return str(dim)
+    from assay.semantics.text.scalars.printer import ScalarPrinter
+
+    return ScalarPrinter({v: v.name for v in variables(dim)}, INT64).text(dim)
 
 
 def read(path: Path, deadline: Deadline = NEVER, symbols: Mapping[str, Var] | None = None) -> Table:
@@ -159,6 +160,20 @@ def parse(text: str, source: str = "", deadline: Deadline = NEVER, symbols: Mapp
     return Table(source, tuple(columns), tuple(rows), tuple(lines), tuple(buffers), offsets)
 
 
+def table_of(buffers: Iterable[BufferInfo]) -> Table:
+    """The table of buffers that stand in no file. Invalid: a buffer cannot be, memory.C3 to C5."""
+    given = tuple(buffers)
+    rows: list[tuple[str, ...]] = []
+    for b in given:
+        check_buffer(b)
+        ends = [end for interval in b.live for end in interval] or [0, 0]
+        gaps = " ".join(f"{a}-{z}" for a, z in zip(ends[1:-1:2], ends[2:-1:2], strict=True))
+        rows.append((b.name, str(ends[0]), str(ends[-1]), written(b.nbytes), str(b.alignment), gaps, " ".join(b.pools)))
+    offsets = {b.name: b.offset for b in given if b.offset is not None}
+    columns = (*REQUIRED, "alignment", "gaps", "pool")
+    return Table("", columns, tuple(rows), tuple(range(1, len(given) + 1)), given, offsets)
+
+
 def _header(row: Sequence[str], where: str) -> list[str]:
     known = [NAMES.get(c, c) for c in row]
     for name in REQUIRED:
@@ -216,6 +231,9 @@ def _dim(text: str, column: str, where: str, symbols: Mapping[str, Var]) -> Dim:
     """A number, or an expression in int64 where there are symbols."""
     if not symbols or is_digits(text.lstrip("+-")):
         return _number(text, column, where)
+    from assay.semantics.text.scalars import ScalarParser  # most files have numbers alone
+    from assay.semantics.text.source import Source
+
     reader = ScalarParser(Source.of(text, where), symbols, integer=INT64)
     try:
         found = reader.dim(ast.Constant(text, lineno=1, col_offset=0))

@@ -343,3 +343,9 @@ def provably_equal(a: Dim, b: Dim) -> bool:
         return a == b
     left: Number = a if isinstance(a, Expr) else const(a)
     return simplify(apply("sub", left, b)) == 0
+
+
+from assay.semantics.scalar import (  # noqa: E402  each fills its part of the table, and needs what stands above
+    derived as derived,
+    transcendental as transcendental,
+)

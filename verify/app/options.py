@@ -12,7 +12,7 @@ from assay.lower.memory import called
 from assay.lower.pool import Memory
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Invalid
-from assay.verify.app.plan_command import parse_constant_pools, parse_pools
+from assay.verify.app.pools import parse_constant_pools, parse_pools
 from assay.verify.app.stages import LINES, SKIPPABLE
 
 MOST_ALIGNMENT = 1 << 16

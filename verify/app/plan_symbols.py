@@ -7,7 +7,7 @@ proved for all values of the symbols within their bounds, or refuted at some.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,13 +22,12 @@ from assay.verify.evidence import Evidence
 from assay.verify.memory import prove_plan
 from assay.verify.memory.forms import Forms, value
 from assay.verify.memory.symbolic import samples
-from assay.verify.symbolic.command import parse_bounds
 
 
-def read_symbols(given: Sequence[str]) -> dict[Var, tuple[int, int | None]]:
-    """The symbols of `--bound` options and their bounds; the least is 0 where nothing is said, as of every dim."""
+def bounds_of(given: Mapping[str, tuple[int | None, int | None]]) -> dict[Var, tuple[int, int | None]]:
+    """The symbols of these names and their bounds; the least is 0 where nothing is said, as of every dim."""
     found: dict[Var, tuple[int, int | None]] = {}
-    for name, (least, high) in parse_bounds(given).items():
+    for name, (least, high) in given.items():
         low = least or 0
         if not name.isidentifier():
             raise Invalid(f"--bound {short(name)}: a symbol is called by a name, such as n", label="symbolic.C2")

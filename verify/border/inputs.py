@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import tokenize
 import zipfile
 import zlib
@@ -21,14 +19,14 @@ from assay.interp.values import Value
 from assay.lower.frontends.onnx.interface import declared_inputs
 from assay.semantics.advice import about_sizes
 from assay.semantics.errors import Invalid
-from assay.semantics.files import cannot_write, open_regular, written_at
+from assay.semantics.files import open_regular
 from assay.semantics.graph import Function
 from assay.semantics.module import Module
 from assay.semantics.parts import parts
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType, Type, symbols
-from assay.verify import children
 from assay.verify.border import npz
+from assay.verify.border.files import replace_file
 from assay.verify.border.values import as_member, form, from_arrays, named, to_value
 
 Array = np.ndarray[Any, Any]
@@ -111,37 +109,6 @@ def as_members(arrays: Mapping[str, Array]) -> dict[str, Array]:
             )
         members[entry] = plain
     return members
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all. Invalid (output.C1): it cannot be written."""
-    replace_file(path, lambda temporary: temporary.write_text(text, "utf-8", newline="\n"))
-
-
-def replace_file(path: Path, write: Any) -> None:
-    """Call `write` with a temporary path beside `path`, then put the file in its place, behind links."""
-    try:
-        real = written_at(path)
-        handle, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
-    except OSError as wrong:
-        raise cannot_write(wrong, path) from None
-    os.close(handle)
-    temporary = Path(name)
-    children.guarded(temporary)
-    try:
-        write(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, real)
-    except OSError as wrong:
-        raise cannot_write(wrong, path) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def dims_of(main: Function, dims: Mapping[str, int]) -> dict[Symbol, int]:

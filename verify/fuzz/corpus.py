@@ -22,7 +22,8 @@ from assay.semantics.files import directory_at, read_text
 from assay.semantics.strict_json import typed
 from assay.semantics.text.module_text import write_module
 from assay.verify.app.text_run import load_text
-from assay.verify.border.inputs import load, replace_text, save
+from assay.verify.border.files import replace_text
+from assay.verify.border.inputs import load, save
 from assay.verify.fuzz.cases import Case, Recipe
 from assay.verify.fuzz.targets import Result, plain
 

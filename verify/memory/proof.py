@@ -13,7 +13,6 @@ from assay.verify.evidence import Evidence, plural, proved, unknown
 from assay.verify.memory.definition import MOST, Fault, both_live, called, clash, unplaced
 from assay.verify.memory.query import Box, boxes, query
 from assay.verify.memory.solve import solve
-from assay.verify.memory.symbolic import prove_symbolic
 
 MANY = 200_000
 """Texts about more buffers in a pool are not made: z3 takes some kilobytes for each."""
@@ -40,6 +39,8 @@ def prove_plan(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> Proo
         return Proof(fault.evidence("proved"))
     dims = [*(b.nbytes for b in problem.buffers), *(p.offset for p in plan.places.values()), *plan.sizes.values()]
     if any(isinstance(d, Expr) for d in dims):
+        from assay.verify.memory.symbolic import prove_symbolic  # a plan in numbers is proved without it
+
         return Proof(*prove_symbolic(problem, plan, deadline))
     queries: dict[str, str] = {}
     goals = 0

@@ -14,7 +14,8 @@ from onnx import numpy_helper
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.files import directory_at
-from assay.verify.border.inputs import replace_file, replace_text, save
+from assay.verify.border.files import replace_file, replace_text
+from assay.verify.border.inputs import save
 from assay.verify.reduce.case import Case
 from assay.verify.reduce.finding import Finding
 

@@ -6,8 +6,7 @@ A directory of evidence has `goals.json` and, for each goal that was put to z3, 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from assay.semantics import strict_json
-from assay.semantics.digits import is_size
 from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at, read_text
 from assay.semantics.module import Module
@@ -33,7 +31,7 @@ STYLES = {"proved": "green", "refuted": "bold red", "unknown": "yellow"}
 MANIFEST = "goals.json"
 
 
-def prove_module(module: Module, function: str | None, bounds: Sequence[str], out: Path | None, console: Screen) -> int:
+def prove_module(module: Module, function: str | None, bounds: Bounds, out: Path | None, console: Screen) -> int:
     """Prove the tensor functions of a module, print one table, keep the evidence in `out`; the exit code."""
     functions = {n: d for n, d in module.definitions.items() if isinstance(d, PrimFunc)}
     if function is not None and function not in functions:
@@ -44,8 +42,7 @@ def prove_module(module: Module, function: str | None, bounds: Sequence[str], ou
     chosen = {n: d for n, d in functions.items() if function in (None, n)}
     if out is not None:
         require_evidence(out)
-    narrow = parse_bounds(bounds)
-    reports = [prove_accesses(d, narrow, functions) for d in chosen.values()]
+    reports = [prove_accesses(d, bounds, functions) for d in chosen.values()]
     console.print(table(reports))
     for r in reports:
         for line in r.assumes:
@@ -54,22 +51,6 @@ def prove_module(module: Module, function: str | None, bounds: Sequence[str], ou
         write(out, reports)
     verdicts = [r.verdict for r in reports]
     return CODES[next((v for v in ("refuted", "unknown") if v in verdicts), "proved")]
-
-
-def parse_bounds(given: Iterable[str]) -> Bounds:
-    """`NAME=LEAST..MOST` options, either number left out for no bound."""
-    bounds: dict[str, tuple[int | None, int | None]] = {}
-    for text in given:
-        found = re.fullmatch(r"([^=]+)=(-?[0-9]+)?\.\.(-?[0-9]+)?", text)
-        if found is None or not all(is_size((n or "0").lstrip("-")) for n in found.groups()[1:]):
-            raise Invalid(
-                f"--bound takes NAME=LEAST..MOST, such as n=1.. or n=1..64, not {text!r}", label="symbolic.C2"
-            )
-        name, low, high = found.groups()
-        if name in bounds:
-            raise Invalid(f"--bound {name} is given twice", label="symbolic.C2")
-        bounds[name] = (None if low is None else int(low), None if high is None else int(high))
-    return bounds
 
 
 def table(reports: Sequence[Report]) -> Table:

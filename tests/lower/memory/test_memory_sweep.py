@@ -21,7 +21,7 @@ from assay.lower.memory.sweep import in_order, is_line, sweeps
 from assay.semantics.deadline import Deadline, Late
 from assay.semantics.errors import BudgetSpent
 from assay.semantics.memory import BufferInfo, Pool, Problem
-from assay.verify.app import plan_command
+from assay.verify.api import plan as plan_api
 from assay.verify.app.cli import main
 from tests.lower.memory.memory_problems import good
 
@@ -119,7 +119,7 @@ def test_without_a_plan_at_the_end_it_is_said() -> None:
 def ticking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
     """The clock of the whole command is a planted one."""
     clock = Clock(end=60.0)
-    monkeypatch.setattr(plan_command, "Deadline", lambda seconds: Deadline(seconds, clock))
+    monkeypatch.setattr(plan_api, "Deadline", lambda seconds: Deadline(seconds, clock))
     yield clock
 
 
@@ -140,7 +140,7 @@ def test_the_time_of_a_slow_planner_is_that_of_the_command(
     ticking: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A planner that takes all of it: the proof is not begun, the plan is unknown, and nothing is written."""
-    honest = plan_command.make_plan
+    honest = plan_api.make_plan
 
     def slow(*given: Any, **more: Any) -> Any:
         made = honest(*given, **more)
@@ -150,7 +150,7 @@ def test_the_time_of_a_slow_planner_is_that_of_the_command(
     path, out = as_csv(tape(20), tmp_path / "in.csv"), tmp_path / "out.csv"
     assert command(monkeypatch, path, "-o", out) == 0 and out.exists()
     out.unlink()
-    monkeypatch.setattr(plan_command, "make_plan", slow)
+    monkeypatch.setattr(plan_api, "make_plan", slow)
     capsys.readouterr()
     assert command(monkeypatch, path, "-o", out, "--json") == 4
     data = json.loads(capsys.readouterr().out)

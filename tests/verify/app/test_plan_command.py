@@ -16,9 +16,9 @@ from assay.lower.memory import csv as tables
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.memory import Plan, Problem
-from assay.verify.app import plan_command
+from assay.verify.api import plan as plan_api
 from assay.verify.app.cli import main
-from assay.verify.app.plan_command import parse_constant_pools, parse_pools
+from assay.verify.app.pools import parse_constant_pools, parse_pools
 from tests.lower.memory.memory_problems import CAPACITY, instance
 
 FIVE = "id,lower,upper,size\nb1,0,3,4\nb2,3,9,4\nb3,0,9,4\nb4,9,21,4\nb5,0,21,4\n"
@@ -110,13 +110,13 @@ def test_a_wrong_plan_is_not_written(
     assay: Command, five: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The planner is not trusted: a plan that puts everything at 0 is refuted."""
-    honest = plan_command.make_plan
+    honest = plan_api.make_plan
 
     def lying(problem: Problem, *args: object, **options: object) -> Plan:
         made = honest(problem)
         return Plan({n: type(p)(p.pool, 0) for n, p in made.places.items()}, made.sizes, "lying", 0, True)
 
-    monkeypatch.setattr(plan_command, "make_plan", lying)
+    monkeypatch.setattr(plan_api, "make_plan", lying)
     out = tmp_path / "out.csv"
     assert assay("plan", five, "-o", out) == 1
     said = capsys.readouterr().out

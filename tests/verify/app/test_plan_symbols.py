@@ -41,7 +41,7 @@ def test_a_plan_is_made_written_and_checked_again(
     )
     assert "at n = 512 6144 bytes, 6144 live at once, ratio 1.000" in said and "T.max(n * 8 + 100, " in said
     assert 'b,1,3,4*n,"T.max(n * 4 + 64, n * 8)"' in out.read_text()
-    n = next(iter(symbols := plan_symbols.read_symbols(["n=1..512"])))
+    n = next(iter(symbols := plan_symbols.bounds_of({"n": (1, 512)})))
     problem = tables.read(four, symbols={"n": n}).problem()
     offsets = tables.read(out, symbols={"n": n}).offsets
     for at in (1, 15, 16, 17, 512):

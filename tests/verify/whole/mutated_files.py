@@ -35,7 +35,7 @@ import onnx
 from onnx import helper
 
 from assay.semantics.text.constants_text import section
-from assay.verify.app import cli
+from assay.verify.app import certificate, cli, onnx_run, showing  # noqa: F401  loaded once, before the forks
 from tests.models import model, small_cnn
 
 Run: TypeAlias = Callable[[list[str]], tuple[int, str]]

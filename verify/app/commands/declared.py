@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import Parameter, signature
@@ -144,3 +145,19 @@ def parse_dims(given: Iterable[str]) -> dict[str, int]:
             raise Invalid(f"--dim {name} is given twice", label="cli.C1")
         dims[name] = int(number)
     return dims
+
+
+def parse_bounds(given: Iterable[str]) -> dict[str, tuple[int | None, int | None]]:
+    """`NAME=LEAST..MOST` options, either number left out for no bound."""
+    bounds: dict[str, tuple[int | None, int | None]] = {}
+    for text in given:
+        found = re.fullmatch(r"([^=]+)=(-?[0-9]+)?\.\.(-?[0-9]+)?", text)
+        if found is None or not all(is_size((n or "0").lstrip("-")) for n in found.groups()[1:]):
+            raise Invalid(
+                f"--bound takes NAME=LEAST..MOST, such as n=1.. or n=1..64, not {text!r}", label="symbolic.C2"
+            )
+        name, low, high = found.groups()
+        if name in bounds:
+            raise Invalid(f"--bound {name} is given twice", label="symbolic.C2")
+        bounds[name] = (None if low is None else int(low), None if high is None else int(high))
+    return bounds

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import AsJson, Planner, Pools, SizeBounds, held
+from assay.verify.app.commands.declared import AsJson, Planner, Pools, SizeBounds, held, parse_bounds
 
 
 @held
@@ -55,5 +55,5 @@ def plan(
     from assay.verify.app.plan_command import Request, plan_file
     from assay.verify.app.terminal import Screen
 
-    request = Request(file, output, capacity, pools, planner, alignment, time_limit, seed, plot, tuple(bound))
+    request = Request(file, output, capacity, pools, planner, alignment, time_limit, seed, plot, parse_bounds(bound))
     raise typer.Exit(plan_file(request, Screen(), as_json))

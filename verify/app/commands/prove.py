@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import Dims, SizeBounds, held, parse_dims
+from assay.verify.app.commands.declared import Dims, SizeBounds, held, parse_bounds, parse_dims
 
 
 @held
@@ -45,4 +45,4 @@ def prove(
     else:
         imported = import_onnx(load_model(file), evaluate=evaluate, dims=parse_dims(dim), source=file.name)
         module = run_passes(imported, passes(), stop_after="legalize")
-    raise typer.Exit(prove_module(module, function, bound, out, Screen()))
+    raise typer.Exit(prove_module(module, function, parse_bounds(bound), out, Screen()))

@@ -10,7 +10,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at, open_regular
 from assay.verify.app.report.model import Report
 from assay.verify.app.report.page import MARK, page
-from assay.verify.border.inputs import replace_text
+from assay.verify.border.files import replace_text
 
 PAGE, DATA = "index.html", "report.json"
 
