@@ -75,8 +75,8 @@ def plan(
     """Place buffers in memory, and prove the plan by z3. Offsets and sizes are in bytes.
 
     `buffers` is a CSV file with the columns id, lower, upper, size (specs/lower.md, "memory"), or buffers. `pools` is
-    `NAME[@MEMORY][=LIMIT],...`, the most wanted first; without it there is one pool, `workspace`. With `bounds`, such as
-    {"n": (1, 64)}, sizes in the file may be expressions of these symbols, and all is said for every value within them.
+    `NAME[@MEMORY][=LIMIT],...`, the most wanted first; without it there is one pool, `workspace`. With `bounds`, such
+    as {"n": (1, 64)}, sizes in the file may be expressions of these symbols, and all is said for every value of them.
     `time_limit` is that of all of it, in seconds. `progress` is told in words how far the planner is.
 
     Invalid: the buffers or options cannot be used, or nothing fits. BudgetSpent: the time is up before there is a plan.
