@@ -12,6 +12,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export CC
+# The tests start hundreds of processes that read the same files: their bytecode is kept, whatever the caller's Python does.
+test quick campaign: export PYTHONDONTWRITEBYTECODE :=
+test quick campaign: export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types quick bench campaign mutants docs wheel clean compiler

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -78,9 +79,19 @@ class Case:
         return {f"x{i}": np.asarray(a) for i, a in enumerate(self.inputs) if a is not None and i not in self.constants}
 
 
+@cache
+def every_version() -> dict[str, list[int]]:
+    """The versions of each operator of ONNX's own domain."""
+    found: dict[str, list[int]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            found.setdefault(schema.name, []).append(schema.since_version)
+    return found
+
+
 def versions(op: str, since: int, until: int) -> list[int]:
     """One operator set for each version of the operator that holds somewhere between the two."""
-    every = [s.since_version for s in onnx.defs.get_all_schemas_with_history() if (s.domain, s.name) == ("", op)]
+    every = every_version()[op]
     first = max(v for v in every if v <= since)
     return sorted({max(v, since) for v in every if first <= v <= until})
 
