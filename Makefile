@@ -50,7 +50,7 @@ mutants: $(READY) compiler ## small faults in our own code, and which of them th
 	$(BIN)/python -m tests.mutation --jobs $(JOBS) --write
 
 docs: $(READY) ## write the generated pages: specs/operators.md, specs/rows.md, specs/labels.md, specs/museum.md, specs/tour.md
-	$(BIN)/python -m assay.verify.docs .
+	$(BIN)/python -m tests.docs .
 	$(BIN)/python -m tests.museum --write
 	$(BIN)/python -m tests.tour --write
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.verify.docs.rows import read_rows
+from tests.docs.rows import read_rows
 from tests.places import SPECS
 from tests.shown import constants, devices, language, memory, order, passes, plans, running, sizes, unshown
 from tests.shown.case import Shown, missing, run

@@ -21,9 +21,9 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Unsupported
 from assay.semantics.left_open.table import BY_NAME
 from assay.verify.backends import backend, subject_of_model
-from assay.verify.docs.findings import PAGES, findings_page, shown
-from assay.verify.docs.left_open_cases import CASES as LEFT_OPEN, GIVES, RAN, Case
 from assay.verify.oracle import judge_backend, oracle_of
+from tests.docs.findings import PAGES, findings_page, shown
+from tests.docs.left_open_cases import CASES as LEFT_OPEN, GIVES, RAN, Case
 from tests.places import SPECS
 from tests.verify.app.ladder import run
 

@@ -1,4 +1,4 @@
-"""Relay, the older graph language of TVM, as text (row R26; specs/semantics.md, "Relay").
+"""Relay, the older graph language of TVM, as text (row R26; specs/lower.md, "Relay").
 
     module = parse_relay(text, "bug.relay")
 

@@ -1,4 +1,4 @@
-"""What the rows of the table of Relay operators are made of (specs/semantics.md, "Relay").
+"""What the rows of the table of Relay operators are made of (specs/lower.md, "Relay").
 
 Relay takes a size `?` to fit any other and checks it when the program runs. Here an operator's sizes are shown to be
 equal, so a row says what the run is to check: `agree` that a size is another, `together` that it is another or 1.

@@ -1,4 +1,4 @@
-"""Relay operators: elementwise, creation and reduction (specs/semantics.md, "Relay")."""
+"""Relay operators: elementwise, creation and reduction (specs/lower.md, "Relay")."""
 
 from __future__ import annotations
 

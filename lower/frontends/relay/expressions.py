@@ -1,4 +1,4 @@
-"""Relay's grammar of expressions: bindings, calls, functions, matches (specs/semantics.md, "Relay").
+"""Relay's grammar of expressions: bindings, calls, functions, matches (specs/lower.md, "Relay").
 
 Expressions nest as deep as they like: each is a task, and a chain of bindings is a loop.
 """

@@ -1,4 +1,4 @@
-"""Types that a Relay text leaves out (specs/semantics.md, "Relay").
+"""Types that a Relay text leaves out (specs/lower.md, "Relay").
 
 Relay's texts may leave out the types of parameters, results, and what a constructor or a function with type parameters
 stands for. They are found by unification over the whole text. Sizes play no part in it, and nothing is refused here:

@@ -1,4 +1,4 @@
-"""The words of a Relay text (specs/semantics.md, "Relay")."""
+"""The words of a Relay text (specs/lower.md, "Relay")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section `#[metadata]` of a Relay text: constants and virtual devices (specs/semantics.md, "Relay").
+"""The section `#[metadata]` of a Relay text: constants and virtual devices (specs/lower.md, "Relay").
 
 It is JSON as `tvm.ir.save_json` wrote it: a list of nodes that name one another by their places, and tensors in base64.
 """

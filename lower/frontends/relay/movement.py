@@ -1,4 +1,4 @@
-"""Relay operators: the same elements under another shape or at other places (specs/semantics.md, "Relay")."""
+"""Relay operators: the same elements under another shape or at other places (specs/lower.md, "Relay")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relay operators: products, convolutions, pooling and normalisation (specs/semantics.md, "Relay")."""
+"""Relay operators: products, convolutions, pooling and normalisation (specs/lower.md, "Relay")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of Relay operators: one table, and what stands around every call (specs/semantics.md, "Relay").
+"""Calls of Relay operators: one table, and what stands around every call (specs/lower.md, "Relay").
 
     from_relay("nn.dense", [x, w], {"units": 10})
 

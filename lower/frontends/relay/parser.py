@@ -1,4 +1,4 @@
-"""Relay's grammar of definitions: data types and functions (specs/semantics.md, "Relay")."""
+"""Relay's grammar of definitions: data types and functions (specs/lower.md, "Relay")."""
 
 from __future__ import annotations
 

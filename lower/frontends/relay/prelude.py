@@ -1,4 +1,4 @@
-"""The functions of Relay's prelude that ours lacks, as Relay text (specs/semantics.md, "Relay")."""
+"""The functions of Relay's prelude that ours lacks, as Relay text (specs/lower.md, "Relay")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of Relay's grammar below expressions: types and attribute values (specs/semantics.md, "Relay")."""
+"""The parts of Relay's grammar below expressions: types and attribute values (specs/lower.md, "Relay")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of a Relay text, its names resolved (specs/semantics.md, "Relay").
+"""The tree of a Relay text, its names resolved (specs/lower.md, "Relay").
 
 Nodes are compared by identity: a graph binding `%0 = ...` is one node however often it is used (rule M2).
 """

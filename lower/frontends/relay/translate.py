@@ -1,4 +1,4 @@
-"""From Relay's tree to the graph language (specs/semantics.md, "Relay").
+"""From Relay's tree to the graph language (specs/lower.md, "Relay").
 
 Every node of the tree becomes an expression, parts first; a graph binding is one expression however often it is used.
 Where a text uses references, calls of functions may act; a graph binding that acts becomes a let in the order of the

@@ -1,4 +1,4 @@
-"""Types of a Relay text, holes filled (specs/semantics.md, "Relay").
+"""Types of a Relay text, holes filled (specs/lower.md, "Relay").
 
 A size `?` is a symbol of its own wherever it stands. In an annotation it says nothing, and the value's size stays; a
 number that the value is not shown to have is checked by the run (rule M4).

@@ -9,10 +9,10 @@ import pytest
 
 from assay.semantics.errors import Invalid
 from assay.semantics.ops import OPERATORS
-from assay.verify.docs import __main__ as command, stale, write
-from assay.verify.docs.labels import LABEL, failures, labels_page
-from assay.verify.docs.operators import operators_page, record_file
-from assay.verify.docs.rows import claims, read_rows, rows_page
+from tests.docs import __main__ as command, stale, write
+from tests.docs.labels import LABEL, failures, labels_page
+from tests.docs.operators import operators_page, record_file
+from tests.docs.rows import claims, read_rows, rows_page
 from tests.places import ROOT
 
 

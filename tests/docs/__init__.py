@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from assay.verify.docs.findings import PAGES, findings_page
-from assay.verify.docs.labels import labels_page
-from assay.verify.docs.operators import operators_page
-from assay.verify.docs.rows import rows_page
+from tests.docs.findings import PAGES, findings_page
+from tests.docs.labels import labels_page
+from tests.docs.operators import operators_page
+from tests.docs.rows import rows_page
 
 
 def pages(root: Path) -> dict[Path, str]:

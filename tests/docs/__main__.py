@@ -1,4 +1,4 @@
-"""`python -m assay.verify.docs ROOT` writes the generated pages; with `--check` it only says which are stale.
+"""`python -m tests.docs ROOT` writes the generated pages; with `--check` it only says which are stale.
 
 Chapter: specs/verify.md, "Generated pages". Exit codes: 0 all fresh or written, 1 something is stale, 2 bad usage.
 """
@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 
 from assay.semantics.errors import Invalid
-from assay.verify.docs import stale, write
+from tests.docs import stale, write
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m assay.verify.docs", description="Write the generated pages.")
+    parser = argparse.ArgumentParser(prog="python -m tests.docs", description="Write the generated pages.")
     parser.add_argument("root", type=Path, help="the top of the repository, where specs/ is")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a page is stale")
     options = parser.parse_args(argv)
