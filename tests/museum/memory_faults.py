@@ -118,13 +118,9 @@ def planned(source: Module) -> Module:
     return plan(find_lives(source))
 
 
-def safe_by_shape(func: PrimFunc) -> set[tuple[int, int]]:
-    return {(0, j) for j in range(len(func.inputs))}
-
-
 def by_shape(patch: Patch) -> None:
     """Operands of as many bytes are taken, in whichever order they are read."""
-    patch.setattr(in_place, "safe_pairs", safe_by_shape)
+    patch.setattr(in_place, "safe_pairs", lambda func: {(0, j) for j in range(len(func.inputs))})
 
 
 def by_one_name(patch: Patch) -> None:

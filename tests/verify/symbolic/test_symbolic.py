@@ -20,10 +20,11 @@ from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Evaluate, For,
 from assay.semantics.tensor.rules import check_prim_func
 from assay.verify.app.cli import main
 from assay.verify.symbolic import Report, command, prove_accesses
-from tests.museum import symbolic_faults as museum
+from tests.museum import symbolic_functions as museum
 from tests.museum.catalogue import is_caught, planted
 from tests.museum.planted import PlantedFault
-from tests.museum.symbolic_faults import LASTING, MAKERS, F, K, M, N
+from tests.museum.symbolic_faults import LASTING, MAKERS
+from tests.museum.symbolic_functions import F, K, M, N
 from tests.scale import MANY
 
 PRODUCTS = ("flatten", "fused", "row_view")

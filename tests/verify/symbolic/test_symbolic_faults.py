@@ -13,8 +13,8 @@ from assay.semantics.scalar.smt import Terms
 from assay.semantics.tensor import Allocate, Assert, Buffer, For, PrimFunc, Stmt, loops, seq, store, when
 from assay.verify.symbolic import alignment, function, goals, instance, places, prove_accesses, races, written
 from assay.verify.symbolic.events import Access, Frame, Guard, Loop
-from tests.museum import symbolic_faults as museum
-from tests.museum.symbolic_faults import F, K, M, N
+from tests.museum import symbolic_functions as museum
+from tests.museum.symbolic_functions import F, K, M, N
 
 
 def late() -> PrimFunc:

@@ -39,7 +39,7 @@ from assay.verify.symbolic import Report, command, prove_accesses, races, replay
 from assay.verify.symbolic.events import events
 from assay.verify.symbolic.goals import TRAPS
 from assay.verify.symbolic.replay import leaves_dtype, replay
-from tests.museum.symbolic_faults import F, K, M, N, func
+from tests.museum.symbolic_functions import F, K, M, N, func
 
 ZERO = const(0, F)
 
