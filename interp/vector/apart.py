@@ -14,7 +14,7 @@ import z3
 from assay.interp.vector.asking import Place, Step
 from assay.interp.vector.blocks import Bind, Blocks, Branch, Loop
 from assay.semantics.integers.affine import Ranges
-from assay.semantics.integers.ranges import EVERYTHING, Range, fits, reach, whole
+from assay.semantics.integers.ranges import EVERYTHING, Range, dtype_range, fits, reach
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var
 from assay.semantics.scalar.smt import Term, Terms, inside
 from assay.semantics.tensor import Buffer
@@ -127,7 +127,7 @@ def _exact(expr: Expr, ranges: Ranges) -> set[int]:
         found = _range(node, [known[id(c)] for c in node.children], ranges)
         if fits(found, node.dtype):
             exact.add(id(node))
-        known[id(node)] = found if fits(found, node.dtype) else whole(node.dtype)
+        known[id(node)] = found if fits(found, node.dtype) else dtype_range(node.dtype)
     return exact
 
 

@@ -21,12 +21,12 @@ from assay.semantics.integers.ranges import (
     Range,
     closed,
     compare,
+    dtype_range,
     fits,
     meet,
     plus,
     reach,
     scaled,
-    whole,
 )
 from assay.semantics.scalar import COMPARISONS, Apply, Cast, Const, Expr, Load, Var, operation
 from assay.semantics.walk import post_order
@@ -129,17 +129,17 @@ class Ranges:
             case _ if always_traps(node, known):
                 return Known(0, 0)  # never a value; any bounds are right
             case Var():
-                low, high = self.variables.get(node, whole(node.dtype))
+                low, high = self.variables.get(node, dtype_range(node.dtype))
                 return Known(low, high, self._atom(node))
             case Cast() if not node.arg.dtype.is_float:
                 k = known[id(node.arg)]
                 if node.dtype is BOOL:
                     return _decided(compare("ne", k.range))
-                return k if fits(k.range, node.dtype) else Known(*whole(node.dtype))
+                return k if fits(k.range, node.dtype) else Known(*dtype_range(node.dtype))
             case Apply() if all(id(a) in known for a in node.args):
                 return self._apply(node, known)
             case _:
-                return Known(*whole(node.dtype))
+                return Known(*dtype_range(node.dtype))
 
     def _apply(self, node: Apply, known: Mapping[int, Known]) -> Known:
         args = [known[id(a)] for a in node.args]
@@ -151,7 +151,7 @@ class Ranges:
             return self._contradiction(node, known) or _truth(node, args)
         low, high = _reach(node, args)
         if not fits((low, high), node.dtype):
-            return Known(*whole(node.dtype))
+            return Known(*dtype_range(node.dtype))
         forms = [a.form for a in args if a.form is not None]
         if len(forms) < len(args):
             return Known(low, high)
@@ -215,7 +215,7 @@ def _decided(truth: bool | None) -> Known:
 
 def _reach(node: Apply, args: list[Known]) -> Interval:
     """Bounds of an integer operation before any wrapping."""
-    return closed(reach(node.op, [a.range for a in args])) or whole(node.dtype)
+    return closed(reach(node.op, [a.range for a in args])) or dtype_range(node.dtype)
 
 
 def _truth(node: Apply, args: list[Known]) -> Known:

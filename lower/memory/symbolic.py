@@ -13,9 +13,10 @@ from itertools import product
 from math import prod
 
 from assay.lower.memory.problem import check_names
-from assay.lower.memory.sums import Sum, Sums
+from assay.lower.memory.sums import Sums
 from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.errors import Invalid
+from assay.semantics.integers.polynomials import Polynomial
 from assay.semantics.memory import Bounds, BufferInfo, Place, Plan, Problem, conflicts, range_of
 from assay.semantics.scalar import Dim, Expr, Var, evaluate_dim, variables
 
@@ -64,10 +65,10 @@ def plan_symbolic(
 def given_plan(problem: Problem, places: Mapping[str, Place]) -> Plan:
     """The plan that somebody else has made: each pool ends where the highest of its buffers does."""
     sums = Sums(problem.bounds)
-    ends: dict[str, list[Sum]] = {}
+    ends: dict[str, list[Polynomial]] = {}
     for b in problem.buffers:
-        ends.setdefault(places[b.name].pool, []).append(sums.of(places[b.name].offset).plus(sums.of(b.nbytes)))
-    sizes = {p.name: sums.dim(sums.largest(ends.get(p.name, ()), 1, KEPT)) for p in problem.pools}
+        ends.setdefault(places[b.name].pool, []).append(sums.of(places[b.name].offset) + sums.of(b.nbytes))
+    sizes = {p.name: sums.dim(sums.largest(ends.get(p.name, ()), KEPT)) for p in problem.pools}
     return Plan(places, sizes, "given")
 
 
@@ -75,7 +76,7 @@ def _number(size: Dim, most: int | None, point: Mapping[Var, int]) -> int:
     return most if most is not None else max(evaluate_dim(size, point), 0)
 
 
-def _size(b: BufferInfo, most: int | None, sums: Sums, by_bound: bool) -> Sum:
+def _size(b: BufferInfo, most: int | None, sums: Sums, by_bound: bool) -> Polynomial:
     return sums.of(most if by_bound and most is not None else b.nbytes)
 
 
@@ -87,11 +88,11 @@ class Stack:
     """
 
     def __init__(
-        self, problem: Problem, found: Plan, sums: Sums, size: Mapping[str, Sum], deadline: Deadline = NEVER
+        self, problem: Problem, found: Plan, sums: Sums, size: Mapping[str, Polynomial], deadline: Deadline = NEVER
     ) -> None:
         self.sums = sums
         self.size = size
-        self.offset: dict[str, Sum] = {}
+        self.offset: dict[str, Polynomial] = {}
         self._pool = {n: p.pool for n, p in found.places.items()}
         hand = {b.name: b.offset for b in problem.buffers if b.offset is not None}
         index = {b.name: i for i, b in enumerate(problem.buffers)}
@@ -112,7 +113,7 @@ class Stack:
                 alignment = problem.buffers[index[name]].alignment
                 self._lay(name, below, alignment)
                 for obstacle in sorted(above, key=lambda n: hand[n]):
-                    end = sums.range(self.offset[name].plus(size[name]))[1]
+                    end = sums.range(self.offset[name] + size[name])[1]
                     if end is None or end > hand[obstacle]:
                         below.append(obstacle)
                         self._lay(name, below, alignment)
@@ -124,10 +125,10 @@ class Stack:
 
     def _lay(self, name: str, below: Iterable[str], alignment: int) -> None:
         ends = [self.sums.aligned(self._end(n), alignment) for n in self._kept(below)]
-        self.offset[name] = self.sums.largest(ends, alignment, KEPT)
+        self.offset[name] = self.sums.largest(ends, KEPT)
 
-    def _end(self, name: str) -> Sum:
-        return self.offset[name].plus(self.size[name])
+    def _end(self, name: str) -> Polynomial:
+        return self.offset[name] + self.size[name]
 
     def _kept(self, names: Iterable[str]) -> list[str]:
         """Those of some buffers that are not known to end below another of them."""
@@ -139,10 +140,10 @@ class Stack:
                 covered |= self._under[rank]
         return kept
 
-    def top(self, pool: str) -> Sum:
+    def top(self, pool: str) -> Polynomial:
         """Where the highest buffer of a pool ends."""
         kept = self._kept(n for n, p in self._pool.items() if p == pool)
-        return self.sums.largest([self._end(n) for n in kept], 1, KEPT)
+        return self.sums.largest([self._end(n) for n in kept], KEPT)
 
 
 def _offset(found: Plan, name: str) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, Self, TypeVar
 
-from assay.semantics.integers.ranges import Range, plus, scaled
+from assay.semantics.integers.ranges import Range
 
 A = TypeVar("A", bound=Hashable)
 F = TypeVar("F", bound="Form[Any]")
@@ -43,9 +43,24 @@ class Form(Generic[A]):
             terms[a] = terms.get(a, 0) + factor * k
         return self.of(terms, self.constant + factor * other.constant)
 
+    def __add__(self, other: Form[A]) -> Self:
+        return self.plus(other)
+
+    def __sub__(self, other: Form[A]) -> Self:
+        return self.plus(other, -1)
+
     def scaled(self, factor: int) -> Self:
         """`factor * self`."""
         return self.of({a: factor * k for a, k in self.terms.items()}, factor * self.constant)
+
+    @property
+    def as_number(self) -> int | None:
+        """The number that it is, if it is one."""
+        return None if self.terms else self.constant
+
+    def is_multiple(self, of: int) -> bool:
+        """Whether a number divides every factor and the constant."""
+        return all(k % of == 0 for k in (*self.terms.values(), self.constant))
 
     def divided(self, divisor: int) -> tuple[Self, Self]:
         """Each factor and the constant over a divisor, rounded down, and what remains of each."""
@@ -63,10 +78,13 @@ class Form(Generic[A]):
 
     def range(self, of: Callable[[A], Range]) -> Range:
         """Where its values lie, given where those of its atoms lie."""
-        found: Range = self.constant, self.constant
+        low: int | None = self.constant
+        high: int | None = self.constant
         for a, k in self.terms.items():
-            found = plus(found, scaled(of(a), k))
-        return found
+            least, most = of(a) if k > 0 else of(a)[::-1]
+            low = None if low is None or least is None else low + k * least
+            high = None if high is None or most is None else high + k * most
+        return low, high
 
 
 def combined(op: str, args: Sequence[F]) -> F | None:

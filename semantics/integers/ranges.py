@@ -23,7 +23,7 @@ OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "e
 """The comparison that holds exactly where one does not."""
 
 
-def whole(of: DType) -> Interval:
+def dtype_range(of: DType) -> Interval:
     """All numbers of an integer dtype, 0 and 1 for bool."""
     return int(of.min), int(of.max)
 

@@ -16,11 +16,12 @@ from assay.lower.memory.symbolic import given_plan, nominal, plan_symbolic
 from assay.semantics.deadline import NEVER, Deadline, Late
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import BudgetSpent, Invalid, Trap
+from assay.semantics.integers.polynomials import value
 from assay.semantics.memory import Bounds, Place, Plan, Problem
 from assay.semantics.scalar import Dim, Expr, Var, variables
 from assay.verify.evidence import Evidence
 from assay.verify.memory import prove_plan
-from assay.verify.memory.forms import Forms, value
+from assay.verify.memory.forms import Forms
 from assay.verify.memory.symbolic import samples
 
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import gcd
 
-from assay.verify.memory.forms import (
+from assay.semantics.integers.polynomials import (
     Extreme,
-    Form,
-    Forms,
+    Polynomial,
     Product,
     Quotient,
-    Range,
-    at_least,
-    form_range,
+    number,
+    one,
+    polynomial_range,
     product_range,
     value,
-    whole,
 )
+from assay.semantics.integers.ranges import Range, at_least
+from assay.verify.memory.forms import Forms
 
 STEPS = 300
 """So many forms are looked at for one goal."""
@@ -31,23 +31,25 @@ TERMS, DEGREE = 100, 6
 """A form with more terms, or products of more atoms, than this leads nowhere."""
 
 
-def derive(goal: Form, forms: Forms, ranges: list[Range], points: Sequence[list[int]] = ()) -> tuple[Form, ...] | None:
+def derive(
+    goal: Polynomial, forms: Forms, ranges: list[Range], points: Sequence[list[int]] = ()
+) -> tuple[Polynomial, ...] | None:
     """Facts that show a form to be 0 or more; None: the search finds none.
 
     `points`: the values of all atoms at some values of the symbols. What is negative there need not be tried.
     """
-    todo: list[tuple[Form, tuple[Form, ...]]] = [(goal, ())]
+    todo: list[tuple[Polynomial, tuple[Polynomial, ...]]] = [(goal, ())]
     seen = {goal}
     for _ in range(STEPS):
         if not todo:
             return None
         rest, facts = todo.pop()
-        if at_least(form_range(rest, ranges), 0):
+        if at_least(polynomial_range(rest, ranges), 0):
             return facts + tuple(within(rest, ranges))
         ways = []
         for fact, top in steps(rest, forms, ranges):
             less = scaled(rest, fact, top)
-            small = len(less.terms) <= TERMS and all(len(p) <= DEGREE for p, _ in less.terms)
+            small = len(less.terms) <= TERMS and all(len(p) <= DEGREE for p in less.terms)
             if small and less not in seen and all(value(less, p) >= 0 for p in points):
                 seen.add(less)
                 ways.append((less, (*facts, fact)))
@@ -55,35 +57,34 @@ def derive(goal: Form, forms: Forms, ranges: list[Range], points: Sequence[list[
     return None
 
 
-def within(rest: Form, ranges: list[Range]) -> Iterator[Form]:
+def within(rest: Polynomial, ranges: list[Range]) -> Iterator[Polynomial]:
     """What the ranges say of the parts of a form, as far as it matters for its least value."""
-    for p, k in rest.terms:
+    for p, k in rest.ordered:
         low, high = product_range(p, ranges)
         end = low if k > 0 else high
-        if p and end is not None:
-            yield (Form(((p, 1),)) - whole(end)).times(1 if k > 0 else -1)
+        if end is not None:
+            yield (one(p) - number(end)).scaled(1 if k > 0 else -1)
 
 
-def scaled(rest: Form, fact: Form, top: Product) -> Form:
+def scaled(rest: Polynomial, fact: Polynomial, top: Product) -> Polynomial:
     """A multiple of a form less a multiple of a fact, so that one product vanishes: if that is 0 or more, so is the
     form."""
-    k, by = dict(rest.terms)[top], dict(fact.terms)[top]
+    k, by = rest.terms[top], fact.terms[top]
     common = gcd(k, by)
-    return rest.times(abs(by) // common) - fact.times(abs(k) // common)
+    return rest.scaled(abs(by) // common) - fact.scaled(abs(k) // common)
 
 
-def steps(rest: Form, forms: Forms, ranges: list[Range]) -> Iterator[tuple[Form, Product]]:
+def steps(rest: Polynomial, forms: Forms, ranges: list[Range]) -> Iterator[tuple[Polynomial, Product]]:
     """Facts that the outermost product of a form can be replaced by, the most promising first, and that product."""
-    top, k = max(rest.terms, key=lambda t: (max(t[0], default=-1), len(t[0]), t[0]))
-    if not top:
+    if not rest.terms:
         return
-    negative = {p for p, factor in rest.terms if factor < 0}
-    one = Form(((top, 1),))
+    top, k = max(rest.terms.items(), key=lambda t: (max(t[0]), len(t[0]), t[0]))
+    negative = {p for p, factor in rest.terms.items() if factor < 0}
     low, high = product_range(top, ranges)
     end = low if k > 0 else high
-    drop = [] if end is None else [(one - whole(end)).times(1 if k > 0 else -1)]
-    opened = [f for f in _opened(top, k > 0, forms, ranges) if dict(f.terms).get(top, 0) * k > 0]
-    parts = {p for f in opened for p, _ in f.terms} - {top, ()}
+    drop = [] if end is None else [(one(top) - number(end)).scaled(1 if k > 0 else -1)]
+    opened = [f for f in _opened(top, k > 0, forms, ranges) if f.terms.get(top, 0) * k > 0]
+    parts = {p for f in opened for p in f.terms} - {top}
     promising = k < 0 or parts & negative or _deep(top, forms)
     for fact in (*opened, *drop) if promising else (*drop, *opened):
         yield fact, top
@@ -93,22 +94,21 @@ def _deep(top: Product, forms: Forms) -> bool:
     return any(isinstance(forms.atoms[a], Extreme) for a in top)
 
 
-def _opened(top: Product, below: bool, forms: Forms, ranges: list[Range]) -> Iterator[Form]:
+def _opened(top: Product, below: bool, forms: Forms, ranges: list[Range]) -> Iterator[Polynomial]:
     """Facts that bound a product, from below or from above, by what it is made of."""
-    number = max(top)
-    at = top.index(number)
+    atom = max(top)
+    at = top.index(atom)
     others = top[:at] + top[at + 1 :]
-    single, factor = Form((((number,), 1),)), Form(((others, 1),))
     if at_least(product_range(others, ranges), 0):
-        for fact in _of_atom(number, single, below, forms):
-            if (found := forms.product(factor, fact)) is not None:
+        for fact in _of_atom(atom, one((atom,)), below, forms):
+            if (found := forms.product(one(others), fact)) is not None:
                 yield found
     if others:
         yield from forms.envelopes(top, ranges)
 
 
-def _of_atom(number: int, single: Form, below: bool, forms: Forms) -> Iterator[Form]:
-    match forms.atoms[number]:
+def _of_atom(atom: int, single: Polynomial, below: bool, forms: Forms) -> Iterator[Polynomial]:
+    match forms.atoms[atom]:
         case Extreme(which="max", first=a, second=b) if below:
             yield single - b
             yield single - a
@@ -116,6 +116,6 @@ def _of_atom(number: int, single: Form, below: bool, forms: Forms) -> Iterator[F
             yield b - single
             yield a - single
         case Quotient(dividend=a, divisor=b) if (down := forms.product(single, b)) is not None:
-            yield down + b - whole(1) - a if below else a - down
+            yield down + b - number(1) - a if below else a - down
         case _:
             pass

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 import z3
 
 from assay.semantics.errors import Crash
+from assay.semantics.integers.polynomials import ZERO, Polynomial
+from assay.semantics.integers.ranges import Range
 from assay.semantics.memory import Bounds, BufferInfo, Plan, Pool, range_of
 from assay.semantics.scalar import Dim, Expr, Load, Var, show
 from assay.semantics.scalar.smt import Term, Terms
 from assay.verify.memory.definition import Claim, called
-from assay.verify.memory.forms import ZERO, Form, Forms, Range
+from assay.verify.memory.forms import Forms
 from assay.verify.memory.grounds import Grounds, products, text, total
 from assay.verify.memory.query import comment
 
@@ -24,7 +26,7 @@ from assay.verify.memory.query import comment
 class Way:
     """The sum of `more` is at least that of `less`: `form` is their difference."""
 
-    form: Form
+    form: Polynomial
     more: tuple[Dim, ...]
     less: tuple[Dim, ...]
 
@@ -52,7 +54,7 @@ class Goals:
         total = ZERO
         for sign, dims in ((1, more), (-1, less)):
             for dim in dims:
-                total = total + self.forms.of(dim).times(sign)
+                total = total.plus(self.forms.of(dim), sign)
         return Way(total, tuple(more), tuple(less))
 
     def of_pool(self, pool: Pool) -> Iterator[Goal]:
@@ -106,7 +108,7 @@ class Goals:
 
 
 def local_text(
-    goals: Sequence[tuple[Goal, Sequence[Form]]], forms: Forms, about: str, ranges: list[Range] | None = None
+    goals: Sequence[tuple[Goal, Sequence[Polynomial]]], forms: Forms, about: str, ranges: list[Range] | None = None
 ) -> str:
     """The text that asks whether each goal follows from the facts that stand with it, and each fact from definitions.
 
@@ -114,8 +116,8 @@ def local_text(
     """
     grounds = Grounds(forms, forms.ranges if ranges is None else ranges)
     facts = {f: i for i, f in enumerate(dict.fromkeys(f for _, found in goals for f in found))}
-    shown: set[Form] = set()
-    open_facts: dict[Form, None] = {}
+    shown: set[Polynomial] = set()
+    open_facts: dict[Polynomial, None] = {}
     claims = []
     for i, (goal, found) in enumerate(goals):
         claims.append(f"  ; {i}: {comment(goal.about)}")
@@ -147,7 +149,7 @@ def linear_text(
     """
     grounds = Grounds(forms, forms.ranges if ranges is None else ranges)
     wanted = [w.form for g in goals for w in g.ways]
-    facts = [f for f in dict.fromkeys(forms.facts(wanted, ranges)) if f.constant is None]
+    facts = [f for f in dict.fromkeys(forms.facts(wanted, ranges)) if f.terms]
     pairs = list(dict.fromkeys(forms.either(wanted))) if deep else []
     asserted = [f"(assert (>= {total(f)} 0))" for f in facts]
     asserted += [f"(assert (or (= {total(a)} 0) (= {total(b)} 0)))" for a, b in pairs]
@@ -180,8 +182,8 @@ def _wrong(goal: Goal) -> str:
     if not goal.multiple:
         return " ".join(f"(< {total(w.form)} 0)" for w in goal.ways)
     found = goal.ways[0].form
-    if found.divides(goal.multiple):  # the quotient is a witness: nothing has to be divided
-        return f"(not (= {total(found)} (* {goal.multiple} {total(found.over(goal.multiple))})))"
+    if found.is_multiple(goal.multiple):  # the quotient is a witness: nothing has to be divided
+        return f"(not (= {total(found)} (* {goal.multiple} {total(found.divided(goal.multiple)[0])})))"
     return f"(not (= (mod {total(found)} {goal.multiple}) 0))"
 
 

@@ -10,19 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from assay.semantics.integers.polynomials import Extreme, Polynomial, Product, Quotient, Symbol, Unknown, one
+from assay.semantics.integers.ranges import Range
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Var
-from assay.verify.memory.forms import (
-    Extreme,
-    Form,
-    Forms,
-    Product,
-    Quotient,
-    Range,
-    Symbol,
-    Unknown,
-    product_range,
-    whole,
-)
+from assay.verify.memory.forms import Forms, limits
 from assay.verify.memory.query import comment, literal
 from assay.verify.memory.solve import BEGIN, END
 
@@ -52,31 +43,20 @@ def name(product: Product) -> str:
     return f"v{product[0]}" if len(product) == 1 else f"p{'_'.join(map(str, product))}"
 
 
-def total(f: Form) -> str:
+def total(f: Polynomial) -> str:
     """A form as a term."""
-    parts = [_part(p, k) for p, k in f.terms]
+    parts = [literal(f.constant)] if f.constant else []
+    parts += [_part(p, k) for p, k in f.ordered]
     return f"(+ {' '.join(parts)})" if len(parts) > 1 else parts[0] if parts else "0"
 
 
 def _part(product: Product, factor: int) -> str:
-    if not product:
-        return literal(factor)
     return name(product) if factor == 1 else f"(* {literal(factor)} {name(product)})"
 
 
-def products(found: Iterable[Form]) -> list[Product]:
+def products(found: Iterable[Polynomial]) -> list[Product]:
     """The products in some forms, each once."""
-    return list(dict.fromkeys(p for f in found for p, _ in f.terms if p))
-
-
-def limits(product: Product, ranges: Sequence[Range]) -> Iterator[Form]:
-    """What a range says of a product."""
-    low, high = product_range(product, list(ranges))
-    one = Form(((product, 1),))
-    if low is not None:
-        yield one - whole(low)
-    if high is not None:
-        yield whole(high) - one
+    return list(dict.fromkeys(p for f in found for p, _ in f.ordered))
 
 
 class Grounds:
@@ -103,7 +83,7 @@ class Grounds:
             if len(p) > 1 or not isinstance(self.forms.atoms[p[0]], Symbol):
                 yield f"(declare-const {name(p)} Int)"
 
-    def parts(self, atom: int) -> tuple[Form, ...]:
+    def parts(self, atom: int) -> tuple[Polynomial, ...]:
         """The forms that an atom is made of."""
         match self.forms.atoms[atom]:
             case Quotient(dividend=a, divisor=b) | Extreme(first=a, second=b):
@@ -118,7 +98,7 @@ class Grounds:
         v = f"v{atom}"
         match self.forms.atoms[atom]:
             case Quotient(dividend=a, divisor=b):
-                if b.constant is not None:
+                if b.as_number is not None:
                     return f"(= {v} (div {total(a)} {literal(b.constant)}))"
                 times = f"(* {v} {total(b)})"
                 return f"(and (<= {times} {total(a)}) (< {total(a)} (+ {times} {total(b)})))"
@@ -129,19 +109,17 @@ class Grounds:
             case _:
                 return None
 
-    def sections(self, facts: Iterable[Form], pairs: Iterable[tuple[Form, Form]] = ()) -> Iterator[str]:
+    def sections(
+        self, facts: Iterable[Polynomial], pairs: Iterable[tuple[Polynomial, Polynomial]] = ()
+    ) -> Iterator[str]:
         """The questions whether each fact, and each "one of two is 0", follows from the definitions; what they need
         too."""
-        asked: dict[tuple[Form, ...], None] = dict.fromkeys([*((f,) for f in facts), *pairs])
-        linear: list[tuple[str, list[int], list[Form]]] = []
+        asked: dict[tuple[Polynomial, ...], None] = dict.fromkeys([*((f,) for f in facts), *pairs])
+        linear: list[tuple[str, list[int], list[Polynomial]]] = []
         todo = list(asked)
         while todo:
             claim = todo.pop()
-            if (
-                self._assumed(claim)
-                or all(f.constant is not None and f.constant >= 0 for f in claim[:1])
-                and len(claim) == 1
-            ):
+            if self._assumed(claim) or len(claim) == 1 and not claim[0].terms and claim[0].constant >= 0:
                 continue
             atoms, premises, nonlinear = self._needs(claim)
             for f in premises:
@@ -161,13 +139,13 @@ class Grounds:
         if linear:
             yield self._together(linear)
 
-    def meanings(self, nodes: Iterable[tuple[Expr, Form, Sequence[Form]]]) -> Iterator[str]:
+    def meanings(self, nodes: Iterable[tuple[Expr, Polynomial, Sequence[Polynomial]]]) -> Iterator[str]:
         """The questions whether each part of an expression is the form that stands for it, its operands being theirs.
 
         `nodes`: the part, its form and those of its operands. They and the bounds are all that a form says.
         """
-        linear: list[tuple[str, list[int], list[Form]]] = []
-        needed: dict[Form, None] = {}
+        linear: list[tuple[str, list[int], list[Polynomial]]] = []
+        needed: dict[Polynomial, None] = {}
         for node, f, args in nodes:
             said = self._meant(node, f, args)
             if said is None:
@@ -176,7 +154,7 @@ class Grounds:
             atoms = list(dict.fromkeys(a for p in products([f]) for a in p))
             premises = [g for p in inside for g in limits(p, self.ranges)] + self._limits_inside(atoms)
             needed |= dict.fromkeys(premises)
-            multiplied = sum(any(p for p, _ in a.terms) for a in args) > 1 and getattr(node, "op", "") in PRODUCTS
+            multiplied = sum(bool(a.terms) for a in args) > 1 and getattr(node, "op", "") in PRODUCTS
             if multiplied or self._by_unknown(atoms):
                 yield self._alone(f"(not {said})", atoms, premises, inside)
             else:
@@ -185,13 +163,10 @@ class Grounds:
             yield self._together(linear[start : start + GROUPED])
         yield from self.sections(needed)
 
-    def _meant(self, node: Expr, f: Form, args: Sequence[Form]) -> str | None:
+    def _meant(self, node: Expr, f: Polynomial, args: Sequence[Polynomial]) -> str | None:
         """That a part has the value of its form; None: the form is by definition what it is, or a part by itself."""
-        whole_atom = (
-            self.forms.atoms[f.terms[0][0][0]]
-            if len(f.terms) == 1 and len(f.terms[0][0]) == 1 and f.terms[0][1] == 1
-            else None
-        )
+        inside = products([f])
+        whole_atom = self.forms.atoms[inside[0][0]] if len(inside) == 1 and f == one(inside[0][:1]) else None
         said = [total(a) for a in args]
         match node, whole_atom:
             case Var(), Symbol(var=var):
@@ -205,19 +180,19 @@ class Grounds:
             case Cast(), _:
                 low, high = int(node.dtype.min), int(node.dtype.max)
                 return f"(and (= {total(f)} {said[0]}) (<= {literal(low)} {said[0]}) (<= {said[0]} {literal(high)}))"
-            case Apply(op="floordiv"), Quotient() if args[1].constant is None:
+            case Apply(op="floordiv"), Quotient() if args[1].as_number is None:
                 times = f"(* {total(f)} {said[1]})"
                 return f"(and (>= {said[1]} 1) (<= {times} {said[0]}) (< {said[0]} (+ {times} {said[1]})))"
             case Apply(op=op), _ if op in TERMS:
                 return f"(= {total(f)} {TERMS[op](*said)})"
-            case Apply(op="shl" | "shr" as op), _ if (by := args[1].constant) is not None:
+            case Apply(op="shl" | "shr" as op), _ if (by := args[1].as_number) is not None:
                 return f"(= {total(f)} ({'*' if op == 'shl' else 'div'} {said[0]} {1 << by}))"
             case Apply(op="truncdiv" | "truncmod" as op), _:
                 return f"(and (>= {said[0]} 0) (= {total(f)} {TERMS['floor' + op[5:]](*said)}))"
             case _:
                 return "false"
 
-    def _assumed(self, claim: tuple[Form, ...]) -> bool:
+    def _assumed(self, claim: tuple[Polynomial, ...]) -> bool:
         """Whether a fact is a bound of a symbol."""
         if len(claim) != 1:
             return False
@@ -225,7 +200,7 @@ class Grounds:
         one = len(found) == 1 and len(found[0]) == 1 and isinstance(self.forms.atoms[found[0][0]], Symbol)
         return one and claim[0] in list(limits(found[0], self.ranges))
 
-    def _needs(self, claim: tuple[Form, ...]) -> tuple[list[int], list[Form], bool]:
+    def _needs(self, claim: tuple[Polynomial, ...]) -> tuple[list[int], list[Polynomial], bool]:
         """The atoms whose definitions, and the ranges that a fact follows from, and whether it has products."""
         inside = products(claim)
         if len(claim) == 1 and len(inside) == 1 and claim[0] in list(limits(inside[0], self.ranges)):
@@ -244,20 +219,20 @@ class Grounds:
             any(len(p) > 1 for p in inside) or self._by_unknown(atoms),
         )
 
-    def _limits_inside(self, atoms: Iterable[int]) -> list[Form]:
+    def _limits_inside(self, atoms: Iterable[int]) -> list[Polynomial]:
         found = products(f for a in atoms for f in self.parts(a))
         return [f for p in found for f in limits(p, self.ranges)]
 
     def _by_unknown(self, atoms: Iterable[int]) -> bool:
         """Whether one of the atoms is a quotient by what is no number."""
         known = (self.forms.atoms[a] for a in atoms)
-        return any(isinstance(atom, Quotient) and atom.divisor.constant is None for atom in known)
+        return any(isinstance(atom, Quotient) and atom.divisor.as_number is None for atom in known)
 
-    def _together(self, claims: Sequence[tuple[str, list[int], list[Form]]]) -> str:
+    def _together(self, claims: Sequence[tuple[str, list[int], list[Polynomial]]]) -> str:
         """One question about linear facts; `bad` is the number of one that does not follow."""
         seen: list[Product] = []
         lines, defined = [], []
-        used: dict[Form, str] = {}
+        used: dict[Polynomial, str] = {}
         told: set[int] = set()
         for i, (wrong, atoms, premises) in enumerate(claims):
             beside = []
@@ -279,7 +254,7 @@ class Grounds:
         head = [*self.declared(seen), "(declare-const bad Int)", *defined]
         return "\n".join([*head, "(assert (or", *lines, "  false))"])
 
-    def _alone(self, wrong: str, atoms: list[int], premises: list[Form], inside: list[Product]) -> str:
+    def _alone(self, wrong: str, atoms: list[int], premises: list[Polynomial], inside: list[Product]) -> str:
         """A question about one fact with products, which are defined as what they are."""
         seen = [
             *inside,

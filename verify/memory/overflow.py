@@ -11,15 +11,17 @@ from collections.abc import Callable, Sequence
 from assay.semantics.deadline import NEVER, Deadline
 from assay.semantics.dtypes import INT64, DType
 from assay.semantics.errors import Trap
+from assay.semantics.integers.polynomials import Polynomial, number, polynomial_range, value
+from assay.semantics.integers.ranges import Range, fits
 from assay.semantics.memory import Plan, Problem, range_of
 from assay.semantics.scalar import Var
 from assay.verify.evidence import Evidence, refuted, unknown
 from assay.verify.memory.derive import within
-from assay.verify.memory.forms import Form, Forms, Range, form_range, value, whole
+from assay.verify.memory.forms import Forms
 from assay.verify.memory.goals import Goal, Way, local_text
 from assay.verify.memory.solve import solve
 
-Held = tuple[str, Form, DType]
+Held = tuple[str, Polynomial, DType]
 """What must stay in its dtype, in words, and its form."""
 
 
@@ -63,8 +65,7 @@ def overflow(
 def inside(held: Held, ranges: list[Range]) -> bool:
     """Whether the ranges of atoms keep a form in its dtype."""
     _, f, of = held
-    low, high = form_range(f, ranges)
-    return low is not None and high is not None and int(of.min) <= low and high <= int(of.max)
+    return fits(polynomial_range(f, ranges), of)
 
 
 def greatest(held: Sequence[Held], forms: Forms, free: Sequence[Var]) -> int | None:
@@ -109,14 +110,14 @@ def _broken(left: Sequence[Held], forms: Forms) -> Evidence:
         except Trap:
             continue
         for about, f, of in left:
-            number = value(f, values)
-            if not int(of.min) <= number <= int(of.max):
+            found = value(f, values)
+            if not fits((found, found), of):
                 where = ", ".join(f"{v.name} = {k}" for v, k in corner.items())
                 dims = {v.name: k for v, k in corner.items()}
-                return refuted("proved", f"for {where}: {about} is {number}, not in {of}", claim="overflow", dims=dims)
+                return refuted("proved", f"for {where}: {about} is {found}, not in {of}", claim="overflow", dims=dims)
     about, _, of = left[0]
     return unknown("proved", f"not decided: whether {about} stays in {of}", claim="overflow")
 
 
-def _at_most(f: Form) -> Way:
-    return Way(whole(int(INT64.max)) - f, (), ())
+def _at_most(f: Polynomial) -> Way:
+    return Way(number(int(INT64.max)) - f, (), ())

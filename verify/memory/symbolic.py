@@ -16,12 +16,14 @@ import z3
 from assay.semantics.deadline import NEVER, Deadline, Late
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Trap
+from assay.semantics.integers.polynomials import Polynomial, value
+from assay.semantics.integers.ranges import Range
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, range_of
 from assay.semantics.scalar import Var
 from assay.verify.evidence import Evidence, plural, proved, refuted, unknown
 from assay.verify.memory.definition import Fault, both_live, clash, faults, misplaced
 from assay.verify.memory.derive import derive
-from assay.verify.memory.forms import Form, Forms, Range, value
+from assay.verify.memory.forms import Forms
 from assay.verify.memory.goals import Goal, Goals, exact_text, forms_text, linear_text, local_text
 from assay.verify.memory.lives import chain_text, pairs_text
 from assay.verify.memory.overflow import overflow
@@ -138,7 +140,7 @@ class Proofs:
 
     def _ordered(
         self, make: Goals, pool: Pool, there: Sequence[BufferInfo]
-    ) -> tuple[list[Goal] | None, list[Goal], dict[Form, tuple[Form, ...]]]:
+    ) -> tuple[list[Goal] | None, list[Goal], dict[Polynomial, tuple[Polynomial, ...]]]:
         """That each buffer ends below its neighbour, in the order of the plan at some values, None if there are none;
         that each ends within the pool, the highest first; and from what that follows for those with a neighbour above.
         """
@@ -158,16 +160,16 @@ class Proofs:
         return order, [make.inside(there[i]) for i in down], lemmas
 
     def _linear(
-        self, name: str, pool: Pool, goals: Sequence[Goal], lemmas: Mapping[Form, tuple[Form, ...]]
+        self, name: str, pool: Pool, goals: Sequence[Goal], lemmas: Mapping[Polynomial, tuple[Polynomial, ...]]
     ) -> list[Goal]:
         """Put goals to z3 with the linear facts; those that do not follow from them. What does is kept in texts.
 
         `lemmas`: from which forms another follows. Only goals that come before it may be among a goal's facts.
         """
-        easy: list[tuple[Goal, Sequence[Form]]] = []
+        easy: list[tuple[Goal, Sequence[Polynomial]]] = []
         hard = []
         points = self._points()
-        shown: set[Form] = set()
+        shown: set[Polynomial] = set()
         for goal in goals:
             self.deadline.check()
             known = lemmas.get(goal.ways[0].form, ())
@@ -222,7 +224,7 @@ class Proofs:
     def _alone(self, name: str, goal: Goal) -> tuple[At, Fault] | None:
         """Decide one goal with all that is known of its parts; values that break it, confirmed."""
         names = {v: f"s{i}" for i, v in enumerate(self.symbols)}
-        atoms = {v: f"v{self.forms.of(v).terms[0][0][0]}" for v in self.symbols}
+        atoms = {v: f"v{next(iter(self.forms.of(v).terms))[0]}" for v in self.symbols}
         levels = (
             ("linear", linear_text([goal], self.forms, goal.about, deep=True), atoms),
             ("exact, of small symbols", exact_text(goal, names, self.forms.bounds, FEW), names),
@@ -334,10 +336,10 @@ def prove_symbolic(problem: Problem, plan: Plan, deadline: Deadline = NEVER) -> 
 # ---------------------------------------------------------------------------------------------------------------
 
 
-def beside(goal: Goal, forms: Forms, points: Sequence[list[int]]) -> Sequence[Form] | None:
+def beside(goal: Goal, forms: Forms, points: Sequence[list[int]]) -> Sequence[Polynomial] | None:
     """Facts from which a goal follows; None: none are found."""
     if goal.multiple:
-        return () if goal.ways[0].form.divides(goal.multiple) else None
+        return () if goal.ways[0].form.is_multiple(goal.multiple) else None
     for way in goal.ways:
         if any(value(way.form, p) < 0 for p in points):
             continue
@@ -347,8 +349,8 @@ def beside(goal: Goal, forms: Forms, points: Sequence[list[int]]) -> Sequence[Fo
 
 
 def with_lemmas(
-    easy: Sequence[tuple[Goal, Sequence[Form]]], first: int, last: int
-) -> list[tuple[Goal, Sequence[Form]]]:
+    easy: Sequence[tuple[Goal, Sequence[Polynomial]]], first: int, last: int
+) -> list[tuple[Goal, Sequence[Polynomial]]]:
     """Some goals with their facts, and before them the earlier goals that are such facts: a text stands by itself."""
     stated = {g.ways[0].form: i for i, (g, _) in reversed([*enumerate(easy)]) if len(g.ways) == 1 and not g.multiple}
     wanted = set(range(first, last))

@@ -15,11 +15,11 @@ from assay.semantics.integers.ranges import (
     at_most,
     closed,
     compare,
+    dtype_range,
     fits,
     meet,
     reach,
     union,
-    whole,
 )
 
 MEANING = {
@@ -173,10 +173,10 @@ def test_a_comparison_is_decided_exactly_where_all_agree(op: str, span: tuple[in
 def test_dtypes() -> None:
     for name in ("int4", "int8", "uint8", "int64", "uint64", "bool"):
         of = DTYPES[name]
-        low, high = whole(of)
+        low, high = dtype_range(of)
         assert fits((low, high), of) and not fits((low - 1, high), of) and not fits((low, high + 1), of)
         assert not fits((None, high), of) and not fits((low, None), of)
-    assert whole(INT64) == (-(2**63), 2**63 - 1) and whole(DTYPES["bool"]) == (0, 1)
+    assert dtype_range(INT64) == (-(2**63), 2**63 - 1) and dtype_range(DTYPES["bool"]) == (0, 1)
     assert at_least((0, None), 0) and not at_least((0, None), 1) and not at_least((None, 5), 0)
     assert at_most((None, 5), 5) and not at_most((None, 5), 4) and not at_most((0, None), 4)
     assert closed((1, 2)) == (1, 2) and closed((1, None)) is None is closed((None, 1))

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from assay.semantics.dtypes import INT32, INT64
+from assay.semantics.integers.polynomials import ZERO, Extreme, Quotient, Unknown, number
+from assay.semantics.integers.ranges import Range
 from assay.semantics.memory import Bounds, Plan
 from assay.semantics.scalar import Dim, Var, apply, cast, evaluate_dim, select
 from assay.verify.memory.definition import Fault
 from assay.verify.memory.derive import derive
-from assay.verify.memory.forms import ZERO, Extreme, Forms, Quotient, Range, Unknown, whole
+from assay.verify.memory.forms import Forms
 from assay.verify.memory.overflow import last
 from assay.verify.memory.symbolic import Proofs, samples, smaller
 from tests.verify.memory.memory_plans import M, N, problem
@@ -131,9 +133,10 @@ def test_a_cast_that_keeps_the_number_is_none() -> None:
 def test_no_factor_is_0() -> None:
     forms = Forms({})
     n = forms.of(N)
-    assert n.times(0) == ZERO == n - n == forms.of(0 * N) and not whole(0).terms
-    assert n.constant is None and (n + whole(3)).constant is None and whole(3).constant == 3 and ZERO.constant == 0
-    assert n.times(6).over(3) == n.times(2) and n.times(6).divides(3) and not (n.times(6) + whole(1)).divides(3)
+    assert n.scaled(0) == ZERO == n - n == forms.of(0 * N) and not number(0).terms
+    assert n.as_number is None is (n + number(3)).as_number and number(3).as_number == 3 and ZERO.as_number == 0
+    assert n.scaled(6).divided(3)[0] == n.scaled(2) and n.scaled(6).is_multiple(3)
+    assert not (n.scaled(6) + number(1)).is_multiple(3)
 
 
 def test_a_refutation_is_made_smaller_in_a_bounded_number_of_tries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +219,7 @@ def test_facts_are_found_of_products_of_six() -> None:
     forms = Forms({})
     forms.of(rest)  # first, so that the maxima are what is outermost
     goal = forms.of(rest * (apply("max", N, M) - N) + rest * (apply("max", M, K) - K))
-    assert max(len(p) for p, _ in goal.terms) == 6
+    assert max(map(len, goal.terms)) == 6
     assert derive(goal, forms, forms.ranges) is not None
 
 

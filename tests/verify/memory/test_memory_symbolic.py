@@ -13,11 +13,12 @@ from assay.lower.memory.greedy import greedy_size
 from assay.lower.memory.options import Options
 from assay.lower.memory.symbolic import plan_symbolic
 from assay.semantics.errors import Trap
+from assay.semantics.integers.polynomials import value
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem
 from assay.semantics.scalar import Dim, Var, apply, choice, evaluate_dim, select
 from assay.verify.memory import Proof, available, check_plan, prove_plan, recheck, second_opinion
 from assay.verify.memory.derive import derive
-from assay.verify.memory.forms import Forms, value
+from assay.verify.memory.forms import Forms
 from assay.verify.memory.symbolic import live_pairs
 from tests.verify.memory.memory_plans import WORK, M, N, most, plan, problem, random_symbolic, up
 

@@ -12,12 +12,14 @@ import pytest
 import z3
 
 from assay.semantics.dtypes import INT32, INT64
+from assay.semantics.integers.polynomials import Polynomial, Quotient, number
+from assay.semantics.integers.ranges import Range
 from assay.semantics.memory import BufferInfo, Plan, Problem, overlap
 from assay.semantics.scalar import apply, cast, select
 from assay.verify.memory import available, check_plan, prove_plan, recheck
 from assay.verify.memory.chain import TOP, chain
 from assay.verify.memory.derive import derive
-from assay.verify.memory.forms import Form, Forms, Quotient, Range, whole
+from assay.verify.memory.forms import Forms
 from assay.verify.memory.goals import Goals, forms_text, linear_text, local_text
 from assay.verify.memory.grounds import Grounds
 from assay.verify.memory.lives import chain_text, pairs_text
@@ -58,8 +60,10 @@ def test_the_wrong_plan_is_refuted_where_nothing_is_planted() -> None:
 def test_a_false_fact_proves_nothing(monkeypatch: pytest.MonkeyPatch, factor: int) -> None:
     """The search says of whatever is asked that it is a fact, or twice it; that used to be a proof."""
 
-    def lying(goal: Form, forms: Forms, ranges: list[Range], points: Sequence[list[int]] = ()) -> tuple[Form, ...]:
-        return (goal.times(factor),)
+    def lying(
+        goal: Polynomial, forms: Forms, ranges: list[Range], points: Sequence[list[int]] = ()
+    ) -> tuple[Polynomial, ...]:
+        return (goal.scaled(factor),)
 
     monkeypatch.setattr("assay.verify.memory.symbolic.derive", lying)
     given, found = wrong_far_away()
@@ -98,7 +102,7 @@ def test_every_fact_of_a_text_is_a_question_of_it() -> None:
         (N * M) // (M + 1) - N,
     ):
         assert "sat" in answers(local_text([(goal, (*facts, forms.of(dim)))], forms, "planted")), dim
-    assert "sat" in answers(local_text([(goal, (*facts, whole(-1)))], forms, "planted"))
+    assert "sat" in answers(local_text([(goal, (*facts, number(-1)))], forms, "planted"))
 
 
 @pytest.mark.parametrize("by", [32, 63, 65])
@@ -153,7 +157,7 @@ def test_a_form_that_is_not_its_expression_is_found(monkeypatch: pytest.MonkeyPa
     forms.of(dim)
     assert answers(forms_text(forms)) == {"unsat"}
     honest = Forms._node
-    for planted in (lambda f: f + whole(1), lambda f: f.times(2) + whole(1)):
+    for planted in (lambda f: f + number(1), lambda f: f.scaled(2) + number(1)):
         with monkeypatch.context() as patch:
             patch.setattr(
                 Forms,
