@@ -7,12 +7,13 @@ rules that ask say which dim to write instead.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from assay.semantics.dtypes import INT64
+from assay.semantics.integers.polynomials import Polynomials
+from assay.semantics.integers.ranges import EVERYTHING, Range, at_least, compare, meet, reach
 from assay.semantics.scalar import (
-    LINEAR,
     Apply,
     Const,
     Dim,
@@ -27,12 +28,6 @@ from assay.semantics.scalar import (
     simplify,
 )
 from assay.semantics.walk import post_order
-
-Polynomial = dict[tuple[int, ...], int]
-"""Factors by monomial; a monomial is the sorted numbers of its atoms."""
-
-MOST_TERMS = 256
-"""A product of more terms than this stays one atom: equality is then shown by structure alone."""
 
 
 def is_dim(value: object, least: int = 0) -> bool:
@@ -50,45 +45,6 @@ def is_int(value: object, least: int | None = None) -> bool:
 # --- equality of products -----------------------------------------------------------------------------------------
 
 
-def polynomial(dim: Dim, number: Interner) -> Polynomial:
-    """`dim` as a sum of products of atoms. Atoms of the same structure have the same number in one `number`."""
-    if isinstance(dim, int):
-        return {(): dim} if dim else {}
-    form: dict[int, Polynomial] = {}
-    for node in post_order(dim, lambda n: n.children if isinstance(n, Apply) and n.op in LINEAR else ()):
-        match node:
-            case Const() if node.dtype.is_integer:
-                poly: Polynomial = {(): int(node.value)}
-            case Apply(op="add", args=(a, b)):
-                poly = _sum(form[id(a)], form[id(b)], 1)
-            case Apply(op="sub", args=(a, b)):
-                poly = _sum(form[id(a)], form[id(b)], -1)
-            case Apply(op="neg", args=(a,)):
-                poly = _sum({}, form[id(a)], -1)
-            case Apply(op="mul", args=(a, b)) if len(form[id(a)]) * len(form[id(b)]) <= MOST_TERMS:
-                poly = _times(form[id(a)], form[id(b)])
-            case _:
-                poly = {(number(node),): 1}
-        form[id(node)] = {m: k for m, k in poly.items() if k}
-    return form[id(dim)]
-
-
-def _sum(a: Polynomial, b: Polynomial, factor: int) -> Polynomial:
-    out = dict(a)
-    for m, k in b.items():
-        out[m] = out.get(m, 0) + factor * k
-    return out
-
-
-def _times(a: Polynomial, b: Polynomial) -> Polynomial:
-    out: Polynomial = {}
-    for m, k in a.items():
-        for n, j in b.items():
-            both = tuple(sorted((*m, *n)))
-            out[both] = out.get(both, 0) + k * j
-    return out
-
-
 def product(dims: Sequence[Dim]) -> Dim:
     """The product of dims; 1 if there are none."""
     number: Dim = prod(d for d in dims if isinstance(d, int))
@@ -100,8 +56,17 @@ def product(dims: Sequence[Dim]) -> Dim:
 
 def same_size(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
     """Whether two shapes have equally many elements for all values of their symbols, as far as algebra shows."""
-    number = Interner()
-    return polynomial(product(a), number) == polynomial(product(b), number)
+    sizes = Polynomials({})
+    return sizes.of(product(a)) == sizes.of(product(b))
+
+
+def fits(need: Sequence[Dim], nbytes: Dim, limits: Mapping[Var, int]) -> bool | None:
+    """Whether a product of dims is at most `nbytes` for all values of their symbols; None where that is not decided.
+
+    `limits` are the largest values of symbols, as far as some are known.
+    """
+    sizes = Polynomials({v: (0, n) for v, n in limits.items()})
+    return compare("ge", sizes.range(sizes.of(nbytes) - sizes.of(product(need))))
 
 
 def missing_dim(shape: Sequence[Dim], known: Sequence[Dim]) -> Dim | None:
@@ -121,7 +86,7 @@ def missing_dim(shape: Sequence[Dim], known: Sequence[Dim]) -> Dim | None:
     if isinstance(total, int):
         return None if total % divisor else total // divisor
     form = linear(total)
-    if form is None or any(k % divisor for k in (*form[0].values(), form[1])):
+    if form is None or not form.is_multiple(divisor):
         return None
     return floor_div(total, divisor)
 
@@ -134,15 +99,16 @@ def floor_div(dim: Dim, by: int) -> Dim:
     form = linear(dim)
     if isinstance(dim, int) or form is None:
         return dim // by
-    terms, constant = form
     whole: Dim = 0
     rest: Dim = 0
-    for atom, k in sorted(terms.items(), key=lambda term: show(term[0])):  # one order, so that equals look the same
+    for atom, k in sorted(
+        form.terms.items(), key=lambda term: show(term[0])
+    ):  # one order, so that equals look the same
         if k % by == 0:
             whole = whole + atom * (k // by)
         else:
             rest = rest + atom * k
-    return simplify(whole + (rest + constant % by) // by + constant // by)
+    return simplify(whole + (rest + form.constant % by) // by + form.constant // by)
 
 
 def ceil_div(dim: Dim, by: int) -> Dim:
@@ -151,34 +117,25 @@ def ceil_div(dim: Dim, by: int) -> Dim:
 
 
 def never_negative(dim: Dim) -> bool:
-    """Whether `dim` is at least 0 for all sizes that its symbols can stand for, as far as signs show."""
+    """Whether `dim` is at least 0 for all sizes that its symbols can stand for, as far as ranges show."""
     if isinstance(dim, int):
         return dim >= 0
-    shown: dict[int, bool] = {}
+    shown: dict[int, Range] = {}
     for node in post_order(dim, lambda n: n.children if isinstance(n, Apply) else ()):
-        parts = [shown[id(c)] for c in node.children] if isinstance(node, Apply) else []
         match node:
             case Var():
-                sign = True
-            case Const():
-                sign = bool(node.value >= 0)
-            case Apply(op="mul" | "add" | "floordiv" | "truncdiv" | "min") if all(parts):
-                sign = True
-            case Apply(op="max") if any(parts):
-                sign = True
-            case Apply(op="floormod", args=(_, Const() as by)):
-                sign = bool(by.value > 0)
-            case Apply(op="select", args=(_, a, b)):
-                sign = shown[id(a)] and shown[id(b)]
+                found: Range = (0, None)
+            case Const() if node.dtype.is_integer:
+                found = int(node.value), int(node.value)
             case Apply():
-                form = linear(node)
-                sign = form is not None and form[1] >= 0
-                for atom, k in form[0].items() if form else ():
-                    sign = sign and k >= 0 and shown.get(id(atom), False)
+                found = reach(node.op, [shown[id(c)] for c in node.args])
+                form = linear(node) if not at_least(found, 0) else None
+                if form is not None and node not in form.terms:
+                    found = meet(found, form.range(lambda a: shown[id(a)]))
             case _:
-                sign = False
-        shown[id(node)] = sign
-    return shown[id(dim)]
+                found = EVERYTHING
+        shown[id(node)] = found
+    return at_least(shown[id(dim)], 0)
 
 
 def larger(a: Dim, b: Dim) -> Dim:

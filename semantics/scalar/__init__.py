@@ -18,6 +18,7 @@ import numpy as np
 
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Invalid, Trap
+from assay.semantics.integers.linear import Form, combined
 from assay.semantics.scalar.arithmetic import (
     ANY,
     DERIVED,
@@ -263,20 +264,20 @@ LINEAR = ("add", "sub", "neg", "mul")
 """The operations that `linear` looks into."""
 
 
-def linear(expr: Number, wrapped: list[int] | None = None) -> tuple[dict[Expr, int], int] | None:
-    """`expr` as a sum of integer multiples of atoms plus a constant, ({atom: factor}, constant).
+def linear(expr: Number, wrapped: list[int] | None = None) -> Form[Expr] | None:
+    """`expr` as a sum of integer multiples of atoms and a constant.
 
     Atoms are variables and whatever is not itself a sum or a constant multiple; atoms of the same structure are one.
     Factors and constant wrap as the dtype does; those that did are added to `wrapped`. None where the expression is not
     of integer dtype.
     """
     if not isinstance(expr, Expr):
-        return ({}, int(expr)) if isinstance(expr, int) else None
+        return Form({}, int(expr)) if isinstance(expr, int) else None
     if not expr.dtype.is_integer:
         return None
     number = Interner()
-    atom_of: dict[int, Expr] = {}
-    form: dict[int, tuple[dict[Expr, int], int]] = {}
+    atoms: dict[int, Expr] = {}
+    forms: dict[int, Form[Expr]] = {}
     least, count = int(expr.dtype.min), 1 << expr.dtype.bits
 
     def wrap(k: int) -> int:
@@ -285,33 +286,16 @@ def linear(expr: Number, wrapped: list[int] | None = None) -> tuple[dict[Expr, i
             wrapped.append(k)
         return inside
 
-    def atom(node: Expr) -> tuple[dict[Expr, int], int]:
-        return {atom_of.setdefault(number(node), node): 1}, 0
-
-    def combine(
-        x: tuple[dict[Expr, int], int], y: tuple[dict[Expr, int], int], factor: int
-    ) -> tuple[dict[Expr, int], int]:
-        terms = dict(x[0])
-        for a, k in y[0].items():
-            terms[a] = wrap(terms.get(a, 0) + factor * k)
-        return {a: k for a, k in terms.items() if k}, wrap(x[1] + factor * y[1])
-
     for node in post_order(expr, lambda n: n.children if isinstance(n, Apply) and n.op in LINEAR else ()):
-        zero: tuple[dict[Expr, int], int] = ({}, 0)
-        match node:
-            case Const() if node.dtype.is_integer:
-                form[id(node)] = ({}, int(node.value))
-            case Apply(op="add" | "sub" as op, args=(a, b)):
-                form[id(node)] = combine(form[id(a)], form[id(b)], 1 if op == "add" else -1)
-            case Apply(op="neg", args=(a,)):
-                form[id(node)] = combine(zero, form[id(a)], -1)
-            case Apply(op="mul", args=(a, b)) if not form[id(a)][0]:
-                form[id(node)] = combine(zero, form[id(b)], form[id(a)][1])
-            case Apply(op="mul", args=(a, b)) if not form[id(b)][0]:
-                form[id(node)] = combine(zero, form[id(a)], form[id(b)][1])
-            case _:
-                form[id(node)] = atom(node)
-    return form[id(expr)]
+        form: Form[Expr] | None = None
+        if isinstance(node, Const) and node.dtype.is_integer:
+            form = Form({}, int(node.value))
+        elif isinstance(node, Apply) and node.op in LINEAR:
+            form = combined(node.op, [forms[id(a)] for a in node.args])
+        if form is None:
+            form = Form({atoms.setdefault(number(node), node): 1})
+        forms[id(node)] = Form.of({a: wrap(k) for a, k in form.terms.items()}, wrap(form.constant))
+    return forms[id(expr)]
 
 
 def simplify(expr: Dim) -> Dim:
@@ -323,14 +307,13 @@ def simplify(expr: Dim) -> Dim:
     form = linear(expr, wrapped)
     if form is None or (wrapped and not any(isinstance(n, (Var, Load)) for n in post_order(expr))):
         return expr
-    terms, constant = form
-    if not terms:
-        return constant
+    if not form.terms:
+        return form.constant
     result: Number = 0
-    for a, k in terms.items():
+    for a, k in form.terms.items():
         result = a * k if isinstance(result, int) else result + a * k
-    if constant:
-        result = result + constant
+    if form.constant:
+        result = result + form.constant
     assert isinstance(result, Expr)
     return result
 

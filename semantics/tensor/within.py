@@ -104,9 +104,9 @@ class Within:
                 case Apply(op="lt" | "le" as op, args=(a, Const() as limit)) if limit.dtype.is_integer:
                     last = int(limit.value) - (op == "lt")
                     left, right = linear(a), linear(index)
-                    if left is None or right is None or self.interval(a) is None or set(left[0]) != set(right[0]):
+                    if left is None or right is None or self.interval(a) is None or left.terms != right.terms:
                         continue
-                    if left[0] == right[0] and last + right[1] - left[1] < size:
+                    if last + right.constant - left.constant < size:
                         return True
         return False
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from assay.lower.frontends.tvm.memory import Cell, Heap, Held, Storage, Value, cells_of, held
 from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, plain, type_key
-from assay.lower.frontends.tvm.sizes import at_most
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
+from assay.semantics.ops.sizes import fits
 from assay.semantics.scalar import Const, Dim, Expr as Scalar, Load, cast, provably_equal, simplify
 from assay.semantics.tensor import Alias, Block, Buffer, LetStmt, PrimFunc, Seq, Store, View, program_order
 from assay.semantics.types import ShapeType, TensorType
@@ -97,14 +97,14 @@ class Allocation:
             raise self.unsupported(f"a tensor at an offset within {storage.name}")
         cell = self.cell(shape, self.dtype(args), storage)
         if storage.nbytes is not None:
-            fits = at_most(shape, cell.type.dtype.itemsize, storage.nbytes, self.reader.limits)
-            if fits is False:
+            enough = fits([*shape, cell.type.dtype.itemsize], storage.nbytes, self.reader.limits)
+            if enough is False:
                 raise Invalid(
                     f"{cell.name}, {cell.type}, does not fit {storage.name} of {storage.nbytes} bytes",
                     where=self.reader.place(),
                     label="tvm.P6",
                 )
-            if fits is None:
+            if enough is None:
                 raise self.unsupported(f"{cell.name}, {cell.type}, which cannot be shown to fit {storage.name},")
         return cell
 

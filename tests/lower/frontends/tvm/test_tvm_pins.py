@@ -7,8 +7,8 @@ import tomllib
 import pytest
 
 from assay.lower.frontends.tvm import from_tvm, objects
-from assay.lower.frontends.tvm.sizes import at_most
 from assay.semantics.errors import Unsupported
+from assay.semantics.ops.sizes import fits
 from assay.semantics.scalar import Var
 from tests.places import ROOT
 
@@ -40,9 +40,9 @@ def test_another_version_is_refused(found: dict[str, str], message: str, monkeyp
 
 def test_sizes_are_compared_for_all_values() -> None:
     n, m = Var("n"), Var("m")
-    assert at_most((n, 4, m), 4, 16 * (m * n), {}) is True
-    assert at_most((n, 4, m), 4, 16 * (m * n) - 4, {}) is False
-    assert at_most((n, 4), 4, 16 * n - m, {}) is None
-    assert at_most((n, 4), 4, 160, {n: 10}) is True
-    assert at_most((n, 4), 4, 160, {}) is None
-    assert at_most((2, 4), 4, 31, {}) is False
+    assert fits((n, 4, m, 4), 16 * (m * n), {}) is True
+    assert fits((n, 4, m, 4), 16 * (m * n) - 4, {}) is False
+    assert fits((n, 4, 4), 16 * n - m, {}) is None
+    assert fits((n, 4, 4), 160, {n: 10}) is True
+    assert fits((n, 4, 4), 160, {}) is None
+    assert fits((2, 4, 4), 31, {}) is False
