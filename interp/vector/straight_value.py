@@ -18,20 +18,13 @@ from assay.semantics.dtypes import BOOL, FLOAT64, INT64, UINT64, DType
 from assay.semantics.errors import Crash, Span, Trap
 from assay.semantics.integers.affine import Affine, Quotient, affine_forms
 from assay.semantics.integers.ranges import Interval
-from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const, Expr, Load, Var, convert, operation
+from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const, Expr, Load, Var, convert, may_trap, operation
 from assay.semantics.scalar.arithmetic import divided_by_zero, shifted_too_far
 from assay.semantics.scalar.transcendental import ROUTINES
 from assay.semantics.walk import post_order
 
 MOST_STEPS = 40_000
 
-INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
-    "ge": ">=", "bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>", "floordiv": "//", "floormod": "%",
-}  # fmt: skip
-LEAVING = ("add", "sub", "mul", "neg", "abs", "shl", "floordiv", "truncdiv")
-"""The operations on integers whose exact result may be outside of the dtype."""
-DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 PLAIN_FLOATS = ("float16", "float32", "float64")
 
 
@@ -230,10 +223,10 @@ class StraightValues:
 
     def on_floats(self, node: Apply, of: DType, args: Sequence[str]) -> str:
         match node.op:
-            case "add" | "sub" | "mul" | "div" | "eq" | "ne" | "lt" | "le" | "gt" | "ge":
-                return self.step(f"{args[0]} {INFIX[node.op]} {args[1]}")
             case "neg":
                 return self.step(f"-{args[0]}")
+            case op if symbol := operation(op).symbol:
+                return self.step(f"{args[0]} {symbol} {args[1]}")
             case "abs" if of.name in PLAIN_FLOATS:
                 return self.step(f"abs({args[0]})")
             case "min" | "max":
@@ -265,7 +258,7 @@ class StraightValues:
                 return self.table(node, args)
 
     def on_integers(self, node: Apply, of: DType, args: Sequence[str]) -> str:
-        op = node.op
+        op, row = node.op, operation(node.op)
         match op:
             case "neg":
                 result = self.step(f"-{args[0]}")
@@ -274,28 +267,27 @@ class StraightValues:
             case "min" | "max":
                 sign = "<=" if op == "min" else ">="
                 return self.step(f"{args[0]} if {args[0]} {sign} {args[1]} else {args[1]}")
-            case _ if op in DIVISIONS:
+            case _ if row.has("divides"):
                 self.check_divisor(node, args[1])
                 result = self.divided(op, *args)
-            case "shl" | "shr":
-                by = node.args[1]
-                if not (isinstance(by, Const) and 0 <= int(by.value) < of.bits):
+            case _ if row.has("shifts"):
+                if may_trap(node):
                     stop = self.stop(shifted_too_far(of.bits))
                     self.text.add(f"if not 0 <= {args[1]} < {of.bits}: raise {stop}")
-                result = self.step(f"{args[0]} {INFIX[op]} {args[1]}")
-            case _ if op in INFIX:
-                result = self.step(f"{args[0]} {INFIX[op]} {args[1]}")
+                result = self.step(f"{args[0]} {row.symbol} {args[1]}")
+            case _ if row.symbol:
+                result = self.step(f"{args[0]} {row.symbol} {args[1]}")
             case _:
                 return self.table(node, args)
-        return self.wrapped(result, of) if op in LEAVING else result
+        return self.wrapped(result, of) if row.has("wraps") else result
 
     def check_divisor(self, node: Apply, divisor: str) -> None:
-        if not (isinstance(node.args[1], Const) and node.args[1].value != 0):
+        if may_trap(node):
             self.text.add(f"if {divisor} == 0: raise {self.stop(divided_by_zero())}")
 
     def divided(self, op: str, a: str, b: str) -> str:
-        if op in INFIX:
-            return self.step(f"{a} {INFIX[op]} {b}")
+        if symbol := operation(op).symbol:
+            return self.step(f"{a} {symbol} {b}")
         q = self.step(f"abs({a}) // abs({b})")
         self.text.add(f"if ({a} < 0) != ({b} < 0): {q} = -{q}")
         return q if op == "truncdiv" else self.step(f"{a} - {b} * {q}")

@@ -16,11 +16,8 @@ import numpy as np
 
 from assay.lower.c.names import Names
 from assay.lower.c.ops import (
-    BITWISE,
-    DIVIDE,
     LOW,
     PRODUCT,
-    SHIFT,
     SHORT,
     Code,
     Ops,
@@ -36,7 +33,6 @@ from assay.lower.c.tables import STORAGE, integer_literal
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar import (
-    COMPARISONS,
     TRANSCENDENTAL,
     Apply,
     Cast,
@@ -228,7 +224,7 @@ class ExprWriter:
                     self._trap_if(" || ".join(tests), node)
             case Apply() if _looks(node, known):
                 b, k = codes[id(node.args[1])].operand, known[id(node.args[1])]
-                if node.op in DIVIDE:
+                if operation(node.op).has("divides"):
                     self._trap_if(f"{b} == 0", node)
                 else:
                     tests = [f"{b} < 0"] if k.low < 0 else []
@@ -275,7 +271,11 @@ class ExprWriter:
                 if same is not None:
                     return convert(codes[id(same)], type_)
                 used = [codes[id(a)] for a in node.args]
-                if node.op in COMPARISONS and not node.args[0].dtype.is_float and self._looks_decided(node, used):
+                if (
+                    operation(node.op).has("compares")
+                    and not node.args[0].dtype.is_float
+                    and self._looks_decided(node, used)
+                ):
                     used = [self.local(used[0]), used[1]]  # a compiler would warn of what is no fault of the kernel's
                 code = convert(self.ops.apply(node, used, type_, known), type_)
                 return Code(code.text, type_, code.level, 1 + max(a.depth for a in used))
@@ -343,7 +343,7 @@ def _has_bits(node: Expr) -> bool:
     """Whether the value is that of a bitwise operation, as a compiler sees it."""
     while isinstance(node, Cast):
         node = node.arg
-    return isinstance(node, Apply) and node.op in BITWISE
+    return isinstance(node, Apply) and node.op in ("bitand", "bitor", "bitxor")
 
 
 def _width(node: Apply) -> int:
@@ -352,9 +352,9 @@ def _width(node: Apply) -> int:
 
 def _looks(node: Apply, known: dict[int, Known]) -> bool:
     """Whether the second operand may make the operation trap."""
-    if node.op in DIVIDE:
+    if operation(node.op).has("divides"):
         return known[id(node.args[1])].low <= 0 <= known[id(node.args[1])].high
-    if node.op in SHIFT:
+    if operation(node.op).has("shifts"):
         return known[id(node.args[1])].low < 0 or known[id(node.args[1])].high >= _width(node)
     return False
 
@@ -381,7 +381,8 @@ def _kind(node: Expr) -> str:
         return "out of bounds"
     if isinstance(node, Cast):
         return "cast"
-    return "division by zero" if isinstance(node, Apply) and node.op in DIVIDE else "shift"
+    assert isinstance(node, Apply)
+    return operation(node.op).fails
 
 
 def _is_literal(node: Expr, known: dict[int, Known]) -> bool:

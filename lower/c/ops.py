@@ -18,14 +18,9 @@ from assay.lower.c.range import Known, exact
 from assay.lower.c.tables import float_literal, integer_literal, storage
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.errors import Crash
-from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const
+from assay.semantics.scalar import TRANSCENDENTAL, Apply, Cast, Const, operation
 from assay.semantics.scalar.arithmetic import FLOAT_OF
 
-COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-PLAIN = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-BITWISE = {"bitand": "&", "bitor": "|", "bitxor": "^"}
-DIVIDE = {"floordiv": "/", "floormod": "%", "truncdiv": "/", "truncmod": "%"}
-SHIFT = {"shl": "<<", "shr": ">>"}
 LIBM = {"sqrt": "sqrt", "rint": "rint", "floor": "floor", "ceil": "ceil", "abs": "fabs", "fmod": "fmod", "fma": "fma"}
 SHORT = {"float16": "f16", "bfloat16": "bf16"}
 SIGNED = ("int", "int32_t", "int64_t", "float", "double")
@@ -75,7 +70,7 @@ def convert(code: Code, type_: str) -> Code:
 def arithmetic(op: str, a: Code, b: Code, type_: str) -> Code:
     """a op b for +, -, * and /, in the order that the parentheses say: C's operators take their left operand first."""
     level = SUM if op in ("add", "sub") else PRODUCT
-    return Code(f"{a.at(level)} {PLAIN[op]} {b.at(level + 1)}", type_, level)
+    return Code(f"{a.at(level)} {operation(op).symbol} {b.at(level + 1)}", type_, level)
 
 
 def integer_constant(value: int, of: DType, type_: str) -> Code:
@@ -153,15 +148,15 @@ class Ops:
 
     def apply(self, node: Apply, args: list[Code], type_: str, known: Mapping[int, Known]) -> Code:
         """The operation on operands of the types that `scalar_type` gives."""
-        op = node.op
+        op, row = node.op, operation(node.op)
         if op == "select":
             text = f"{args[0].operand} ? {convert(args[1], type_).operand} : {convert(args[2], type_).operand}"
             return Code(text, type_, LOW) if type_ in SIGNED else Code(f"({type_})({text})", type_, UNARY)
-        if op in COMPARE and node.args[0].dtype is BOOL and op not in ("eq", "ne"):
+        if row.has("compares") and node.args[0].dtype is BOOL and op not in ("eq", "ne"):
             a, b = (x.at(ATOM) for x in (args if op in ("le", "lt") else reversed(args)))
             return Code(f"(!{a}) {'&&' if op in ('lt', 'gt') else '||'} {b}", "int", LOW)
-        if op in COMPARE:
-            return Code(f"{args[0].at(SUM)} {COMPARE[op]} {args[1].at(SUM)}", "int", LOW)
+        if row.has("compares"):
+            return Code(f"{args[0].at(SUM)} {row.symbol} {args[1].at(SUM)}", "int", LOW)
         if node.dtype is BOOL:
             if op == "not":
                 return Code(f"!{args[0].at(ATOM)}", "int", LOW)
@@ -188,7 +183,7 @@ class Ops:
 
     def _float(self, node: Apply, args: list[Code], type_: str) -> Code:
         op, of = node.op, node.dtype
-        if op in PLAIN:
+        if operation(op).symbol and op != "neg":
             if op == "sub" and args[0].text in ("0.0", "0.0f"):
                 # gcc 12 takes 0.0 - x for -x where it sees that x is no -0.0, such as a number made of an integer: for
                 # x = 0.0 that is the wrong zero. It does not look through a function.
@@ -228,11 +223,11 @@ class Ops:
     # --- integers ------------------------------------------------------------------------------------------------
 
     def _integer(self, node: Apply, args: list[Code], type_: str, known: Mapping[int, Known]) -> Code:
-        op, of = node.op, node.dtype
+        op, of, row = node.op, node.dtype, operation(node.op)
         ks = [known[id(a)] for a in node.args]
         signed = of.kind == "int"
         wide = of.bits == 64 and not (type_ == "int32_t" and all(a.type == "int32_t" for a in args))
-        if op in SHIFT and of.bits == 64 and ks[1].high >= 32:
+        if row.has("shifts") and of.bits == 64 and ks[1].high >= 32:
             wide = True
         width = 64 if wide else 32
         compute = f"{'' if signed else 'u'}int{width}_t"
@@ -261,26 +256,26 @@ class Ops:
             words = [convert(a, compute).text for a in args]
             return convert(Code(f"{helper}({', '.join(words)})", compute), type_)
 
-        if op in PLAIN or op == "neg":
-            if not signed or not exact(node, known):
-                return wrapped(PLAIN.get(op, "-"))
-            if op == "neg":
-                return done(Code(f"-{first.at(ATOM)}", type_, UNARY))
-            return done(arithmetic(op, first, last, type_))
         if op == "abs":
             return convert(args[0], type_) if ks[0].low >= 0 else call("abs")
         if op in ("min", "max"):
             return call(op)
-        if op in DIVIDE:
+        if row.has("divides"):
             alike = ks[1].low > 0 and (ks[0].low >= 0 or op.startswith("trunc"))
             if alike or (not signed and ks[1].low > 0):
-                return plainly(DIVIDE[op])
+                return plainly("/" if op.endswith("div") else "%")
             return call(op if signed else op[-3:])
-        if op in BITWISE:
-            return plainly(BITWISE[op])
-        if op in SHIFT:
+        if row.has("shifts"):
             sure = ks[1].low >= 0 and ks[1].high < 8 * of.itemsize
             if op == "shr":
                 return plainly(">>") if sure and ks[0].low >= 0 else call("shr")
             return wrapped("<<") if sure else through("shl")
+        if row.has("wraps"):
+            if not signed or not exact(node, known):
+                return wrapped(row.symbol)
+            if op == "neg":
+                return done(Code(f"-{first.at(ATOM)}", type_, UNARY))
+            return done(arithmetic(op, first, last, type_))
+        if row.symbol:
+            return plainly(row.symbol)
         raise Crash(f"no C for {op} on {of}")

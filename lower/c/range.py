@@ -28,11 +28,8 @@ from assay.semantics.integers.ranges import (
     reach,
     scaled,
 )
-from assay.semantics.scalar import COMPARISONS, Apply, Cast, Const, Expr, Load, Var, operation
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, operation
 from assay.semantics.walk import post_order
-
-QUOTIENTS = ("floordiv", "floormod", "truncdiv", "truncmod")
-SHIFTS = ("shl", "shr")
 
 MOST_TERMS = 12
 """A linear form with more terms than this counts as an atom, so that the work stays linear."""
@@ -190,7 +187,7 @@ class Ranges:
 
 def _fact(node: Expr, positive: bool, known: Mapping[int, Known]) -> Fact | None:
     """What a comparison of integers says where it is `positive`; None for another node, or one that says nothing."""
-    if not isinstance(node, Apply) or node.op not in COMPARISONS or not node.args[0].dtype.is_integer:
+    if not isinstance(node, Apply) or not operation(node.op).has("compares") or not node.args[0].dtype.is_integer:
         return None
     a, b = (known[id(arg)].form for arg in node.args)
     if a is None or b is None:
@@ -221,7 +218,7 @@ def _reach(node: Apply, args: list[Known]) -> Interval:
 def _truth(node: Apply, args: list[Known]) -> Known:
     """Bounds of a bool operation: decided where the operands' bounds decide it."""
     a, b = args[0], args[-1]
-    if node.op not in COMPARISONS:
+    if not operation(node.op).has("compares"):
         op = {"and": "min", "or": "max"}.get(node.op, node.op)
         found = reach("sub", [(1, 1), a.range]) if op == "not" else reach(op, [k.range for k in args])
         return Known(*(closed(found) or (0, 1)))
@@ -239,9 +236,9 @@ def always_traps(node: Expr, known: Mapping[int, Known]) -> bool:
         case Load():
             bounds = zip(node.buffer.static_shape, node.indices, strict=True)
             return any(known[id(e)].high < 0 or known[id(e)].low >= n for n, e in bounds)
-        case Apply(op=op, args=(_, b)) if op in QUOTIENTS:
+        case Apply(op=op, args=(_, b)) if operation(op).has("divides"):
             return known[id(b)].low == known[id(b)].high == 0
-        case Apply(op=op, args=(_, b)) if op in SHIFTS:
+        case Apply(op=op, args=(_, b)) if operation(op).has("shifts"):
             return known[id(b)].high < 0 or known[id(b)].low >= 8 * node.dtype.itemsize
         case _:
             return False

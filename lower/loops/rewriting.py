@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from assay.semantics.errors import Crash, Invalid, Unsupported
-from assay.semantics.scalar import Apply, Cast, Const, Dim, Expr, Load, Var
+from assay.semantics.scalar import Apply, Cast, Const, Dim, Expr, Load, Var, may_trap
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
@@ -200,16 +200,11 @@ def is_index(expr: Expr) -> bool:
                 pass
             case Cast() if n.dtype.is_integer and n.arg.dtype.is_integer:
                 pass
-            case Apply(op=op) if op in ALWAYS:
-                pass
-            case Apply(op="floordiv" | "floormod" | "truncdiv" | "truncmod", args=(_, Const() as b)) if int(b.value):
+            case Apply() if not (n.dtype.is_float or may_trap(n)):
                 pass
             case _:
                 return False
     return True
-
-
-ALWAYS = ("add", "sub", "mul", "neg", "min", "max", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "select")
 
 
 # --- places ------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from assay.semantics.integers.linear import Form, combined
 from assay.semantics.integers.ranges import EVERYTHING, Interval, Range, at_least, closed, compare, fits, reach
-from assay.semantics.scalar import COMPARISONS, Apply, Cast, Const, Expr, Var
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Var, operation
 from assay.semantics.walk import post_order
 
 Ranges: TypeAlias = Mapping[Var, Interval]
@@ -167,7 +167,7 @@ def _decide(node: Expr, known: Mapping[int, bool | None], ranges: Ranges) -> boo
         case Apply(op="not", args=(a,)):
             inner = known[id(a)]
             return None if inner is None else not inner
-        case Apply(op=op, args=(a, b)) if op in COMPARISONS and a.dtype.is_integer:
+        case Apply(op=op, args=(a, b)) if operation(op).has("compares") and a.dtype.is_integer:
             x, y = affine(a, ranges), affine(b, ranges)
             if x is None or y is None:
                 return None

@@ -47,6 +47,7 @@ from assay.semantics.scalar.expression import (
     const,
     either,
     leaves_range,
+    may_trap,
     reinterpret,
     select,
     show,
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANY",
-    "COMPARISONS",
     "DERIVED",
     "LINEAR",
     "NUMERIC",
@@ -86,6 +86,7 @@ __all__ = [
     "evaluate",
     "evaluate_dim",
     "linear",
+    "may_trap",
     "operation",
     "provably_equal",
     "reinterpret",
@@ -259,7 +260,6 @@ def same(a: Number, b: Number) -> bool:
     return a == b
 
 
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 LINEAR = ("add", "sub", "neg", "mul")
 """The operations that `linear` looks into."""
 

@@ -16,10 +16,16 @@ import numpy as np
 from assay.semantics.dtypes import DTYPES, DType, dtype
 from assay.semantics.errors import Invalid, Trap
 
+Property = Literal["divides", "shifts", "wraps", "compares", "commutes", "associates", "idempotent"]
+"""`divides` and `shifts`: traps, by its second operand. `wraps`: what it gives on integers without an end may be outside
+of their dtype. `commutes`, `associates` and `idempotent` (an operand with itself gives that operand) hold bit for bit,
+`associates` but for sums and products of floats."""
+
 
 @dataclass(frozen=True)
 class Operation:
-    """One scalar operation: its operand kinds, the dtype of its result, and its meaning on numbers and lanes."""
+    """One scalar operation: its operand kinds, the dtype of its result, its meaning on numbers and lanes, and the
+    properties that passes and checks ask for; a test compares those with the meaning."""
 
     name: str
     arity: int
@@ -28,6 +34,19 @@ class Operation:
     meaning: Callable[..., Any]
     doc: str
     symbol: str = ""
+    properties: tuple[Property, ...] = ()
+
+    def has(self, wanted: Property) -> bool:
+        return wanted in self.properties
+
+    @property
+    def fails(self) -> Literal["", "division by zero", "shift"]:
+        """The kind of its trap; "" where it has none."""
+        return "division by zero" if self.has("divides") else "shift" if self.has("shifts") else ""
+
+    def fails_at(self, second: Any, width: int) -> Any:
+        """Whether it traps by this second operand, a number or lanes; `width` is that of the dtype in bits."""
+        return second == 0 if self.has("divides") else self.has("shifts") & ((second < 0) | (second >= width))
 
 
 ANY = ("bool", "int", "uint", "float")
@@ -168,6 +187,12 @@ def _fma64(a: Any, b: Any, c: Any) -> float:
         return float(np.inf if total > 0 else -np.inf)
 
 
+GROUP: tuple[Property, ...] = ("commutes", "associates")
+RING: tuple[Property, ...] = ("wraps", *GROUP)
+QUOTIENT: tuple[Property, ...] = ("divides", "wraps")
+LATTICE: tuple[Property, ...] = (*GROUP, "idempotent")
+
+
 # The rows are the whole of the scalar arithmetic. Integers wrap; a float operation rounds once, to nearest even, in
 # its own dtype; min and max propagate NaN and order -0 below +0.
 def _max(a: Any, b: Any) -> Any:
@@ -190,36 +215,49 @@ FLOAT_OF: dict[str, DType] = {
 OPERATIONS: dict[str, Operation] = {
     o.name: o
     for o in (
-        Operation("add", 2, NUMERIC, "same", lambda a, b: a + b, "sum", "+"),
-        Operation("sub", 2, NUMERIC, "same", lambda a, b: a - b, "difference", "-"),
-        Operation("mul", 2, NUMERIC, "same", lambda a, b: a * b, "product", "*"),
+        Operation("add", 2, NUMERIC, "same", lambda a, b: a + b, "sum", "+", RING),
+        Operation("sub", 2, NUMERIC, "same", lambda a, b: a - b, "difference", "-", ("wraps",)),
+        Operation("mul", 2, NUMERIC, "same", lambda a, b: a * b, "product", "*", RING),
         Operation("div", 2, ("float",), "same", lambda a, b: a / b, "IEEE quotient", "/"),
-        Operation("floordiv", 2, WHOLE, "same", _floordiv, "quotient rounded down; traps at 0", "//"),
-        Operation("floormod", 2, WHOLE, "same", _floormod, "remainder with the divisor's sign", "%"),
-        Operation("truncdiv", 2, WHOLE, "same", _truncdiv, "quotient rounded to zero; traps at 0"),
-        Operation("truncmod", 2, WHOLE, "same", _truncmod, "remainder with the dividend's sign"),
-        Operation("neg", 1, NUMERIC, "same", _wrapped(lambda a: -a), "negation", "-"),
-        Operation("abs", 1, NUMERIC, "same", _wrapped(lambda a: np.abs(a)), "magnitude"),
-        Operation("min", 2, ANY, "same", _wrapped(_min), "the smaller; NaN if either is; -0 below +0"),
-        Operation("max", 2, ANY, "same", _wrapped(_max), "the larger; NaN if either is; -0 below +0"),
+        Operation("floordiv", 2, WHOLE, "same", _floordiv, "quotient rounded down; traps at 0", "//", QUOTIENT),
+        Operation("floormod", 2, WHOLE, "same", _floormod, "remainder with the divisor's sign", "%", ("divides",)),
+        Operation("truncdiv", 2, WHOLE, "same", _truncdiv, "quotient rounded to zero; traps at 0", "", QUOTIENT),
+        Operation("truncmod", 2, WHOLE, "same", _truncmod, "remainder with the dividend's sign", "", ("divides",)),
+        Operation("neg", 1, NUMERIC, "same", _wrapped(lambda a: -a), "negation", "-", ("wraps",)),
+        Operation("abs", 1, NUMERIC, "same", _wrapped(lambda a: abs(a)), "magnitude", "", ("wraps",)),
+        Operation("min", 2, ANY, "same", _wrapped(_min), "the smaller; NaN if either is; -0 below +0", "", LATTICE),
+        Operation("max", 2, ANY, "same", _wrapped(_max), "the larger; NaN if either is; -0 below +0", "", LATTICE),
         Operation("sqrt", 1, ("float",), "same", lambda a: np.sqrt(a), "correctly rounded square root"),
         Operation("rint", 1, ("float",), "same", lambda a: np.rint(a), "nearest integer, ties to even"),
         Operation("floor", 1, ("float",), "same", lambda a: np.floor(a), "rounded down"),
         Operation("ceil", 1, ("float",), "same", lambda a: np.ceil(a), "rounded up"),
-        Operation("eq", 2, ANY, "bool", lambda a, b: a == b, "equal", "=="),
-        Operation("ne", 2, ANY, "bool", lambda a, b: a != b, "not equal", "!="),
-        Operation("lt", 2, ANY, "bool", lambda a, b: a < b, "less", "<"),
-        Operation("le", 2, ANY, "bool", lambda a, b: a <= b, "less or equal", "<="),
-        Operation("gt", 2, ANY, "bool", lambda a, b: a > b, "greater", ">"),
-        Operation("ge", 2, ANY, "bool", lambda a, b: a >= b, "greater or equal", ">="),
-        Operation("and", 2, ("bool",), "same", lambda a, b: a & b, "both", "&"),
-        Operation("or", 2, ("bool",), "same", lambda a, b: a | b, "either", "|"),
+        Operation("eq", 2, ANY, "bool", lambda a, b: a == b, "equal", "==", ("compares", "commutes")),
+        Operation("ne", 2, ANY, "bool", lambda a, b: a != b, "not equal", "!=", ("compares", "commutes")),
+        Operation("lt", 2, ANY, "bool", lambda a, b: a < b, "less", "<", ("compares",)),
+        Operation("le", 2, ANY, "bool", lambda a, b: a <= b, "less or equal", "<=", ("compares",)),
+        Operation("gt", 2, ANY, "bool", lambda a, b: a > b, "greater", ">", ("compares",)),
+        Operation("ge", 2, ANY, "bool", lambda a, b: a >= b, "greater or equal", ">=", ("compares",)),
+        Operation("and", 2, ("bool",), "same", lambda a, b: a & b, "both", "&", LATTICE),
+        Operation("or", 2, ("bool",), "same", lambda a, b: a | b, "either", "|", LATTICE),
         Operation("not", 1, ("bool",), "same", lambda a: np.logical_not(a), "negation"),
-        Operation("bitand", 2, WHOLE, "same", _wrapped(lambda a, b: a & b), "bitwise and", "&"),
-        Operation("bitor", 2, WHOLE, "same", _wrapped(lambda a, b: a | b), "bitwise or", "|"),
-        Operation("bitxor", 2, WHOLE, "same", _wrapped(lambda a, b: a ^ b), "bitwise exclusive or", "^"),
-        Operation("shl", 2, WHOLE, "same", _wrapped(_shl), "shift left; traps at the width or more", "<<"),
-        Operation("shr", 2, WHOLE, "same", _wrapped(_shr), "shift right, arithmetic if signed; traps alike", ">>"),
+        Operation("bitand", 2, WHOLE, "same", _wrapped(lambda a, b: a & b), "bitwise and", "&", LATTICE),
+        Operation("bitor", 2, WHOLE, "same", _wrapped(lambda a, b: a | b), "bitwise or", "|", LATTICE),
+        Operation(
+            "bitxor",
+            2,
+            WHOLE,
+            "same",
+            _wrapped(lambda a, b: a ^ b),
+            "bitwise exclusive or",
+            "^",
+            GROUP,
+        ),
+        Operation(
+            "shl", 2, WHOLE, "same", _wrapped(_shl), "shift left; traps at the width or more", "<<", ("shifts", "wraps")
+        ),
+        Operation(
+            "shr", 2, WHOLE, "same", _wrapped(_shr), "shift right, arithmetic if signed; traps alike", ">>", ("shifts",)
+        ),
         Operation("select", 3, ANY, "same", _select, "the second if the first holds, else the third; strict"),
         Operation("fmod", 2, ("float",), "same", _fmod, "exact remainder with the dividend's sign; NaN by 0"),
         Operation("fma", 3, ("float",), "same", _fma, "a * b + c rounded once; in 16 bits by way of float64"),

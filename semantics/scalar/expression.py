@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -265,25 +264,11 @@ def _fold_integers(op: str, args: tuple[Expr, ...], result: DType) -> Expr | Non
     return None
 
 
-_EXACT: dict[str, Callable[..., int | None]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "neg": operator.neg,
-    "abs": abs,
-    "shl": operator.lshift,
-    "floordiv": lambda a, b: -a if b == -1 else None,
-    "truncdiv": lambda a, b: -a if b == -1 else None,
-}
-"""What the operations that may wrap give in whole numbers without an end; None where they cannot have wrapped."""
-
-
 def leaves_range(op: str, args: Sequence[Any], value: Any) -> bool:
     """Whether `value`, what `op` gives on signed integers as wide as a size may be, 32 bits or 64, has wrapped."""
-    if op not in _EXACT or np.asarray(value).dtype not in (np.int32, np.int64):
+    if not operation(op).has("wraps") or np.asarray(value).dtype not in (np.int32, np.int64):
         return False
-    exact = _EXACT[op](*map(int, args))
-    return exact is not None and exact != int(value)
+    return int(operation(op).meaning(*map(int, args))) != int(value)
 
 
 def _is_small_and_total(expr: Expr) -> bool:
@@ -298,22 +283,23 @@ def _is_small_and_total(expr: Expr) -> bool:
     return True
 
 
-DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
-
-
 def step_may_fail(node: Expr) -> bool:
     """Whether this step, its operands given, reads memory, divides, shifts, or converts to a whole number."""
     match node:
         case Load() | Choice():
             return True
-        case Apply(op=op, args=(_, Const() as b)) if op in DIVISIONS:
-            return bool(b.value == 0)
         case Apply():
-            return node.op in (*DIVISIONS, "shl", "shr")
+            return operation(node.op).has("shifts") or may_trap(node)
         case Cast():
             return node.arg.dtype.is_float and node.dtype.is_integer
         case _:
             return False
+
+
+def may_trap(node: Apply) -> bool:
+    """Whether this is a division or a shift, and not by a literal by which it never traps."""
+    row, last = operation(node.op), node.args[-1]
+    return bool(row.fails) and not (isinstance(last, Const) and not row.fails_at(last.value, last.dtype.bits))
 
 
 def cast(arg: Number, to: DType | str) -> Expr:

@@ -16,7 +16,7 @@ import z3
 
 from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.errors import Crash
-from assay.semantics.scalar import COMPARISONS, Apply, Cast, Choice, Const, Expr, Load, Var, operation
+from assay.semantics.scalar import OPERATIONS, Apply, Cast, Choice, Const, Expr, Load, Var, operation
 from assay.semantics.scalar.arithmetic import FLOAT_OF
 from assay.semantics.walk import post_order
 
@@ -24,10 +24,6 @@ Term: TypeAlias = Any
 """A z3 term: an Int for integers, a Bool for bool, a value of the sort Value for floats."""
 
 VALUE = z3.DeclareSort("Value")
-
-DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
-LEAVING = ("add", "sub", "mul", "neg", "abs", "shl", "floordiv", "truncdiv")
-"""The operations on integers whose exact result may be outside of the dtype."""
 
 
 class Scope(Protocol):
@@ -188,7 +184,7 @@ def leaves(node: Expr) -> bool:
         case Apply(op="shl"):
             return False
         case Apply():
-            return node.op in LEAVING
+            return operation(node.op).has("wraps")
         case _:
             return False
 
@@ -275,7 +271,7 @@ OVERRIDES: dict[str, Rule] = {
     "abs": lambda terms, node, args: z3.If(args[0] >= 0, args[0], -args[0]),
     "min": _smaller,
     "max": _larger,
-    **dict.fromkeys(COMPARISONS, _compared),
+    **dict.fromkeys((o.name for o in OPERATIONS.values() if o.has("compares")), _compared),
     "and": lambda terms, node, args: z3.And(*args),
     "or": lambda terms, node, args: z3.Or(*args),
     "not": lambda terms, node, args: z3.Not(*args),

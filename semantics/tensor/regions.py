@@ -25,11 +25,12 @@ from assay.semantics.scalar import (
     apply,
     cast,
     const,
+    may_trap,
     provably_equal,
     simplify,
 )
 from assay.semantics.tensor.statements import Block, Region, View
-from assay.semantics.tensor.within import DIVISIONS, Within
+from assay.semantics.tensor.within import Within
 from assay.semantics.walk import post_order
 
 
@@ -129,9 +130,7 @@ def _is_sure(root: Expr) -> bool:
                 return False
             case Cast() if not node.arg.dtype.is_integer:
                 return False
-            case Apply(op=op, args=(_, b)) if op in DIVISIONS and not _constant(b):
-                return False
-            case Apply(op="shl" | "shr"):
+            case Apply() if may_trap(node):
                 return False
     return True
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from assay.semantics.integers.ranges import EVERYTHING, Interval, Range, closed, fits, reach
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Number, Var, linear, same, variables
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Number, Var, linear, may_trap, same, variables
 from assay.semantics.tensor import Block, Buffer, For, IterVar, LetStmt, PrimFunc, program_order
 from assay.semantics.walk import post_order
-
-DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
 class Within:
@@ -115,10 +113,8 @@ class Within:
         match node:
             case Load():
                 return node.buffer in self.inputs and self.inside(node.buffer, node.indices)
-            case Apply(op=op, args=(_, b)) if op in DIVISIONS:
-                return isinstance(b, Const) and int(b.value) != 0
-            case Apply(op="shl" | "shr", args=(_, b)):
-                return isinstance(b, Const) and 0 <= int(b.value) < b.dtype.bits
+            case Apply():
+                return not may_trap(node)
             case Cast():
                 return not (node.arg.dtype.is_float and node.dtype.is_integer)
             case _:

@@ -10,8 +10,7 @@ import numpy as np
 
 from assay.semantics.dtypes import FLOAT64, INT64, UINT64, DType
 from assay.semantics.errors import Crash
-from assay.semantics.scalar import Const, Expr, apply, cast, const, select
-from assay.verify.equivalence.terms import COMMUTATIVE
+from assay.semantics.scalar import Const, Expr, apply, cast, const, operation, select
 
 PRIME = (1 << 31) - 1
 
@@ -58,7 +57,7 @@ class Fingerprint:
     def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
         if op in ("gt", "ge"):
             op, args = {"gt": "lt", "ge": "le"}[op], (args[1], args[0])
-        if op in COMMUTATIVE:
+        if operation(op).has("commutes"):
             args = apply("min", *args), apply("max", *args)
         return self.mix((op, of), *args)
 

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.semantics.dtypes import DType
+from assay.semantics.scalar.arithmetic import OPERATIONS, Property
 from assay.verify.equivalence.order import Undecided
-from assay.verify.equivalence.terms import COMMUTATIVE, Terms
+from assay.verify.equivalence.terms import Terms
 
 Array: TypeAlias = np.ndarray[Any, Any]
 MOST_PARTS = 1 << 24
 SUMS = ("add", "sub", "neg")
-IDEMPOTENT = ("min", "max", "and", "or", "bitand", "bitor")
 NEUTRAL: dict[str, Any] = {"add": 0, "mul": 1, "and": True, "or": False, "bitand": -1, "bitor": 0, "bitxor": 0}
 
 
@@ -47,7 +47,7 @@ class _Normal:
             return 0
         if name in SUMS and of.kind != "bool":
             return self.terms.code("sum", of)
-        if name in ("mul", *IDEMPOTENT, "bitxor"):
+        if _has(name, "associates"):
             return self.terms.code(f"many {name}", of)
         return 0
 
@@ -90,7 +90,7 @@ class _Normal:
         for code in np.unique(self.codes[plain]):
             some = plain[self.codes[plain] == code]
             a, b = self.new[self.left[some]], self.new[self.right[some]]
-            if self.terms.names[code][0] in COMMUTATIVE:
+            if _has(self.terms.names[code][0], "commutes"):
                 a, b = np.minimum(a, b), np.maximum(a, b)
             self.new[some] = self.terms.intern(int(code), a, b)
         sums = here[self.group[here] != 0]
@@ -107,7 +107,7 @@ class _Normal:
         which, leaves = which[keep], leaves[keep]
         order = np.lexsort((leaves, which))
         which, leaves = which[order], leaves[order]
-        if op in IDEMPOTENT and len(which):
+        if _has(op, "idempotent") and len(which):
             first = np.append(True, (np.diff(which) != 0) | (np.diff(leaves) != 0))
             which, leaves = which[first], leaves[first]
         count = np.bincount(which, minlength=len(roots))
@@ -164,6 +164,11 @@ class _Normal:
             if self.terms.values[int(number)][1] == _neutral(op, of):
                 result[leaves == number] = True
         return result
+
+
+def _has(name: str, wanted: Property) -> bool:
+    """Whether a term is of an operation that has this property."""
+    return name in OPERATIONS and OPERATIONS[name].has(wanted)
 
 
 def _neutral(op: str, of: DType) -> Any:

@@ -25,9 +25,7 @@ OPERAND_BITS = 26
 MASK = (1 << OPERAND_BITS) - 1
 MOST_TERMS = 1 << OPERAND_BITS
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-COMMUTATIVE = ("add", "mul", "min", "max", "eq", "ne", "and", "or", "bitand", "bitor", "bitxor")
 UNWRITTEN = 0
-DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
 class Terms:
@@ -195,7 +193,7 @@ class Terms:
         a, b = args
         if op in ("gt", "ge"):
             op, a, b = {"gt": "lt", "ge": "le"}[op], b, a
-        if op in COMMUTATIVE:
+        if operation(op).has("commutes"):
             a, b = np.minimum(a, b), np.maximum(a, b)
         return self.intern(self.code(op, of), a, b)
 
@@ -254,11 +252,10 @@ class Terms:
 
     def can_trap(self, op: str, args: Sequence[Words], of: DType) -> Array:
         """In which lanes an operation may trap, depending on data."""
-        last = np.atleast_1d(args[-1])
-        if op not in DIVISIONS and op not in ("shl", "shr"):
+        last, row = np.atleast_1d(args[-1]), operation(op)
+        if not row.fails:
             return np.zeros(last.shape, bool)
         may = ~self.literal[last]
         if not may.all():
-            value = self.known(last[~may])
-            may[~may] = value == 0 if op in DIVISIONS else (value < 0) | (value >= of.bits)
+            may[~may] = row.fails_at(self.known(last[~may]), of.bits)
         return np.asarray(may)

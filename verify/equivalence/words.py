@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.dtypes import UINT64
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, evaluate
+from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, evaluate, may_trap
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
@@ -34,7 +34,6 @@ from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
 from assay.verify.equivalence.meanings import PRIME, Field, Meaning
 from assay.verify.equivalence.order import Undecided
-from assay.verify.equivalence.terms import DIVISIONS
 
 
 def over_words(func: PrimFunc, meaning: Meaning) -> PrimFunc:
@@ -145,7 +144,7 @@ class _Words:
                 return meaning.number(node.value, node.dtype)
             case Apply(op="select", args=(c, a, b)) if id(c) not in data:
                 return meaning.choose(c, new[id(a)], new[id(b)])
-            case Apply(op=op, args=(_, b)) if op in (*DIVISIONS, "shl", "shr") and not _is_safe(op, b):
+            case Apply() if may_trap(node):
                 raise Undecided(f"{node} may trap, depending on data")
             case Cast() if node.arg.dtype.is_float and node.dtype.is_integer:
                 raise Undecided(f"{node} may trap, depending on data")
@@ -155,13 +154,6 @@ class _Words:
                 return meaning.cast(node.arg.dtype, node.dtype, new[id(node.arg)])
             case _:
                 raise Undecided(f"{node} is not evaluated over words")
-
-
-def _is_safe(op: str, right: Expr) -> bool:
-    """Whether a division or shift surely does not trap."""
-    if not isinstance(right, Const):
-        return False
-    return int(right.value) != 0 if op in DIVISIONS else 0 <= int(right.value) < right.dtype.bits
 
 
 def has_division(func: PrimFunc) -> bool:

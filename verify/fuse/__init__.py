@@ -19,7 +19,7 @@ from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import CallTIR, Function
 from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.module import GROUP, Module
-from assay.semantics.scalar import Apply, Cast, Const, Var as Symbol, evaluate_dim
+from assay.semantics.scalar import Apply, Cast, Const, Var as Symbol, evaluate_dim, operation
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
@@ -35,7 +35,6 @@ from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.types import TensorType, Type, flatten, symbols
 from assay.semantics.walk import post_order
 from assay.verify.equivalence import BIT_EXACT, equivalent
-from assay.verify.equivalence.terms import DIVISIONS
 from assay.verify.evidence import Context, Did, Evidence, checked, plural, proved, refuted, tested
 from assay.verify.fuse.group import at_sizes, written_out
 from assay.verify.fuse.placed import misplaced
@@ -51,7 +50,6 @@ Progress = Callable[[int, int], None]
 MOST = 100_000
 """Stores of one tensor function, and of all in one check, that are run over terms."""
 MOST_OF_ALL = 400_000
-PARTIAL = (*DIVISIONS, "shl", "shr")
 """Operations that trap for some operands."""
 LARGE = 1 << 24
 """Stores from which on only one kind of data is run."""
@@ -219,7 +217,7 @@ def _deeds(kernel: PrimFunc) -> set[str]:
         for root in stmt.expressions:
             for n in post_order(root):
                 match n:
-                    case Apply() if n.op in PARTIAL and not isinstance(n.args[-1], Const):
+                    case Apply() if operation(n.op).fails and not isinstance(n.args[-1], Const):
                         found.add(f"the operation {n.op}")
                     case Cast() if n.arg.dtype.is_float and n.dtype.is_integer:
                         found.add("a cast from float to integer")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from assay.semantics.integers.polynomials import Extreme, Polynomial, Product, Quotient, Symbol, Unknown, one
 from assay.semantics.integers.ranges import Range
-from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Var
+from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Var, operation
 from assay.verify.memory.forms import Forms, limits
 from assay.verify.memory.query import comment, literal
 from assay.verify.memory.solve import BEGIN, END
@@ -33,9 +33,6 @@ TERMS: dict[str, Callable[..., str]] = {
     "floormod": lambda a, b: f"(mod {a} {b})",
 }
 """What operators are in SMT-LIB, whose division is ours where the divisor is 1 or more."""
-
-PRODUCTS = ("mul", "floordiv", "floormod", "truncdiv", "truncmod")
-"""Operators of which no solver of linear arithmetic knows anything, if both operands are unknown."""
 
 
 def name(product: Product) -> str:
@@ -154,7 +151,7 @@ class Grounds:
             atoms = list(dict.fromkeys(a for p in products([f]) for a in p))
             premises = [g for p in inside for g in limits(p, self.ranges)] + self._limits_inside(atoms)
             needed |= dict.fromkeys(premises)
-            multiplied = sum(bool(a.terms) for a in args) > 1 and getattr(node, "op", "") in PRODUCTS
+            multiplied = sum(bool(a.terms) for a in args) > 1 and _multiplies(node)
             if multiplied or self._by_unknown(atoms):
                 yield self._alone(f"(not {said})", atoms, premises, inside)
             else:
@@ -270,6 +267,11 @@ class Grounds:
         lines += [f"(assert {m})" for m in meanings]
         lines += [f"(assert (>= {total(f)} 0))" for f in dict.fromkeys(premises)]
         return "\n".join([*lines, f"(assert (and {wrong}))"])
+
+
+def _multiplies(node: Expr) -> bool:
+    """Whether no solver of linear arithmetic knows anything of this operation, if both operands are unknown."""
+    return isinstance(node, Apply) and (node.op == "mul" or operation(node.op).has("divides"))
 
 
 def text(about: str, goals: str, facts: str, head: Sequence[str], sections: Sequence[str]) -> str:

@@ -10,8 +10,8 @@ import z3
 
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
-from assay.semantics.scalar import Apply, Choice, Expr, Load, Var, show, variables
-from assay.semantics.scalar.smt import DIVISIONS, VALUE, Term, inside
+from assay.semantics.scalar import Apply, Choice, Expr, Load, Var, operation, show, variables
+from assay.semantics.scalar.smt import VALUE, Term, inside
 from assay.semantics.tensor import Buffer, Evaluate, LetStmt, PrimFunc, Store, show_stmt
 from assay.semantics.walk import post_order
 from assay.verify.symbolic.events import Access, Events, Frame, Life, Loop, Site, events, root_of
@@ -213,7 +213,7 @@ def _inner(value: Expr) -> list[Expr]:
                 found += node.indices
             case Choice():
                 found.append(node.condition)
-            case Apply(op=op, args=(_, b)) if op in (*DIVISIONS, "shl", "shr"):
+            case Apply(op=op, args=(_, b)) if operation(op).fails:
                 found.append(b)
             case _:
                 pass

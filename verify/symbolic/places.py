@@ -8,8 +8,8 @@ from typing import Any
 import z3
 
 from assay.semantics.dtypes import BOOL
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Interner, Load, Var, show
-from assay.semantics.scalar.smt import DIVISIONS, Term, inside, leaves
+from assay.semantics.scalar import Apply, Cast, Expr, Interner, Load, Var, may_trap, operation, show
+from assay.semantics.scalar.smt import Term, inside, leaves
 from assay.semantics.tensor import Allocate, Block, For, LetStmt
 from assay.semantics.tensor.places import is_private
 from assay.semantics.tensor.regions import matching
@@ -92,7 +92,7 @@ def _overflow(f: Function, site: Site, leaving: Sequence[Expr]) -> Iterator[Goal
             parts = [instance.value(c, site) for c in n.children]
             condition = when.get(id(n))
             out = [z3.Not(inside(query.terms.exactly(n, parts), n.dtype))]
-            if isinstance(n, Apply) and n.op in DIVISIONS:
+            if isinstance(n, Apply) and operation(n.op).has("divides"):
                 out.append(parts[1] != 0)
             wrong.append(z3.And(*out, *([] if condition is None else [condition])))
         return instance, [*here, *f.sizes(query, instance), z3.Or(*wrong)]
@@ -146,11 +146,11 @@ def arithmetic(f: Function) -> Iterator[Goal]:
 def _arithmetic(f: Function, site: Site, n: Expr) -> Goal | None:
     query = f.query()
     match n:
-        case Apply(op=op, args=(_, b)) if op in DIVISIONS and not (isinstance(b, Const) and int(b.value)):
+        case Apply(op=op, args=(_, b)) if operation(op).has("divides") and may_trap(n):
             instance, here = f.here(query, site)
             wrong = instance.value(b, site) == 0
             kind: Kind = "no division by zero"
-        case Apply(op="shl" | "shr", args=(_, b)) if not (isinstance(b, Const) and 0 <= int(b.value) < b.dtype.bits):
+        case Apply(args=(_, b)) if may_trap(n):
             instance, here = f.here(query, site)
             by = instance.value(b, site)
             wrong, kind = z3.Or(by < 0, by >= b.dtype.bits), "shift"

@@ -181,9 +181,9 @@ def _reference(h: Helper) -> tuple[Reference, Callable[..., Any] | None] | None:
             None,
         )
     match re.fullmatch(r"(.*?)_([iuf])(32|64)", h.name), h.name:
-        case re.Match() as m, _ if m[1] in _NAMED:
-            meaning = OPERATIONS[_NAMED[m[1]]].meaning
-            return lambda *a: np.asarray(meaning(*a)), _DOMAINS.get(m[1])
+        case re.Match() as m, _ if row := OPERATIONS.get(_NAMED.get(str(m[1]), str(m[1]))):
+            inside = (lambda a, b: ~row.fails_at(b, 8 * b.dtype.itemsize)) if row.fails else None
+            return lambda *a: np.asarray(row.meaning(*a)), inside
         case _, "bits_f32" | "bits_f64" | "bits_of":
             return lambda a: a.view(result.numpy), None
         case _, "f32" | "f64" | "float_of":
@@ -209,15 +209,8 @@ def _reference(h: Helper) -> tuple[Reference, Callable[..., Any] | None] | None:
     return None
 
 
-_NAMED = {
-    "abs": "abs", "floordiv": "floordiv", "floormod": "floormod", "truncdiv": "truncdiv", "truncmod": "truncmod",
-    "shr": "shr",
-    "sub": "sub", "div": "floordiv", "mod": "floormod", "shl": "shl", "min": "min", "max": "max",
-}  # fmt: skip
-_DOMAINS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("floordiv", "floormod", "truncdiv", "truncmod", "div", "mod"), lambda a, b: b != 0),
-    **dict.fromkeys(("shr", "shl"), lambda a, b: (b >= 0) & (b < 8 * b.dtype.itemsize)),
-}
+_NAMED = {"div": "floordiv", "mod": "floormod"}
+"""The operations of helpers that are not called what their operation is."""
 
 
 def _to_odd(values: Array) -> Array:

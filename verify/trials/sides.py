@@ -17,7 +17,7 @@ import numpy as np
 from assay.interp import vector
 from assay.semantics.dtypes import DTYPES
 from assay.semantics.errors import Trap, Unsupported
-from assay.semantics.scalar import COMPARISONS, Apply, Const, Expr, Load, Var, apply, cast, const, show
+from assay.semantics.scalar import Apply, Const, Expr, Load, Var, apply, cast, const, operation, show
 from assay.semantics.tensor import Buffer, Call, For, If, PrimFunc, Seq, Stmt, While, loops, program_order, store
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
@@ -158,7 +158,11 @@ def comparisons_of(stmt: Stmt) -> list[Expr]:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if isinstance(node, Apply) and node.op in COMPARISONS and any(isinstance(n, Load) for n in post_order(node)):
+        if (
+            isinstance(node, Apply)
+            and operation(node.op).has("compares")
+            and any(isinstance(n, Load) for n in post_order(node))
+        ):
             found[id(node)] = node
         guards = isinstance(node, Apply) and node.op in ("select", "and", "or")
         work += node.children[:1] if guards else node.children

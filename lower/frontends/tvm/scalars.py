@@ -26,6 +26,7 @@ from assay.semantics.scalar import (
     choice,
     const,
     either,
+    operation,
     reinterpret,
     simplify,
 )
@@ -273,7 +274,7 @@ class Scalars:
     def binary(self, op: str, a: Expr, b: Expr) -> Expr:
         if a.dtype.is_integer and op == "div":
             op = "truncdiv"
-        if op in ("floordiv", "floormod", "truncmod"):
+        if operation(op).has("divides"):
             return division(op, a, b)
         if a.dtype is BOOL and op in LOGICAL:
             op = LOGICAL[op]

@@ -51,14 +51,11 @@ _BINARY: dict[type[ast.AST], str] = {
 }  # fmt: skip
 
 _FUNCTIONS: dict[str, str] = {
-    **{n: n for n in INTRINSICS}, "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "truncdiv": "truncdiv",
-    "Mod": "truncmod",
-    "truncmod": "truncmod", "FloorDiv": "floordiv", "floordiv": "floordiv", "FloorMod": "floormod",
-    "floormod": "floormod", "Min": "min", "min": "min", "Max": "max", "max": "max", "EQ": "eq", "NE": "ne", "LT": "lt",
+    **{n: n for n in INTRINSICS}, "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div",
+    "Min": "min", "min": "min", "Max": "max", "max": "max", "EQ": "eq", "NE": "ne", "LT": "lt",
     "LE": "le", "GT": "gt", "GE": "ge", "Not": "not", "And": "&&", "Or": "||", "bitwise_and": "bitand",
     "BitwiseAnd": "bitand", "bitwise_or": "bitor", "BitwiseOr": "bitor", "bitwise_xor": "bitxor",
-    "BitwiseXor": "bitxor", "bitwise_not": "~", "BitwiseNot": "~", "shift_left": "shl", "LShift": "shl",
-    "shift_right": "shr", "RShift": "shr", "Select": "select", "if_then_else": "if_then_else", "likely": "likely",
+    "BitwiseXor": "bitxor", "bitwise_not": "~", "BitwiseNot": "~", "Select": "select", "if_then_else": "if_then_else", "likely": "likely",
     "ceildiv": "ceildiv", "neg": "neg",
 }  # fmt: skip
 """TVM's functions of scalars by name. The values are scalar operations, or special cases of `apply`."""

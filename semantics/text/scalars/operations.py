@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from assay.semantics.dtypes import BOOL, FLOAT32, DType
-from assay.semantics.scalar import Const, Expr, apply, both, cast, choice, const, either
-from assay.semantics.scalar.intrinsics import INTRINSICS, division
+from assay.semantics.scalar import OPERATIONS, Const, Expr, apply, both, cast, choice, const, either, operation
+from assay.semantics.scalar.intrinsics import INTRINSICS
 
 Value: TypeAlias = "Expr | int | float | bool"
 """An expression, or a plain number that has no dtype yet."""
@@ -33,7 +33,7 @@ class Operations:
 
     def binary(self, op: str, a: Value, b: Value) -> Value:
         if not isinstance(a, Expr) and not isinstance(b, Expr):
-            return _python(op, a, b) if op in _PYTHON else self.apply(op, [self.typed(a), self.typed(b)])
+            return _python(op, a, b) if _in_python(op) else self.apply(op, [self.typed(a), self.typed(b)])
         return self.apply(op, [a, b])
 
     def apply(self, op: str, args: list[Value]) -> Value:
@@ -63,8 +63,6 @@ class Operations:
             return INTRINSICS[op](exprs)
         if op in ("bitand", "bitor") and exprs and all(e.dtype is BOOL for e in exprs):
             op = op.removeprefix("bit")
-        if op in ("floordiv", "floormod", "truncmod") and len(exprs) == 2:
-            return division(op, *exprs)
         if op == "div" and exprs and exprs[0].dtype.is_integer:
             op = "truncdiv"
         return apply(op, *exprs)
@@ -90,16 +88,14 @@ class Operations:
         return const(value, of) if isinstance(value, Const) and of.is_integer else cast(value, of)
 
 
-_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
-}  # fmt: skip
-"""What Python itself does to two plain numbers, and cannot fail at."""
+def _in_python(op: str) -> bool:
+    """Whether Python itself does this to two plain numbers, and cannot fail at it."""
+    row = OPERATIONS.get(op)
+    return row is not None and (row.has("compares") or (row.has("wraps") and not row.fails))
 
 
 def _python(op: str, a: int | float | bool, b: int | float | bool) -> Value:
-    result: int | float | bool = _PYTHON[op](a, b)
+    result: int | float | bool = operation(op).meaning(a, b)
     if isinstance(result, int) and result.bit_length() > 64:
         raise OverflowError
     return result

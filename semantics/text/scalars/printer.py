@@ -16,7 +16,7 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL, DTYPES, INT32, DType
 from assay.semantics.errors import Crash, Unsupported
-from assay.semantics.scalar import Apply, Cast, Choice, Const, Dim, Expr, Load, Var
+from assay.semantics.scalar import Apply, Cast, Choice, Const, Dim, Expr, Load, Var, operation
 from assay.semantics.scalar.arithmetic import FLOAT_OF
 from assay.semantics.scalar.failing import may_fail
 from assay.semantics.tensor import Buffer
@@ -27,12 +27,9 @@ LONGEST = 2_000_000
 # Python's precedences, loosest first
 COMMA, OR, AND, NOT, COMPARE, BITOR, BITXOR, BITAND, SHIFT, SUM, PRODUCT, SIGN, ATOM = range(13)
 
-_SYMBOLS: dict[str, tuple[str, int]] = {
-    "add": ("+", SUM), "sub": ("-", SUM), "mul": ("*", PRODUCT), "floordiv": ("//", PRODUCT),
-    "floormod": ("%", PRODUCT), "eq": ("==", COMPARE), "ne": ("!=", COMPARE), "lt": ("<", COMPARE),
-    "le": ("<=", COMPARE), "gt": (">", COMPARE), "ge": (">=", COMPARE), "bitand": ("&", BITAND), "and": ("&", BITAND),
-    "bitor": ("|", BITOR), "or": ("|", BITOR), "bitxor": ("^", BITXOR), "shl": ("<<", SHIFT), "shr": (">>", SHIFT),
-    "div": ("/", PRODUCT),
+_LEVELS: dict[str, int] = {
+    "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "//": PRODUCT, "%": PRODUCT, "&": BITAND, "|": BITOR,
+    "^": BITXOR, "<<": SHIFT, ">>": SHIFT,
 }  # fmt: skip
 
 _CALLS: dict[str, str] = {"rint": "nearbyint", "select": "Select"}
@@ -127,8 +124,8 @@ class ScalarPrinter:
                 return [f"{self.module}.Select({self.module}.likely(", (c, COMMA), "), ", *commas(rest), ")"]
             case op, (a,) if op == "bits_of" or op in FLOAT_OF:
                 return [f'{self.module}.reinterpret("{node.dtype}", ', (a, COMMA), ")"]
-            case op, (a, b) if op in _SYMBOLS:
-                symbol, level = _SYMBOLS[op]
+            case op, (a, b) if symbol := operation(op).symbol:
+                level = _LEVELS.get(symbol, COMPARE)
                 left = level + 1 if level == COMPARE else level  # a < b < c is something else
                 return _within(outer, level, [(a, left), f" {symbol} ", (b, level + 1)])
             case op, args:
