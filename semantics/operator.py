@@ -77,6 +77,11 @@ class Operator:
     "Aliasing")."""
     source: str = ""
     """Where the meaning comes from: an ONNX or TVM document."""
+    onnx: str = ""
+    """The operator of ONNX that is this one on the same operands; "" where there is none. Import and export follow it
+    but where they have a rule of their own."""
+    relax: str = ""
+    """That of TVM, in Relax and in Relay, likewise."""
 
     @property
     def required(self) -> list[str]:

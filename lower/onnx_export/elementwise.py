@@ -7,39 +7,21 @@ import numpy as np
 from assay.lower.onnx_export.use import Rule, Use
 from assay.lower.onnx_export.writer import Value, accepts, number
 from assay.semantics.dtypes import BOOL, DTYPES, UINT8, dtype
-
-UNARY = {
-    "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh",
-    "bitwise_not": "BitwiseNot", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp",
-    "floor": "Floor", "log": "Log", "logical_not": "Not", "reciprocal": "Reciprocal", "round": "Round",
-    "sigmoid": "Sigmoid", "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
-}  # fmt: skip
-
-BINARY = {
-    "add": "Add", "bitwise_and": "BitwiseAnd", "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor",
-    "divide": "Div", "logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "maximum": "Max",
-    "minimum": "Min", "multiply": "Mul", "power": "Pow", "subtract": "Sub",
-}  # fmt: skip
-
-COMPARED = {
-    "equal": "Equal", "greater": "Greater", "greater_equal": "GreaterOrEqual", "less": "Less",
-    "less_equal": "LessOrEqual",
-}  # fmt: skip
+from assay.semantics.operator import Operator
+from assay.semantics.ops import OPERATORS
 
 LOGIC = {"maximum": "Or", "minimum": "And"}
 """The order of bools, where ONNX has none."""
 
 
-def _unary(op: str) -> Rule:
-    return lambda use: use.carried(op, *use.args)
+def _itself(op: Operator) -> Rule:
+    """An operator that ONNX has too."""
 
+    def rule(use: Use) -> Value:
+        name = LOGIC.get(use.name, op.onnx) if use.dtype is BOOL else op.onnx
+        return use.carried(name, *use.args, of=BOOL if use.type.dtype is BOOL else None)
 
-def _binary(op: str) -> Rule:
-    return lambda use: use.carried(LOGIC.get(use.name, op) if use.dtype is BOOL else op, *use.args)
-
-
-def _compared(op: str) -> Rule:
-    return lambda use: use.carried(op, *use.args, of=BOOL)
+    return rule
 
 
 def negative(use: Use) -> Value:
@@ -159,10 +141,7 @@ def where(use: Use) -> Value:
 
 
 TABLE: dict[str, Rule] = {
-    **{name: _unary(op) for name, op in UNARY.items()},
-    **{name: _binary(op) for name, op in BINARY.items()},
-    **{name: _compared(op) for name, op in COMPARED.items()},
-    "abs": lambda use: use.carried("Abs", *use.args),
+    **{op.name: _itself(op) for op in OPERATORS.values() if op.onnx},
     "astype": astype,
     "clip": clip,
     "floor_divide": floor_divide,

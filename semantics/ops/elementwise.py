@@ -8,8 +8,8 @@ What an operation means for integers and for zeros is taken from the one scalar 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -182,8 +182,19 @@ def _dtypes(kinds: Sequence[str]) -> list[str]:
     return [usual[k] for k in ("float", "int", "uint", "bool") if k in kinds]
 
 
+Source: TypeAlias = "str | tuple[str, str]"
+"""A text; or the operators of ONNX and of TVM that are this one."""
+
+
+def _sourced(source: Source) -> dict[str, Any]:
+    """The fields of a record that say where its meaning comes from."""
+    if isinstance(source, str):
+        return {"source": source}
+    return {"source": documents(*source), "onnx": source[0], "relax": source[1]}
+
+
 def unary(
-    name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: str,
+    name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: Source,
     uses: Sequence[Attrs] = ({},), plain: bool = False, **more: Any,
 ) -> Operator:  # fmt: skip
     examples = [Example((((2, 3), of),), uses[0]) for of in _dtypes(kinds)]
@@ -198,17 +209,17 @@ def unary(
         value=value if plain else _own(value),
         bound=bound,
         examples=tuple(examples),
-        source=source,
+        **_sourced(source),
         **more,
     )
 
 
 def binary(
-    name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: str,
-    result: str = "same", can_trap: bool = False, plain: bool = False, attrs: Mapping[str, Attr] | None = None,
+    name: str, doc: str, kinds: Sequence[str], value: Value, bound: str, source: Source,
+    result: str = "same", plain: bool = False, **more: Any,
 ) -> Operator:  # fmt: skip
     # a divisor is to be free of zeros
-    safe = {1: (1, 7)} if can_trap else {}
+    safe = {1: (1, 7)} if more.get("can_trap") else {}
     first = _dtypes(kinds)[0]
     examples = [Example((((2, 3), of), ((2, 3), of)), ranges=safe) for of in _dtypes(kinds)]
     examples.append(Example((((4, 1, 3), first), ((2, 1), first)), ranges=safe))
@@ -216,7 +227,7 @@ def binary(
     return Operator(
         name, doc, ("a", "b"), "elementwise", _rule(name, kinds, result), value if plain else _own(value), bound,
         tuple(examples),
-        can_trap=can_trap, source=source, attrs=attrs or {},
+        **_sourced(source), **more,
     )  # fmt: skip
 
 
@@ -229,42 +240,39 @@ ROUNDED = "one rounding, to nearest or faithful; integers exact"
 ELEMENTARY = "4 ulp; 2 in types of 16 bits, 1 in types of 8"
 
 _UNARY = (
-    unary("negative", "-x; integers wrap", NUMERIC, lambda attrs, x: -x, EXACT, documents("Neg", "negative")),
-    unary("abs", "The magnitude of x; integers wrap", NUMERIC, lambda attrs, x: np.abs(x), EXACT,
-    documents("Abs", "abs")),
-    unary("exp", "e to the power x", FLOAT, lambda attrs, x: np.exp(x), ELEMENTARY, documents("Exp", "exp")),
+    unary("negative", "-x; integers wrap", NUMERIC, lambda attrs, x: -x, EXACT, ("Neg", "negative")),
+    unary("abs", "The magnitude of x; integers wrap", NUMERIC, lambda attrs, x: np.abs(x), EXACT, ("Abs", "abs")),
+    unary("exp", "e to the power x", FLOAT, lambda attrs, x: np.exp(x), ELEMENTARY, ("Exp", "exp")),
     unary(
         "log", "The natural logarithm of x; -inf at 0, NaN below", FLOAT, lambda attrs, x: np.log(x), ELEMENTARY,
-        documents("Log", "log"),
+        ("Log", "log"),
     ),
     unary(
-        "sqrt", "The square root of x; NaN below 0", FLOAT, lambda attrs, x: np.sqrt(x), ROUNDED,
-        documents("Sqrt", "sqrt")
+        "sqrt", "The square root of x; NaN below 0", FLOAT, lambda attrs, x: np.sqrt(x), ROUNDED, ("Sqrt", "sqrt")
     ),
     unary(
         "sigmoid", "1 / (1 + exp(-x))", FLOAT, _sigmoid,
-        "the bound of its formula, and 6 unit roundoffs of 1 for 1/2 + tanh(x / 2) / 2",
-        documents("Sigmoid", "sigmoid"),
+        "the bound of its formula, and 6 unit roundoffs of 1 for 1/2 + tanh(x / 2) / 2", ("Sigmoid", "sigmoid"),
     ),
     unary(
         "tanh", "Hyperbolic tangent of x", FLOAT, _tanh, f"{ELEMENTARY}; with formula, also the error of that",
-        documents("Tanh", "tanh"), ({}, {"formula": True}),
+        ("Tanh", "tanh"), ({}, {"formula": True}),
         attrs={"formula": Attr(
             "whether it may be computed as (1 - exp(-2x)) / (1 + exp(-2x)), as recurrent operators print it", False
         )},
     ),
-    unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, documents("Erf", "erf")),
-    unary("floor", "x rounded down", FLOAT, lambda attrs, x: np.floor(x), EXACT, documents("Floor", "floor")),
-    unary("ceil", "x rounded up", FLOAT, lambda attrs, x: np.ceil(x), EXACT, documents("Ceil", "ceil")),
+    unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, ("Erf", "erf")),
+    unary("floor", "x rounded down", FLOAT, lambda attrs, x: np.floor(x), EXACT, ("Floor", "floor")),
+    unary("ceil", "x rounded up", FLOAT, lambda attrs, x: np.ceil(x), EXACT, ("Ceil", "ceil")),
     unary(
         "round", "The whole number nearest to x, ties to even", FLOAT, lambda attrs, x: np.rint(x), EXACT,
-        documents("Round", "round"),
+        ("Round", "round"),
     ),
     unary(
         "reciprocal", "1 / x", FLOAT, lambda attrs, x: x.dtype.type(1) / x, ROUNDED,
-        "ONNX Reciprocal, docs/Operators.md; TVM relax.op.divide of 1",
+        "ONNX Reciprocal, docs/Operators.md; TVM relax.op.divide of 1", onnx="Reciprocal",
     ),
-    unary("nn.relu", "max(x, 0); NaN stays; -0 becomes +0", NUMERIC, relu, EXACT, documents("Relu", "nn.relu")),
+    unary("nn.relu", "max(x, 0); NaN stays; -0 becomes +0", NUMERIC, relu, EXACT, ("Relu", "nn.relu")),
     unary(
         "nn.gelu", "x / 2 * (1 + erf(x / sqrt(2)))", FLOAT, _gelu,
         "the bound of its formula: 1 + erf loses what is common where x is well below 0", documents("Gelu", "nn.gelu"),
@@ -275,7 +283,7 @@ _UNARY = (
     ),
     unary(
         "logical_not", "Whether x is false", LOGICAL, lambda attrs, x: np.logical_not(x), EXACT,
-        documents("Not", "logical_not"),
+        ("Not", "logical_not"),
     ),
 )  # fmt: skip
 
@@ -368,16 +376,22 @@ ASTYPE = unary(
 )
 
 _BINARY = (
-    binary("add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("add", a + b, a, b), ROUNDED,
-    documents("Add", "add")),
-    binary("subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a,
-    b: where_exact("subtract", difference(a, b), a, b), ROUNDED, documents("Sub", "subtract")),
-    binary("multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("multiply", a * b, a, b),
-    ROUNDED, documents("Mul", "multiply")),
+    binary(
+        "add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("add", a + b, a, b), ROUNDED,
+        ("Add", "add"),
+    ),
+    binary(
+        "subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("subtract", difference(a, b), a, b), ROUNDED,
+        ("Sub", "subtract"),
+    ),
+    binary(
+        "multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("multiply", a * b, a, b), ROUNDED,
+        ("Mul", "multiply"),
+    ),
     binary(
         "divide", "a / b, by the rules of IEEE 754 where b is 0", FLOAT,
         lambda attrs, a, b: where_exact("divide", a / b, a, b), ROUNDED,
-        documents("Div", "divide"),
+        ("Div", "divide"),
     ),
     binary(
         "truncate_divide", "a / b rounded to zero; a trap where b is 0", WHOLE, _whole("truncdiv"), EXACT,
@@ -389,15 +403,15 @@ _BINARY = (
     ),
     binary(
         "power", "a to the power b, by the rules of C's pow", FLOAT, _power,
-        "4 (1 + |b ln a|) ulp, so that exp(b * log(a)) is correct", documents("Pow", "power"),
+        "4 (1 + |b ln a|) ulp, so that exp(b * log(a)) is correct", ("Pow", "power"),
     ),
     binary(
         "maximum", "The larger of a and b; NaN if either is NaN; +0 is larger than -0", NUMERIC,
-        lambda attrs, a, b: extreme("max", a, b), EXACT, documents("Max", "maximum"),
+        lambda attrs, a, b: extreme("max", a, b), EXACT, ("Max", "maximum"),
     ),
     binary(
         "minimum", "The smaller of a and b; NaN if either is NaN; -0 is smaller than +0", NUMERIC,
-        lambda attrs, a, b: extreme("min", a, b), EXACT, documents("Min", "minimum"),
+        lambda attrs, a, b: extreme("min", a, b), EXACT, ("Min", "minimum"),
     ),
 )  # fmt: skip
 
@@ -408,27 +422,28 @@ def _relation(name: str, symbol: str, onnx: str, value: Value) -> Operator:
     doc = f"Whether a {symbol} b; NaN is {'un' if name == 'not_equal' else 'not '}equal to anything"
     if name not in ("equal", "not_equal"):
         doc = f"Whether a {symbol} b; false for NaN"
-    return binary(name, doc, ANY, value, _DECIDED, documents(onnx, name), "bool")
+    source = documents(onnx or "Not of Equal", name)
+    return binary(name, doc, ANY, value, _DECIDED, source, "bool", onnx=onnx, relax=name)
 
 
 _RELATIONS = (
     _relation("equal", "==", "Equal", lambda attrs, a, b: np.equal(a, b)),
-    _relation("not_equal", "!=", "Not of Equal", lambda attrs, a, b: np.not_equal(a, b)),
+    _relation("not_equal", "!=", "", lambda attrs, a, b: np.not_equal(a, b)),
     _relation("less", "<", "Less", lambda attrs, a, b: np.less(a, b)),
     _relation("less_equal", "<=", "LessOrEqual", lambda attrs, a, b: np.less_equal(a, b)),
     _relation("greater", ">", "Greater", lambda attrs, a, b: np.greater(a, b)),
     _relation("greater_equal", ">=", "GreaterOrEqual", lambda attrs, a, b: np.greater_equal(a, b)),
     binary(
         "logical_and", "Whether a and b are true", LOGICAL, lambda attrs, a, b: np.logical_and(a, b), EXACT,
-        documents("And", "logical_and"),
+        ("And", "logical_and"),
     ),
     binary(
         "logical_or", "Whether a or b is true", LOGICAL, lambda attrs, a, b: np.logical_or(a, b), EXACT,
-        documents("Or", "logical_or"),
+        ("Or", "logical_or"),
     ),
     binary(
         "logical_xor", "Whether a and b differ", LOGICAL, lambda attrs, a, b: np.logical_xor(a, b), EXACT,
-        documents("Xor", "logical_xor"),
+        ("Xor", "logical_xor"),
     ),
 )  # fmt: skip
 

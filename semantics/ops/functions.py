@@ -103,7 +103,7 @@ _INEXACT = EXACT + "; anything where an operand is off"
 
 TABLE: tuple[Operator, ...] = (
     *(
-        unary(name, doc, FLOAT, _by(function), ELEMENTARY, documents(onnx, name))
+        unary(name, doc, FLOAT, _by(function), ELEMENTARY, documents(onnx, name), onnx=onnx)
         for name, (function, doc, onnx) in TRIGONOMETRY.items()
     ),
     binary(
@@ -112,19 +112,19 @@ TABLE: tuple[Operator, ...] = (
     ),
     binary(
         "bitwise_and", "The bits that a and b have both", WHOLE, _exactly("bitand"), _INEXACT,
-        documents("BitwiseAnd", "bitwise_and"), plain=True,
+        documents("BitwiseAnd", "bitwise_and"), plain=True, onnx="BitwiseAnd",
     ),
     binary(
         "bitwise_or", "The bits that a or b has", WHOLE, _exactly("bitor"), _INEXACT,
-        documents("BitwiseOr", "bitwise_or"), plain=True,
+        documents("BitwiseOr", "bitwise_or"), plain=True, onnx="BitwiseOr",
     ),
     binary(
         "bitwise_xor", "The bits that one of a and b has", WHOLE, _exactly("bitxor"), _INEXACT,
-        documents("BitwiseXor", "bitwise_xor"), plain=True,
+        documents("BitwiseXor", "bitwise_xor"), plain=True, onnx="BitwiseXor",
     ),
     unary(
         "bitwise_not", "The bits that x has not: -1 - x in two's complement", WHOLE, _inverted, EXACT,
-        documents("BitwiseNot", "bitwise_not"),
+        documents("BitwiseNot", "bitwise_not"), onnx="BitwiseNot",
     ),
     binary(
         "left_shift", "The bits of a moved up by b; a trap where b is negative, or the width or more", WHOLE,

@@ -14,16 +14,12 @@ from assay.semantics.devices import ANYWHERE, DLPACK, VirtualDevice
 from assay.semantics.dtypes import INT32, INT64
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constant, Expr
+from assay.semantics.ops import OPERATORS
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
 from assay.semantics.text.relax.build import operands
 from assay.semantics.types import TupleType
 
-SAME = "negative abs exp log sqrt sigmoid tanh erf floor ceil logical_not nn.relu"
-BINARY = (
-    "add subtract multiply power maximum minimum equal not_equal less less_equal greater greater_equal logical_and"
-    " logical_or logical_xor"
-)
 IDENTITY = (
     "copy annotation.stop_fusion annotation.checkpoint annotation.bitpack_start annotation.bitpack_end"
     " annotation.cast_hint stop_gradient"
@@ -257,8 +253,9 @@ def _one_hot(b: Relay, args: list[Any], a: Attrs) -> Expr:
 
 
 ROWS: dict[str, Row] = {
-    **{name: same("data", name) for name in SAME.split()},
-    **{name: same("lhs rhs", name) for name in BINARY.split()},
+    **{
+        op.relax: same("data" if len(op.operands) == 1 else "lhs rhs", op.name) for op in OPERATORS.values() if op.relax
+    },
     **{name: row("data", lambda b, x: x) for name in IDENTITY.split()},
     **{name: row("data", _relaxed(name)) for name in ("rsqrt", "sign", "isnan", "isinf", "isfinite", "trunc")},
     **{name: row("lhs rhs", _relaxed(name)) for name in ("floor_divide", "floor_mod", "mod")},

@@ -10,6 +10,8 @@ import numpy as np
 
 from assay.semantics.dtypes import INT64, dtype
 from assay.semantics.graph import Call, Constant, Expr, ShapeOf
+from assay.semantics.operator import Operator
+from assay.semantics.ops import OPERATORS
 from assay.semantics.text.relax.build import (
     MISSING,
     Attrs,
@@ -26,11 +28,8 @@ from assay.semantics.text.relax.build import (
 )
 from assay.semantics.types import TensorType
 
-UNARY = "negative abs exp log sqrt sigmoid tanh erf floor ceil logical_not".split()
-BINARY = (
-    "add subtract multiply power maximum minimum equal not_equal less less_equal greater greater_equal logical_and"
-    " logical_or logical_xor"
-).split()
+SAME = [op for op in OPERATORS.values() if op.relax]
+"""Our operators that Relax has."""
 
 # --- arithmetic ---------------------------------------------------------------------------------------------------
 
@@ -227,13 +226,15 @@ def _argument(extreme: str) -> Callable[..., Expr]:
     return make
 
 
+def _names(op: Operator) -> str:
+    """What Relax calls the operands."""
+    return "x1 x2" if len(op.operands) == 2 else "data" if op.relax.startswith("nn.") else "x"
+
+
 # --- the table ----------------------------------------------------------------------------------------------------
 
 ROWS: dict[str, Row] = {
-    **{name: direct("x", name) for name in UNARY},
-    **{name: direct("x1 x2", name) for name in BINARY},
-    "round": direct("x", "round"),
-    "nn.relu": direct("data", "nn.relu"),
+    **{op.relax: direct(_names(op), op.name) for op in SAME},
     "nn.gelu": direct("data", "nn.gelu"),
     "nn.gelu_tanh": direct("data", "nn.gelu_tanh"),
     "nn.leakyrelu": direct("data", "nn.leakyrelu", alpha=0.01),
@@ -326,8 +327,8 @@ def _write_reduction(node: Call) -> RelaxCall | None:
 
 
 WRITERS: dict[str, Callable[[Call], RelaxCall | None]] = {
-    **{name: written(name) for name in (*UNARY, *BINARY)},
-    **{name: written(name) for name in ("round", "nn.relu", "nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "where")},
+    **{op.name: written(op.relax) for op in SAME},
+    **{name: written(name) for name in ("nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "where")},
     "divide": _write_divide,
     "truncate_divide": _write_without("open", "divide"),
     "floor_divide": _write_without("open", "floor_divide"),

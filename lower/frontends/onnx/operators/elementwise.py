@@ -15,56 +15,17 @@ from assay.lower.frontends.onnx.contents import is_small
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.semantics.dtypes import FLOAT64, DType
 from assay.semantics.graph import Expr
+from assay.semantics.operator import Operator
+from assay.semantics.ops import OPERATORS
 from assay.semantics.ops.common import broadcast_shapes, show_shapes
 from assay.semantics.scalar import Dim, provably_equal
 
-UNARY = {
-    "Abs": "abs",
-    **{name.title(): name for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh")},
-    **{name.title(): name for name in ("sin", "sinh", "tan")},
-    "BitwiseNot": "bitwise_not",
-    "Ceil": "ceil",
-    "Erf": "erf",
-    "Exp": "exp",
-    "Floor": "floor",
-    "Log": "log",
-    "Neg": "negative",
-    "Not": "logical_not",
-    "Reciprocal": "reciprocal",
-    "Relu": "nn.relu",
-    "Round": "round",
-    "Sigmoid": "sigmoid",
-    "Sqrt": "sqrt",
-    "Tanh": "tanh",
-}
 
-BINARY = {
-    "Add": "add",
-    "And": "logical_and",
-    "BitwiseAnd": "bitwise_and",
-    "BitwiseOr": "bitwise_or",
-    "BitwiseXor": "bitwise_xor",
-    "Equal": "equal",
-    "Greater": "greater",
-    "GreaterOrEqual": "greater_equal",
-    "Less": "less",
-    "LessOrEqual": "less_equal",
-    "Mul": "multiply",
-    "Or": "logical_or",
-    "Sub": "subtract",
-    "Xor": "logical_xor",
-}
-
-
-def _unary(op: str) -> Rule:
-    return lambda node: node.call(op, node[0])
-
-
-def _binary(op: str) -> Rule:
-    def rule(node: Node) -> Expr:
-        return node.call(op, node[0], second(node))
-
-    return rule
+def _itself(op: Operator) -> Rule:
+    """An operator that is ours. One of two operands was broadcast in another way once."""
+    if len(op.operands) == 1:
+        return lambda node: node.call(op.name, node[0])
+    return lambda node: node.call(op.name, node[0], second(node))
 
 
 def second(node: Node) -> Expr:
@@ -278,8 +239,7 @@ def clip(node: Node) -> Expr:
 
 
 TABLE: dict[str, Rule] = {
-    **{name: _unary(op) for name, op in UNARY.items()},
-    **{name: _binary(op) for name, op in BINARY.items()},
+    **{op.onnx: _itself(op) for op in OPERATORS.values() if op.onnx},
     "BitShift": bit_shift,
     "Clip": clip,
     "Div": divide,
