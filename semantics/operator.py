@@ -16,6 +16,9 @@ from assay.semantics.errors import Invalid
 from assay.semantics.types import TensorType, Type
 
 Attrs = Mapping[str, Any]
+Reasons = Mapping[tuple[str, ...], str]
+"""Why operators, or all of a family, are not in a table about operators. It stands beside the table; a test finds each
+operator that is in neither (tests/test_operator_tables.py)."""
 Family = Literal[
     "elementwise",
     "reduction",

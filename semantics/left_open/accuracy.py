@@ -9,6 +9,7 @@ import numpy as np
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.left_open import Opening, Use
+from assay.semantics.ops.elementwise import gelu_tanh
 
 NEAR_ZERO = 2.0**-16
 """How far off results below the least normal number may be, as a part of that."""
@@ -53,7 +54,7 @@ def constants_as_float(u: Use) -> Iterator[Opening]:
     square, cubic = 2 / math.pi, 0.044715
     for one in (math.sqrt(square), math.sqrt(float(np.float32(square))), float(np.float32(math.sqrt(square)))):
         for other in (cubic, float(np.float32(cubic))):
-            made = 0.5 * x * (1 + np.tanh(one * (x + other * x**3)))
+            made = gelu_tanh(x, one, other)
             low, high = np.minimum(made, u.results[0]), np.maximum(made, u.results[0])
             # beside that, the roundings of the formula: those of 1 + tanh, which is near 0 where x is far below
             off = 2.0**-50 * (np.abs(x) + np.abs(made))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay.semantics.left_open import Entry, Source, accuracy, conditions as when, nodes, padding
+from assay.semantics.ops.functions import TRIGONOMETRY
 
 POOLS = tuple(f"nn.max_pool{r}d" for r in (1, 2, 3))
 ELEMENTARY = (
-    "exp", "log", "tanh", "erf", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
-    "sigmoid", "power", "nn.gelu", "nn.gelu_tanh",
+    "exp", "log", "tanh", "erf", *TRIGONOMETRY, "sigmoid", "power", "nn.gelu", "nn.gelu_tanh",
 )  # fmt: skip
 SILENT = "NaN, or a number among those that meet there"
 

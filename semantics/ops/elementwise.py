@@ -103,10 +103,10 @@ def _gelu(attrs: Attrs, x: Any) -> Any:
     return half * x * (one + erf(x * literal(x, math.sqrt(0.5))))
 
 
-def _gelu_tanh(attrs: Attrs, x: Any) -> Any:
+def gelu_tanh(x: Any, root: float = math.sqrt(2 / math.pi), cubic: float = 0.044715) -> Any:
     half, one = x.dtype.type(0.5), x.dtype.type(1)
-    inner = x + literal(x, 0.044715) * (x * x * x)
-    return half * x * (one + np.tanh(literal(x, math.sqrt(2 / math.pi)) * inner))
+    inner = x + literal(x, cubic) * (x * x * x)
+    return half * x * (one + np.tanh(literal(x, root) * inner))
 
 
 def _leakyrelu(attrs: Attrs, x: Any) -> Any:
@@ -278,7 +278,8 @@ _UNARY = (
         "the bound of its formula: 1 + erf loses what is common where x is well below 0", documents("Gelu", "nn.gelu"),
     ),
     unary(
-        "nn.gelu_tanh", "x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)))", FLOAT, _gelu_tanh,
+        "nn.gelu_tanh", "x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)))", FLOAT,
+        lambda attrs, x: gelu_tanh(x),
         "the bound of its formula", documents("Gelu (approximate)", "nn.gelu_tanh"),
     ),
     unary(
@@ -381,11 +382,13 @@ _BINARY = (
         ("Add", "add"),
     ),
     binary(
-        "subtract", "a - b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("subtract", difference(a, b), a, b), ROUNDED,
+        "subtract", "a - b; integers wrap", NUMERIC,
+        lambda attrs, a, b: where_exact("subtract", difference(a, b), a, b), ROUNDED,
         ("Sub", "subtract"),
     ),
     binary(
-        "multiply", "a * b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("multiply", a * b, a, b), ROUNDED,
+        "multiply", "a * b; integers wrap", NUMERIC,
+        lambda attrs, a, b: where_exact("multiply", a * b, a, b), ROUNDED,
         ("Mul", "multiply"),
     ),
     binary(

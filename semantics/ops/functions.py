@@ -138,3 +138,6 @@ TABLE: tuple[Operator, ...] = (
     ),
     REINTERPRET,
 )  # fmt: skip
+
+BITS = tuple(op.name for op in TABLE if op.name.endswith("_shift") or op.name.startswith("bitwise_"))
+"""The operators on the bits of whole numbers."""

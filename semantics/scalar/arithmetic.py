@@ -17,8 +17,8 @@ from assay.semantics.dtypes import DTYPES, DType, dtype
 from assay.semantics.errors import Invalid, Trap
 
 Property = Literal["divides", "shifts", "wraps", "compares", "commutes", "associates", "idempotent"]
-"""`divides` and `shifts`: traps, by its second operand. `wraps`: what it gives on integers without an end may be outside
-of their dtype. `commutes`, `associates` and `idempotent` (an operand with itself gives that operand) hold bit for bit,
+"""`divides` and `shifts`: traps, by its second operand. `wraps`: what it gives on integers without end may leave
+their dtype. `commutes`, `associates` and `idempotent` (an operand with itself gives that operand) hold bit for bit,
 `associates` but for sums and products of floats."""
 
 

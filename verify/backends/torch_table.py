@@ -13,6 +13,7 @@ import torch
 from torch.nn import functional as F
 
 from assay.semantics.dtypes import dtype
+from assay.semantics.operator import Reasons
 from assay.semantics.types import TensorType, Type
 
 Attrs = Mapping[str, Any]
@@ -213,3 +214,12 @@ TABLE: dict[str, Rule] = {
     "take": _take,
     "truncate_divide": _divided("trunc"),
 }
+
+UNSAID: Reasons = {
+    ("dft",): "PyTorch's gives complex numbers",
+    ("nn.lrn",): "the window of PyTorch's lies elsewhere where its size is even",
+    ("topk",): "PyTorch does not say which of equal elements come first",
+    ("gather_nd", "scatter_nd"): "PyTorch indexes by a tensor for each axis",
+    ("nonzero", "unique", "suppress"): "the size of the result depends on data, which an exported program has not",
+}
+"""What is not in the table, and why."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from assay.semantics.bounds import Bounded
 from assay.semantics.dtypes import FLOAT64, DType, dtype
-from assay.semantics.operator import Operator
+from assay.semantics.operator import Operator, Reasons
 from assay.verify.oracle.verdict import Worst, number
 
 Array = np.ndarray[Any, Any]
@@ -46,6 +46,14 @@ TERMS: dict[str, Callable[[Attrs, Sequence[Array]], int]] = {
     **{f"nn.avg_pool{r}d": lambda attrs, args: prod(attrs["pool_size"]) + 1 for r in (1, 2, 3)},
 }
 """Roundings on the way to one element, where each accumulation rounds once in the operator's dtype."""
+
+OTHERS: Reasons = {
+    ("elementwise", "normalization", "movement", "selection", "creation"): "no element is one sum of operands",
+    ("max", "min", "topk", *(f"nn.max_pool{r}d" for r in (1, 2, 3))): "it chooses",
+    ("prod", "cumprod", "det"): "it multiplies",
+    ("dft", "cumsum"): "its elements share their terms, so their errors are not independent",
+}
+"""The other operators, and why they are not here."""
 
 
 def magnitudes(op: Operator, attrs: Attrs, args: Sequence[Array]) -> Array:

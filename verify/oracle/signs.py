@@ -16,11 +16,12 @@ import numpy as np
 from assay.interp.values import Value
 from assay.semantics.bounds import Bounded
 from assay.semantics.operator import Operator
+from assay.semantics.ops import OPERATORS
 
 Array = np.ndarray[Any, Any]
 KEEPS_SIGNS = frozenset({
-    "negative", "abs", "where", "reshape", "squeeze", "expand_dims", "permute_dims", "concat", "strided_slice", "split",
-    "take", "nn.pad", "broadcast_to", "device_copy", "gather_nd", "scatter_nd",
+    *(op.name for op in OPERATORS.values() if op.family == "movement"),
+    "negative", "abs", "where", "gather_nd", "scatter_nd",
 })  # fmt: skip
 """Operators whose result has zeros of a certain sign, where those of the operands have."""
 

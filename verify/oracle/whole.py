@@ -23,8 +23,9 @@ from assay.semantics.dtypes import DType, dtype
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.graph import Call, CallTIR
 from assay.semantics.module import Module
-from assay.semantics.operator import Operator
+from assay.semantics.operator import Operator, Reasons
 from assay.semantics.ops import operator
+from assay.semantics.ops.functions import BITS, TRIGONOMETRY
 from assay.verify.oracle.claims import meant
 
 Array = np.ndarray[Any, Any]
@@ -243,6 +244,16 @@ RULES: dict[str, Rule] = {
     "astype": _convert,
     **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), _compare),
 }
+
+ROUNDING: Reasons = {
+    ("exp", "log", "sqrt", "sigmoid", "tanh", "erf", "reciprocal", "nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "power",
+     *TRIGONOMETRY, "det", "dft", "normalization"): "it rounds",
+    ("truncate_divide", "floor_divide", "logical_not", "logical_and", "logical_or", "logical_xor", *BITS):
+        "it takes no floats",
+    ("fmod", "reinterpret", "prod", "cumprod"): "how large and how fine the result is is not followed",
+    MOVES: "it moves elements",
+}  # fmt: skip
+"""The other operators, and why they have no rule."""
 
 
 def exact_result(op: Operator, attrs: Attrs, operands: Sequence[Array]) -> Result | None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.operator import Attrs
+from assay.semantics.operator import Attrs, Reasons
+from assay.semantics.ops.functions import BITS
 from assay.semantics.ops.sizes import floor_div, larger, never_negative, smaller
 from assay.semantics.scalar import Dim, Expr, simplify
 from assay.semantics.types import TensorType, TupleType, Type
@@ -44,10 +45,10 @@ def derive(op: str, attrs: Attrs, args: Sequence[Contents], result: Type) -> Con
         (x,) = args
         ends = np.cumsum(attrs["sections"])[:-1] if all(isinstance(s, int) for s in attrs["sections"]) else None
         return None if ends is None else tuple(np.split(x, ends, attrs["axis"]))
-    if not isinstance(result, TensorType) or not follows(result) or op not in _RULES:
+    if not isinstance(result, TensorType) or not follows(result) or op not in RULES:
         return None
     try:
-        out = np.asarray(_RULES[op](attrs, result, *args), object)
+        out = np.asarray(RULES[op](attrs, result, *args), object)
     except _UnknownError:
         return None
     found = objects(np.broadcast_to(out, result.static_shape), result.static_shape)
@@ -151,7 +152,7 @@ def _reshaped(attrs: Attrs, result: TensorType, x: Contents) -> Any:
     return x.reshape(result.static_shape)
 
 
-_RULES: dict[str, Callable[..., Any]] = {
+RULES: dict[str, Callable[..., Any]] = {
     "add": _elementwise(lambda a, b: a + b),
     "subtract": _elementwise(lambda a, b: a - b),
     "multiply": _elementwise(lambda a, b: a * b),
@@ -180,3 +181,11 @@ _RULES: dict[str, Callable[..., Any]] = {
     "prod": _reduce(lambda a, b: a * b, 1),
 }
 """What graph operators do to dims. An operator that is not here makes contents that are not known."""
+
+UNFOLLOWED: Reasons = {
+    ("split",): "`derive` follows it",
+    ("abs", "nn.relu", "clip", "logical_not", "logical_and", "logical_or", "logical_xor", *BITS, "reinterpret", "max",
+     "min", "cumsum", "cumprod", "topk", "nn.pad", "device_copy", "contraction", "pooling", "selection", "creation"):
+        "exporters do not compute sizes with it, but where all is constant, which is folded",
+}  # fmt: skip
+"""The other operators that take whole numbers, and why they are not followed."""

@@ -18,6 +18,8 @@ from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Constant, Expr, Function, Var
 from assay.semantics.graph.sizes import sizes_used
+from assay.semantics.operator import Reasons
+from assay.semantics.ops.functions import BITS, TRIGONOMETRY
 from assay.semantics.scalar import Dim, Var as Symbol, variables
 from assay.semantics.text.relax.build import attribute
 from assay.semantics.types import open_symbols, same_type, symbols, with_dims
@@ -25,6 +27,16 @@ from assay.semantics.walk import post_order
 
 ROWS: dict[str, Row] = {**elementwise.ROWS, **movement.ROWS, **network.ROWS}
 """The operators of Relay that have a meaning here."""
+
+UNREAD: Reasons = {
+    ("astype", "concat", "permute_dims", "nn.leakyrelu", "truncate_divide", "matmul"): (
+        "Relay's cast, concatenate, transpose, nn.leaky_relu, divide of integers, and nn.matmul"
+    ),
+    ("reciprocal", "nn.gelu", "nn.gelu_tanh", "det", "dft", "fmod"): "Relay has none",
+    (*TRIGONOMETRY, *BITS, "reinterpret"): "refused by name",
+    ("cumsum", "cumprod", "topk", "gather_nd", "scatter_nd", "nonzero", "unique", "suppress"): "refused by name",
+}
+"""Our operators that no operator of Relay of the same name gives, and why."""
 
 LOWERED = ("vm.", "memory.", "call_lowered")
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Call, Expr
-from assay.semantics.operator import Operator
+from assay.semantics.operator import Operator, Reasons
+from assay.semantics.ops.functions import BITS, TRIGONOMETRY
 from assay.semantics.scalar import Const
 from assay.semantics.text.relax import elementwise as relax_elementwise, movement as relax_movement, nn as relax_nn
 from assay.semantics.text.relax.build import MISSING, Build, RelaxCall, Row, attribute, plain
@@ -28,6 +29,24 @@ ROWS: dict[str, Row] = {**relax_elementwise.ROWS, **relax_movement.ROWS, **relax
 
 WRITERS = {**relax_elementwise.WRITERS, **relax_movement.WRITERS, **relax_nn.WRITERS}
 """For an operator of ours, what gives the Relax call of the same meaning."""
+
+UNWRITTEN: Reasons = {
+    ("reciprocal", "reinterpret", "det", "dft", "nn.lrn", "suppress"): "Relax has none",
+    (*TRIGONOMETRY, *BITS, "fmod"): "Relax's is not read",
+    (
+        "cumsum",
+        "cumprod",
+        "topk",
+        "arange",
+        "gather_nd",
+        "scatter_nd",
+        "nonzero",
+        "unique",
+        "shape_of",
+        "device_copy",
+    ): ("what Relax has has other operands or attributes, and is not read as just this"),
+}
+"""Our operators that are printed under our own names, and why."""
 
 LOWERED = ("vm.", "memory.", "builtin.", "dist.", "ccl.", "grad.")
 

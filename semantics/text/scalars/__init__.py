@@ -55,8 +55,8 @@ _FUNCTIONS: dict[str, str] = {
     "Min": "min", "min": "min", "Max": "max", "max": "max", "EQ": "eq", "NE": "ne", "LT": "lt",
     "LE": "le", "GT": "gt", "GE": "ge", "Not": "not", "And": "&&", "Or": "||", "bitwise_and": "bitand",
     "BitwiseAnd": "bitand", "bitwise_or": "bitor", "BitwiseOr": "bitor", "bitwise_xor": "bitxor",
-    "BitwiseXor": "bitxor", "bitwise_not": "~", "BitwiseNot": "~", "Select": "select", "if_then_else": "if_then_else", "likely": "likely",
-    "ceildiv": "ceildiv", "neg": "neg",
+    "BitwiseXor": "bitxor", "bitwise_not": "~", "BitwiseNot": "~", "Select": "select",
+    "if_then_else": "if_then_else", "likely": "likely", "ceildiv": "ceildiv", "neg": "neg",
 }  # fmt: skip
 """TVM's functions of scalars by name. The values are scalar operations, or special cases of `apply`."""
 

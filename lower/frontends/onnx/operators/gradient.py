@@ -12,7 +12,8 @@ from typing import Any
 
 from assay.lower.frontends.onnx.node import Node, Rule, same_shape, tensor
 from assay.semantics.graph import Call, Expr
-from assay.semantics.operator import Operator
+from assay.semantics.operator import Operator, Reasons
+from assay.semantics.ops.functions import BITS, TRIGONOMETRY
 from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 
@@ -138,6 +139,17 @@ RULES: Mapping[str, Back] = {
     "astype": _unary(lambda b: b.node.cast(b.given, tensor(b.args[0]).dtype)),
 }
 """By operator. What is broadcast is summed afterwards."""
+
+REFUSED: Reasons = {
+    ("floor", "ceil", "round", "truncate_divide", "floor_divide", "equal", "not_equal", "less", "less_equal", "greater",
+     "greater_equal", "logical_not", "logical_and", "logical_or", "logical_xor", *BITS, "reinterpret", "creation"):
+        "its result does not change, or jumps",
+    ("abs", "erf", "reciprocal", "nn.gelu", "nn.gelu_tanh", "nn.leakyrelu", "clip", "power", "maximum", "minimum",
+     "fmod", *(n for n in TRIGONOMETRY if n not in ("sin", "cos")), "prod", "max", "min", "concat", "strided_slice",
+     "split", "take", "nn.pad", "device_copy", "contraction", "normalization", "pooling", "stepwise", "selection"):
+        "it has a gradient, which is refused by name",
+}  # fmt: skip
+"""The other operators, and why they have no rule."""
 
 
 def _unbroadcast(node: Node, given: Expr, like: Expr) -> Expr:
