@@ -80,6 +80,8 @@ class Operator:
     "Aliasing")."""
     source: str = ""
     """Where the meaning comes from: an ONNX or TVM document."""
+    scalar: str = ""
+    """The scalar operation that it is at each element, where it is one: its kernel follows."""
     onnx: str = ""
     """The operator of ONNX that is this one on the same operands; "" where there is none. Import and export follow it
     but where they have a rule of their own."""

@@ -31,10 +31,6 @@ def negative(use: Use) -> Value:
     return use.carried("Neg", *use.args)
 
 
-def truncate_divide(use: Use) -> Value:
-    return use.carried("Div", *use.args)
-
-
 def floor_divide(use: Use) -> Value:
     """The quotient rounded to zero, less one where there is a rest and it has not the sign of the divisor."""
     a, b = use.args
@@ -155,6 +151,5 @@ TABLE: dict[str, Rule] = {
     "not_equal": not_equal,
     "reinterpret": reinterpret,
     "right_shift": _shift("RIGHT"),
-    "truncate_divide": truncate_divide,
     "where": where,
 }

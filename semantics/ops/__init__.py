@@ -1,6 +1,6 @@
 """The table of operators (specs/semantics.md, "Operators").
 
-Adding one is a record in one of these files and a kernel in its mirror under lower/.
+What one needs is in CONTRIBUTING.md, "Adding an operator".
 """
 
 from __future__ import annotations

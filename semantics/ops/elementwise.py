@@ -240,15 +240,19 @@ ROUNDED = "one rounding, to nearest or faithful; integers exact"
 ELEMENTARY = "4 ulp; 2 in types of 16 bits, 1 in types of 8"
 
 _UNARY = (
-    unary("negative", "-x; integers wrap", NUMERIC, lambda attrs, x: -x, EXACT, ("Neg", "negative")),
-    unary("abs", "The magnitude of x; integers wrap", NUMERIC, lambda attrs, x: np.abs(x), EXACT, ("Abs", "abs")),
-    unary("exp", "e to the power x", FLOAT, lambda attrs, x: np.exp(x), ELEMENTARY, ("Exp", "exp")),
+    unary("negative", "-x; integers wrap", NUMERIC, lambda attrs, x: -x, EXACT, ("Neg", "negative"), scalar="neg"),
+    unary(
+        "abs", "The magnitude of x; integers wrap", NUMERIC, lambda attrs, x: np.abs(x), EXACT,
+        ("Abs", "abs"), scalar="abs",
+    ),
+    unary("exp", "e to the power x", FLOAT, lambda attrs, x: np.exp(x), ELEMENTARY, ("Exp", "exp"), scalar="exp"),
     unary(
         "log", "The natural logarithm of x; -inf at 0, NaN below", FLOAT, lambda attrs, x: np.log(x), ELEMENTARY,
-        ("Log", "log"),
+        ("Log", "log"), scalar="log",
     ),
     unary(
-        "sqrt", "The square root of x; NaN below 0", FLOAT, lambda attrs, x: np.sqrt(x), ROUNDED, ("Sqrt", "sqrt")
+        "sqrt", "The square root of x; NaN below 0", FLOAT, lambda attrs, x: np.sqrt(x), ROUNDED,
+        ("Sqrt", "sqrt"), scalar="sqrt",
     ),
     unary(
         "sigmoid", "1 / (1 + exp(-x))", FLOAT, _sigmoid,
@@ -259,14 +263,14 @@ _UNARY = (
         ("Tanh", "tanh"), ({}, {"formula": True}),
         attrs={"formula": Attr(
             "whether it may be computed as (1 - exp(-2x)) / (1 + exp(-2x)), as recurrent operators print it", False
-        )},
+        )}, scalar="tanh",
     ),
-    unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, ("Erf", "erf")),
-    unary("floor", "x rounded down", FLOAT, lambda attrs, x: np.floor(x), EXACT, ("Floor", "floor")),
-    unary("ceil", "x rounded up", FLOAT, lambda attrs, x: np.ceil(x), EXACT, ("Ceil", "ceil")),
+    unary("erf", "The error function of x", FLOAT, lambda attrs, x: erf(x), ELEMENTARY, ("Erf", "erf"), scalar="erf"),
+    unary("floor", "x rounded down", FLOAT, lambda attrs, x: np.floor(x), EXACT, ("Floor", "floor"), scalar="floor"),
+    unary("ceil", "x rounded up", FLOAT, lambda attrs, x: np.ceil(x), EXACT, ("Ceil", "ceil"), scalar="ceil"),
     unary(
         "round", "The whole number nearest to x, ties to even", FLOAT, lambda attrs, x: np.rint(x), EXACT,
-        ("Round", "round"),
+        ("Round", "round"), scalar="rint",
     ),
     unary(
         "reciprocal", "1 / x", FLOAT, lambda attrs, x: x.dtype.type(1) / x, ROUNDED,
@@ -284,7 +288,7 @@ _UNARY = (
     ),
     unary(
         "logical_not", "Whether x is false", LOGICAL, lambda attrs, x: np.logical_not(x), EXACT,
-        ("Not", "logical_not"),
+        ("Not", "logical_not"), scalar="not",
     ),
 )  # fmt: skip
 
@@ -379,26 +383,26 @@ ASTYPE = unary(
 _BINARY = (
     binary(
         "add", "a + b; integers wrap", NUMERIC, lambda attrs, a, b: where_exact("add", a + b, a, b), ROUNDED,
-        ("Add", "add"),
+        ("Add", "add"), scalar="add",
     ),
     binary(
         "subtract", "a - b; integers wrap", NUMERIC,
         lambda attrs, a, b: where_exact("subtract", difference(a, b), a, b), ROUNDED,
-        ("Sub", "subtract"),
+        ("Sub", "subtract"), scalar="sub",
     ),
     binary(
         "multiply", "a * b; integers wrap", NUMERIC,
         lambda attrs, a, b: where_exact("multiply", a * b, a, b), ROUNDED,
-        ("Mul", "multiply"),
+        ("Mul", "multiply"), scalar="mul",
     ),
     binary(
         "divide", "a / b, by the rules of IEEE 754 where b is 0", FLOAT,
         lambda attrs, a, b: where_exact("divide", a / b, a, b), ROUNDED,
-        ("Div", "divide"),
+        ("Div", "divide"), scalar="div",
     ),
     binary(
         "truncate_divide", "a / b rounded to zero; a trap where b is 0", WHOLE, _whole("truncdiv"), EXACT,
-        "ONNX Div of integers, docs/Operators.md; TVM tir.truncdiv", can_trap=True, attrs={"open": OPEN},
+        "ONNX Div of integers, docs/Operators.md; TVM tir.truncdiv", can_trap=True, attrs={"open": OPEN}, onnx="Div",
     ),
     binary(
         "floor_divide", "a / b rounded down; a trap where b is 0", WHOLE, _whole("floordiv"), EXACT,
@@ -406,47 +410,48 @@ _BINARY = (
     ),
     binary(
         "power", "a to the power b, by the rules of C's pow", FLOAT, _power,
-        "4 (1 + |b ln a|) ulp, so that exp(b * log(a)) is correct", ("Pow", "power"),
+        "4 (1 + |b ln a|) ulp, so that exp(b * log(a)) is correct", ("Pow", "power"), scalar="pow",
     ),
     binary(
         "maximum", "The larger of a and b; NaN if either is NaN; +0 is larger than -0", NUMERIC,
-        lambda attrs, a, b: extreme("max", a, b), EXACT, ("Max", "maximum"),
+        lambda attrs, a, b: extreme("max", a, b), EXACT, ("Max", "maximum"), scalar="max",
     ),
     binary(
         "minimum", "The smaller of a and b; NaN if either is NaN; -0 is smaller than +0", NUMERIC,
-        lambda attrs, a, b: extreme("min", a, b), EXACT, ("Min", "minimum"),
+        lambda attrs, a, b: extreme("min", a, b), EXACT, ("Min", "minimum"), scalar="min",
     ),
 )  # fmt: skip
 
 _DECIDED = "exact; undecided where the operands' intervals overlap"
 
 
-def _relation(name: str, symbol: str, onnx: str, value: Value) -> Operator:
+def _relation(name: str, scalar: str, onnx: str, value: Value) -> Operator:
+    symbol = operation(scalar).symbol
     doc = f"Whether a {symbol} b; NaN is {'un' if name == 'not_equal' else 'not '}equal to anything"
     if name not in ("equal", "not_equal"):
         doc = f"Whether a {symbol} b; false for NaN"
     source = documents(onnx or "Not of Equal", name)
-    return binary(name, doc, ANY, value, _DECIDED, source, "bool", onnx=onnx, relax=name)
+    return binary(name, doc, ANY, value, _DECIDED, source, "bool", onnx=onnx, relax=name, scalar=scalar)
 
 
 _RELATIONS = (
-    _relation("equal", "==", "Equal", lambda attrs, a, b: np.equal(a, b)),
-    _relation("not_equal", "!=", "", lambda attrs, a, b: np.not_equal(a, b)),
-    _relation("less", "<", "Less", lambda attrs, a, b: np.less(a, b)),
-    _relation("less_equal", "<=", "LessOrEqual", lambda attrs, a, b: np.less_equal(a, b)),
-    _relation("greater", ">", "Greater", lambda attrs, a, b: np.greater(a, b)),
-    _relation("greater_equal", ">=", "GreaterOrEqual", lambda attrs, a, b: np.greater_equal(a, b)),
+    _relation("equal", "eq", "Equal", lambda attrs, a, b: np.equal(a, b)),
+    _relation("not_equal", "ne", "", lambda attrs, a, b: np.not_equal(a, b)),
+    _relation("less", "lt", "Less", lambda attrs, a, b: np.less(a, b)),
+    _relation("less_equal", "le", "LessOrEqual", lambda attrs, a, b: np.less_equal(a, b)),
+    _relation("greater", "gt", "Greater", lambda attrs, a, b: np.greater(a, b)),
+    _relation("greater_equal", "ge", "GreaterOrEqual", lambda attrs, a, b: np.greater_equal(a, b)),
     binary(
         "logical_and", "Whether a and b are true", LOGICAL, lambda attrs, a, b: np.logical_and(a, b), EXACT,
-        ("And", "logical_and"),
+        ("And", "logical_and"), scalar="and",
     ),
     binary(
         "logical_or", "Whether a or b is true", LOGICAL, lambda attrs, a, b: np.logical_or(a, b), EXACT,
-        ("Or", "logical_or"),
+        ("Or", "logical_or"), scalar="or",
     ),
     binary(
         "logical_xor", "Whether a and b differ", LOGICAL, lambda attrs, a, b: np.logical_xor(a, b), EXACT,
-        ("Xor", "logical_xor"),
+        ("Xor", "logical_xor"), scalar="ne",
     ),
 )  # fmt: skip
 

@@ -108,19 +108,19 @@ TABLE: tuple[Operator, ...] = (
     ),
     binary(
         "fmod", "a - b * q, where q is a / b rounded to zero: exact, with the sign of a; NaN where b is 0", FLOAT,
-        _exactly("fmod"), _INEXACT, "ONNX Mod with fmod, docs/Operators.md; C fmod", plain=True,
+        _exactly("fmod"), _INEXACT, "ONNX Mod with fmod, docs/Operators.md; C fmod", plain=True, scalar="fmod",
     ),
     binary(
         "bitwise_and", "The bits that a and b have both", WHOLE, _exactly("bitand"), _INEXACT,
-        documents("BitwiseAnd", "bitwise_and"), plain=True, onnx="BitwiseAnd",
+        documents("BitwiseAnd", "bitwise_and"), plain=True, scalar="bitand", onnx="BitwiseAnd",
     ),
     binary(
         "bitwise_or", "The bits that a or b has", WHOLE, _exactly("bitor"), _INEXACT,
-        documents("BitwiseOr", "bitwise_or"), plain=True, onnx="BitwiseOr",
+        documents("BitwiseOr", "bitwise_or"), plain=True, scalar="bitor", onnx="BitwiseOr",
     ),
     binary(
         "bitwise_xor", "The bits that one of a and b has", WHOLE, _exactly("bitxor"), _INEXACT,
-        documents("BitwiseXor", "bitwise_xor"), plain=True, onnx="BitwiseXor",
+        documents("BitwiseXor", "bitwise_xor"), plain=True, scalar="bitxor", onnx="BitwiseXor",
     ),
     unary(
         "bitwise_not", "The bits that x has not: -1 - x in two's complement", WHOLE, _inverted, EXACT,
@@ -128,13 +128,14 @@ TABLE: tuple[Operator, ...] = (
     ),
     binary(
         "left_shift", "The bits of a moved up by b; a trap where b is negative, or the width or more", WHOLE,
-        _exactly("shl"), _INEXACT, documents("BitShift (LEFT)", "left_shift"), can_trap=True, plain=True,
+        _exactly("shl"), _INEXACT, documents("BitShift (LEFT)", "left_shift"), can_trap=True, plain=True, scalar="shl",
     ),
     binary(
         "right_shift",
         "The bits of a moved down by b, the sign's repeated if signed; a trap where b is negative, or the width or"
         " more",
         WHOLE, _exactly("shr"), _INEXACT, documents("BitShift (RIGHT)", "right_shift"), can_trap=True, plain=True,
+        scalar="shr",
     ),
     REINTERPRET,
 )  # fmt: skip

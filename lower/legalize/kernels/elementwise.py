@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from assay.lower.legalize.kernels.common import Kernel, broadcast, nest, parameters
 from assay.semantics.dtypes import FLOAT32, dtype
 from assay.semantics.operator import Attrs
+from assay.semantics.ops import OPERATORS
 from assay.semantics.scalar import Expr, apply, cast, const, select
 from assay.semantics.tensor import PrimFunc, store
 from assay.semantics.types import TensorType, Type
@@ -67,16 +68,7 @@ def _quotient(op: str) -> ScalarRule:
 
 
 SCALARS: dict[str, ScalarRule] = {
-    "negative": one_operation("neg"),
-    "abs": one_operation("abs"),
-    "exp": one_operation("exp"),
-    "log": one_operation("log"),
-    "sqrt": one_operation("sqrt"),
-    "tanh": one_operation("tanh"),
-    "erf": one_operation("erf"),
-    "floor": one_operation("floor"),
-    "ceil": one_operation("ceil"),
-    "round": one_operation("rint"),
+    **{op.name: one_operation(op.scalar) for op in OPERATORS.values() if op.scalar},
     "sigmoid": _sigmoid,
     "reciprocal": lambda attrs, x: 1 / x,
     "nn.relu": lambda attrs, x: apply("max", x, const(0, x.dtype)),
@@ -85,25 +77,8 @@ SCALARS: dict[str, ScalarRule] = {
     "nn.gelu_tanh": _gelu_tanh,
     "clip": _clip,
     "astype": _astype,
-    "logical_not": one_operation("not"),
-    "add": one_operation("add"),
-    "subtract": one_operation("sub"),
-    "multiply": one_operation("mul"),
-    "divide": one_operation("div"),
     "truncate_divide": _quotient("truncdiv"),
     "floor_divide": _quotient("floordiv"),
-    "power": one_operation("pow"),
-    "maximum": one_operation("max"),
-    "minimum": one_operation("min"),
-    "equal": one_operation("eq"),
-    "not_equal": one_operation("ne"),
-    "less": one_operation("lt"),
-    "less_equal": one_operation("le"),
-    "greater": one_operation("gt"),
-    "greater_equal": one_operation("ge"),
-    "logical_and": one_operation("and"),
-    "logical_or": one_operation("or"),
-    "logical_xor": one_operation("ne"),
     "where": lambda attrs, condition, a, b: select(condition, a, b),
 }
 """The scalar expression of each operator."""

@@ -6,11 +6,10 @@ The trigonometric and hyperbolic functions are the tensor IR's intrinsics, which
 from __future__ import annotations
 
 from assay.lower.legalize.kernels.common import Kernel
-from assay.lower.legalize.kernels.elementwise import ScalarRule, elementwise, one_operation
+from assay.lower.legalize.kernels.elementwise import ScalarRule, elementwise
+from assay.semantics.ops.functions import TRIGONOMETRY
 from assay.semantics.scalar import const, reinterpret
 from assay.semantics.scalar.intrinsics import INTRINSICS
-
-ANGLES = ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")
 
 
 def _intrinsic(name: str) -> ScalarRule:
@@ -18,14 +17,8 @@ def _intrinsic(name: str) -> ScalarRule:
 
 
 SCALARS: dict[str, ScalarRule] = {
-    **{name: _intrinsic(name) for name in ANGLES},
-    "fmod": one_operation("fmod"),
-    "bitwise_and": one_operation("bitand"),
-    "bitwise_or": one_operation("bitor"),
-    "bitwise_xor": one_operation("bitxor"),
+    **{name: _intrinsic(name) for name in TRIGONOMETRY},
     "bitwise_not": lambda attrs, x: const(x.dtype.max if x.dtype.kind == "uint" else -1, x.dtype) - x,
-    "left_shift": one_operation("shl"),
-    "right_shift": one_operation("shr"),
     "reinterpret": lambda attrs, x: reinterpret(x, attrs["dtype"]),
 }
 """The scalar expression of each operator."""
