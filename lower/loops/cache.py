@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from assay.lower.legalize.kernels.common import highest, lowest
 from assay.lower.loops.dependence import Access, Nest, conjuncts, ranges
 from assay.lower.loops.nests import constant, number, wide
 from assay.lower.loops.rewriting import changed, loop, put, renewed
-from assay.semantics.dtypes import INT64, DType
+from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.integers.affine import Affine, Ranges, affine, decide
-from assay.semantics.scalar import Apply, Const, Expr, Load, Number, Var, apply, cast, const, substitute, variables
+from assay.semantics.scalar import Apply, Expr, Load, Number, Var, apply, cast, const, neutral, substitute, variables
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
@@ -126,6 +125,10 @@ def cache_write(func: PrimFunc, buffer: str, at: str, scope: str = "global") -> 
     return put(func, old, replace(old, body=Allocate(local, body)))
 
 
+COMBINED = ("add", "mul", "min", "max")
+"""The reductions that are taken apart."""
+
+
 def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
     """A reduction as `factor` partial ones side by side, combined at the end. Promises no more than "reassociated".
 
@@ -139,7 +142,7 @@ def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
         inner.append(body)
         body = body.body
     what = f"rfactor of {name}"
-    if not isinstance(body, Store) or not isinstance(body.value, Apply) or body.value.op not in NEUTRAL or factor < 1:
+    if not isinstance(body, Store) or not isinstance(body.value, Apply) or body.value.op not in COMBINED or factor < 1:
         raise Invalid(f"{what}: its body is not one store of a sum, product, minimum or maximum", label="loops.C11")
     c, op = body.buffer, body.value.op
     known = ranges(func)
@@ -181,20 +184,11 @@ def rfactor(func: PrimFunc, name: str, factor: int) -> PrimFunc:
     if count is None or count % factor:
         step = when(index < cast(extent, of), step)
     total = For(outer, rounds, For(lane, const(factor), step))
-    start = nest(lambda r, j: store(part, (r, *j), NEUTRAL[op](c.dtype)))
+    start = nest(lambda r, j: store(part, (r, *j), neutral(op, c.dtype)))
     made: Stmt = Allocate(part, seq(start, total, nest(combine)))
     if count is None or count <= 0:  # without iterations c is not touched: it may not have been written
         made = when(extent > 0, made)
     return put(func, old, made)
-
-
-NEUTRAL: dict[str, Callable[[DType], Const]] = {
-    "add": lambda of: const(0, of),
-    "mul": lambda of: const(1, of),
-    "max": lowest,
-    "min": highest,
-}
-"""What each operation is started with."""
 
 
 # --- boxes -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from assay.semantics.errors import Invalid
 from assay.semantics.names import unused
-from assay.semantics.scalar import Dim, Expr, Load, Number, Var, apply, const
+from assay.semantics.scalar import Dim, Expr, Load, Number, Var, apply, const, neutral
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, loads, loops, program_order, seq, store
 from assay.semantics.types import TensorType
 
@@ -90,10 +90,7 @@ def reduce(
     probe = _expr(formula(*map(Var, names)))
     reading = _reading()
     buffer = Buffer(reading.fresh(name), tuple(shape), probe.dtype)
-    least, most = probe.dtype.min, probe.dtype.max
-    if probe.dtype.is_float:
-        least, most = -float("inf"), float("inf")
-    start = const({"sum": 0, "prod": 1, "max": least, "min": most}[kind], probe.dtype)
+    start = neutral(_STEP[kind], probe.dtype)
     inner = names[len(shape) :]
 
     def element(*at: Var) -> Stmt:

@@ -35,6 +35,8 @@ class Operation:
     doc: str
     symbol: str = ""
     properties: tuple[Property, ...] = ()
+    unit: int | float | None = None
+    """What changes nothing as an operand: a number, -1 for all bits, or an infinity for the number at that end."""
 
     def has(self, wanted: Property) -> bool:
         return wanted in self.properties
@@ -187,6 +189,7 @@ def _fma64(a: Any, b: Any, c: Any) -> float:
         return float(np.inf if total > 0 else -np.inf)
 
 
+INF = float("inf")
 GROUP: tuple[Property, ...] = ("commutes", "associates")
 RING: tuple[Property, ...] = ("wraps", *GROUP)
 QUOTIENT: tuple[Property, ...] = ("divides", "wraps")
@@ -215,9 +218,9 @@ FLOAT_OF: dict[str, DType] = {
 OPERATIONS: dict[str, Operation] = {
     o.name: o
     for o in (
-        Operation("add", 2, NUMERIC, "same", lambda a, b: a + b, "sum", "+", RING),
+        Operation("add", 2, NUMERIC, "same", lambda a, b: a + b, "sum", "+", RING, 0),
         Operation("sub", 2, NUMERIC, "same", lambda a, b: a - b, "difference", "-", ("wraps",)),
-        Operation("mul", 2, NUMERIC, "same", lambda a, b: a * b, "product", "*", RING),
+        Operation("mul", 2, NUMERIC, "same", lambda a, b: a * b, "product", "*", RING, 1),
         Operation("div", 2, ("float",), "same", lambda a, b: a / b, "IEEE quotient", "/"),
         Operation("floordiv", 2, WHOLE, "same", _floordiv, "quotient rounded down; traps at 0", "//", QUOTIENT),
         Operation("floormod", 2, WHOLE, "same", _floormod, "remainder with the divisor's sign", "%", ("divides",)),
@@ -225,8 +228,12 @@ OPERATIONS: dict[str, Operation] = {
         Operation("truncmod", 2, WHOLE, "same", _truncmod, "remainder with the dividend's sign", "", ("divides",)),
         Operation("neg", 1, NUMERIC, "same", _wrapped(lambda a: -a), "negation", "-", ("wraps",)),
         Operation("abs", 1, NUMERIC, "same", _wrapped(lambda a: abs(a)), "magnitude", "", ("wraps",)),
-        Operation("min", 2, ANY, "same", _wrapped(_min), "the smaller; NaN if either is; -0 below +0", "", LATTICE),
-        Operation("max", 2, ANY, "same", _wrapped(_max), "the larger; NaN if either is; -0 below +0", "", LATTICE),
+        Operation(
+            "min", 2, ANY, "same", _wrapped(_min), "the smaller; NaN if either is; -0 below +0", "", LATTICE, INF
+        ),
+        Operation(
+            "max", 2, ANY, "same", _wrapped(_max), "the larger; NaN if either is; -0 below +0", "", LATTICE, -INF
+        ),
         Operation("sqrt", 1, ("float",), "same", lambda a: np.sqrt(a), "correctly rounded square root"),
         Operation("rint", 1, ("float",), "same", lambda a: np.rint(a), "nearest integer, ties to even"),
         Operation("floor", 1, ("float",), "same", lambda a: np.floor(a), "rounded down"),
@@ -237,21 +244,12 @@ OPERATIONS: dict[str, Operation] = {
         Operation("le", 2, ANY, "bool", lambda a, b: a <= b, "less or equal", "<=", ("compares",)),
         Operation("gt", 2, ANY, "bool", lambda a, b: a > b, "greater", ">", ("compares",)),
         Operation("ge", 2, ANY, "bool", lambda a, b: a >= b, "greater or equal", ">=", ("compares",)),
-        Operation("and", 2, ("bool",), "same", lambda a, b: a & b, "both", "&", LATTICE),
-        Operation("or", 2, ("bool",), "same", lambda a, b: a | b, "either", "|", LATTICE),
+        Operation("and", 2, ("bool",), "same", lambda a, b: a & b, "both", "&", LATTICE, 1),
+        Operation("or", 2, ("bool",), "same", lambda a, b: a | b, "either", "|", LATTICE, 0),
         Operation("not", 1, ("bool",), "same", lambda a: np.logical_not(a), "negation"),
-        Operation("bitand", 2, WHOLE, "same", _wrapped(lambda a, b: a & b), "bitwise and", "&", LATTICE),
-        Operation("bitor", 2, WHOLE, "same", _wrapped(lambda a, b: a | b), "bitwise or", "|", LATTICE),
-        Operation(
-            "bitxor",
-            2,
-            WHOLE,
-            "same",
-            _wrapped(lambda a, b: a ^ b),
-            "bitwise exclusive or",
-            "^",
-            GROUP,
-        ),
+        Operation("bitand", 2, WHOLE, "same", _wrapped(lambda a, b: a & b), "bitwise and", "&", LATTICE, -1),
+        Operation("bitor", 2, WHOLE, "same", _wrapped(lambda a, b: a | b), "bitwise or", "|", LATTICE, 0),
+        Operation("bitxor", 2, WHOLE, "same", _wrapped(lambda a, b: a ^ b), "bitwise exclusive or", "^", GROUP, 0),
         Operation(
             "shl", 2, WHOLE, "same", _wrapped(_shl), "shift left; traps at the width or more", "<<", ("shifts", "wraps")
         ),

@@ -296,6 +296,18 @@ def step_may_fail(node: Expr) -> bool:
             return False
 
 
+def neutral(op: str, of: DType) -> Const:
+    """The number of a dtype that changes nothing as an operand of an operation that associates, but for the sign of a
+    zero to which it is added."""
+    unit = operation(op).unit
+    if unit is None:
+        raise Crash(f"{op} has no neutral element")
+    if not np.isinf(unit):
+        return const(of.max if unit == -1 and of.kind == "uint" else unit, of)
+    end = const(unit, of) if of.is_float else None
+    return end if end is not None and np.isinf(end.value) else const(of.max if unit > 0 else of.min, of)
+
+
 def may_trap(node: Apply) -> bool:
     """Whether this is a division or a shift, and not by a literal by which it never traps."""
     row, last = operation(node.op), node.args[-1]

@@ -11,6 +11,7 @@ import numpy as np
 from assay.semantics.dtypes import FLOAT64, INT64, UINT64, DType
 from assay.semantics.errors import Crash
 from assay.semantics.scalar import Const, Expr, apply, cast, const, operation, select
+from assay.verify.equivalence.terms import MIRRORED
 
 PRIME = (1 << 31) - 1
 
@@ -55,8 +56,8 @@ class Fingerprint:
         return select(condition, then, otherwise)
 
     def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
-        if op in ("gt", "ge"):
-            op, args = {"gt": "lt", "ge": "le"}[op], (args[1], args[0])
+        if op in MIRRORED:
+            op, args = MIRRORED[op], (args[1], args[0])
         if operation(op).has("commutes"):
             args = apply("min", *args), apply("max", *args)
         return self.mix((op, of), *args)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from assay.semantics.dtypes import DType
+from assay.semantics.scalar import neutral
 from assay.semantics.scalar.arithmetic import OPERATIONS, Property
 from assay.verify.equivalence.order import Undecided
 from assay.verify.equivalence.terms import Terms
@@ -19,7 +20,6 @@ from assay.verify.equivalence.terms import Terms
 Array: TypeAlias = np.ndarray[Any, Any]
 MOST_PARTS = 1 << 24
 SUMS = ("add", "sub", "neg")
-NEUTRAL: dict[str, Any] = {"add": 0, "mul": 1, "and": True, "or": False, "bitand": -1, "bitor": 0, "bitxor": 0}
 
 
 def normal(terms: Terms, numbers: Array, floats: bool) -> Array:
@@ -115,7 +115,7 @@ class _Normal:
         result = np.zeros(len(roots), np.int64)
         empty = count == 0
         if empty.any():
-            result[empty] = self.terms.constant(_neutral(op, of), of)
+            result[empty] = self.terms.constant(neutral(op, of).value, of)
         some = np.flatnonzero(~empty)
         result[some] = leaves[start[some]]
         for k in range(1, int(count.max(initial=0))):
@@ -161,7 +161,7 @@ class _Normal:
         result = np.zeros(len(leaves), bool)
         literal = self.terms.literal[leaves]
         for number in np.unique(leaves[literal]):
-            if self.terms.values[int(number)][1] == _neutral(op, of):
+            if self.terms.values[int(number)][1] == neutral(op, of).value:
                 result[leaves == number] = True
         return result
 
@@ -169,14 +169,3 @@ class _Normal:
 def _has(name: str, wanted: Property) -> bool:
     """Whether a term is of an operation that has this property."""
     return name in OPERATIONS and OPERATIONS[name].has(wanted)
-
-
-def _neutral(op: str, of: DType) -> Any:
-    """The value that changes nothing; NaN, which equals nothing, where there is none."""
-    if op in ("min", "max"):
-        if of.is_float:
-            infinity = of.numpy.type(np.inf if op == "min" else -np.inf)
-            return infinity if np.isinf(infinity) else np.float64(np.nan)
-        return of.numpy.type(of.max if op == "min" else of.min)
-    value = NEUTRAL[op]
-    return of.numpy.type(of.max if value == -1 and of.kind == "uint" else value)

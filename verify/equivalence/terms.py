@@ -26,6 +26,8 @@ MASK = (1 << OPERAND_BITS) - 1
 MOST_TERMS = 1 << OPERAND_BITS
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 UNWRITTEN = 0
+MIRRORED = {"gt": "lt", "ge": "le"}
+"""Comparisons that are another one of swapped operands."""
 
 
 class Terms:
@@ -191,8 +193,8 @@ class Terms:
         if len(args) == 1:
             return self.intern(self.code(op, of), args[0])
         a, b = args
-        if op in ("gt", "ge"):
-            op, a, b = {"gt": "lt", "ge": "le"}[op], b, a
+        if op in MIRRORED:
+            op, a, b = MIRRORED[op], b, a
         if operation(op).has("commutes"):
             a, b = np.minimum(a, b), np.maximum(a, b)
         return self.intern(self.code(op, of), a, b)

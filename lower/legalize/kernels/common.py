@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from assay.semantics.dtypes import DType
 from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.operator import Attrs
 from assay.semantics.scalar import Const, Dim, Expr, Number, const, show
@@ -63,18 +62,6 @@ def broadcast(shape: Sequence[Dim], indices: Sequence[Expr]) -> tuple[Expr, ...]
     """The indices at which a tensor of that shape is read for an element of a result it was broadcast to."""
     own = indices[len(indices) - len(shape) :]
     return tuple(const(0) if isinstance(d, int) and d == 1 else i for d, i in zip(shape, own, strict=True))
-
-
-def lowest(of: DType) -> Const:
-    """The number that every number of that dtype is at least: -inf where there is one."""
-    infinity = const(-math.inf, of) if of.is_float else None
-    return infinity if infinity is not None and float(infinity.value) == -math.inf else const(of.min, of)
-
-
-def highest(of: DType) -> Const:
-    """The number that every number of that dtype is at most: inf where there is one."""
-    infinity = const(math.inf, of) if of.is_float else None
-    return infinity if infinity is not None and float(infinity.value) == math.inf else const(of.max, of)
 
 
 def padded(

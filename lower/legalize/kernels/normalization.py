@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from math import prod
 
-from assay.lower.legalize.kernels.common import Kernel, divided, lowest, nest, numbers, padded, parameters
+from assay.lower.legalize.kernels.common import Kernel, divided, nest, numbers, padded, parameters
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Expr, apply, const
+from assay.semantics.scalar import Expr, apply, const, neutral
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, loops, seq, store
 from assay.semantics.types import TensorType, Type
 
@@ -46,7 +46,7 @@ def _softmax(log: bool) -> Kernel:
 
             logarithm = nest("i", after, lambda *i: store(total, (*o, *i), apply("log", total[(*o, *i)])))
             return seq(
-                nest("i", after, lambda *i: store(peak, (*o, *i), lowest(x.dtype))),
+                nest("i", after, lambda *i: store(peak, (*o, *i), neutral("max", x.dtype))),
                 nest("k", (length,), largest, "serial"),
                 nest("k", (length, *after), shift),
                 nest("i", after, lambda *i: store(total, (*o, *i), const(0, x.dtype))),

@@ -14,7 +14,6 @@ from operator import mul
 from assay.lower.legalize.kernels.common import (
     Kernel,
     divided,
-    lowest,
     nest,
     numbers,
     padded,
@@ -23,7 +22,7 @@ from assay.lower.legalize.kernels.common import (
     window_extent,
 )
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Const, Expr, apply, cast, const
+from assay.semantics.scalar import Const, Expr, apply, cast, const, neutral
 from assay.semantics.tensor import Buffer, PrimFunc, Stmt, loops, seq, store
 from assay.semantics.types import TensorType, Type
 
@@ -114,7 +113,7 @@ def _pool(
 
 def _max_pool(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
     (x,), (out,) = parameters("x", operands, result)
-    return _pool(name, x, out, _axes(attrs, x, out), "max", lowest(x.dtype), None)
+    return _pool(name, x, out, _axes(attrs, x, out), "max", neutral("max", x.dtype), None)
 
 
 def _avg_pool(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:

@@ -5,18 +5,16 @@ The elements are taken in row-major order of the reduced axes, one after another
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 
-from assay.lower.legalize.kernels.common import Kernel, divided, highest, lowest, nest, numbers, parameters
-from assay.semantics.dtypes import DType
+from assay.lower.legalize.kernels.common import Kernel, divided, nest, numbers, parameters
 from assay.semantics.operator import Attrs
-from assay.semantics.scalar import Expr, apply, const
+from assay.semantics.scalar import Expr, apply, const, neutral
 from assay.semantics.tensor import PrimFunc, Stmt, seq, store
 from assay.semantics.types import TensorType, Type
 
 
-def _reduction(op: str, start: Callable[[DType], Expr], *, mean: bool = False) -> Kernel:
+def _reduction(op: str, *, mean: bool = False) -> Kernel:
     def kernel(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
         (x,), (out,) = parameters("x", operands, result)
         rank = len(x.shape)
@@ -41,7 +39,7 @@ def _reduction(op: str, start: Callable[[DType], Expr], *, mean: bool = False) -
                 return nest("i", inner_shape, element)
 
             steps = [
-                nest("i", inner_shape, lambda *i: store(out, at(i), start(out.dtype))),
+                nest("i", inner_shape, lambda *i: store(out, at(i), neutral(op, out.dtype))),
                 nest("k", reduced_shape, add, "serial"),
             ]
             if mean:
@@ -55,9 +53,9 @@ def _reduction(op: str, start: Callable[[DType], Expr], *, mean: bool = False) -
 
 
 TABLE: dict[str, Kernel] = {
-    "sum": _reduction("add", lambda of: const(0, of)),
-    "mean": _reduction("add", lambda of: const(0, of), mean=True),
-    "prod": _reduction("mul", lambda of: const(1, of)),
-    "max": _reduction("max", lowest),
-    "min": _reduction("min", highest),
+    "sum": _reduction("add"),
+    "mean": _reduction("add", mean=True),
+    "prod": _reduction("mul"),
+    "max": _reduction("max"),
+    "min": _reduction("min"),
 }

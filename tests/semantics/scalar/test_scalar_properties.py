@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.semantics.errors import Trap
+from assay.semantics.dtypes import dtype
+from assay.semantics.errors import Crash, Trap
+from assay.semantics.scalar import neutral
 from assay.semantics.scalar.arithmetic import GROUP, LATTICE, OPERATIONS, Operation, Property, operation
 
 
@@ -65,6 +67,25 @@ def observed(row: Operation) -> set[str]:
         if row.result == "same" and all(alike(value(value(a, b), c), value(a, value(b, c))) for a, b, c in threes):
             found.add("associates")
     return found
+
+
+@pytest.mark.parametrize("of", ["bool", "int8", "uint8", "int64", "float32", "bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize("op", [o.name for o in OPERATIONS.values() if o.has("associates")])
+def test_the_neutral_element_changes_nothing(op: str, of: str) -> None:
+    row, to = operation(op), dtype(of)
+    if to.kind not in row.kinds:
+        return
+    unit = neutral(op, to).value
+    assert np.asarray(unit).dtype == to.numpy
+    for x in np.array(SAMPLES[to.kind] if to.kind in SAMPLES else [], np.float64).astype(to.numpy):
+        made = row.meaning(unit, x)
+        assert made == x or made != made and x != x, (unit, x)
+
+
+def test_what_has_no_neutral_element_is_not_asked_for_it() -> None:
+    assert all((o.unit is not None) == o.has("associates") for o in OPERATIONS.values())
+    with pytest.raises(Crash):
+        neutral("sub", dtype("int8"))
 
 
 @pytest.mark.parametrize("op", OPERATIONS)

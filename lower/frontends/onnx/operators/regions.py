@@ -21,11 +21,10 @@ from assay.lower.frontends.onnx.operators.sampling import (
     whole,
 )
 from assay.lower.frontends.onnx.terms import Amount, Term, amount, line
-from assay.lower.legalize.kernels.common import lowest
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import product
-from assay.semantics.scalar import Dim, simplify
+from assay.semantics.scalar import Dim, neutral, simplify
 
 
 def _regions(node: Node, columns: int) -> Term:
@@ -146,7 +145,9 @@ def _highest(products: Term, axes: list[_Samples]) -> Term:
             regions, _, many = axis.counted.type.shape
             each = axis.counted.shaped(regions, 1, 1, many, 1).stretched(regions, 1, 1, many, 2)
             own = (many * 2, 1) if k == 0 else (1, many * 2)
-            products = products.chosen(each.shaped(regions, 1, 1, *own, 1), float(lowest(products.type.dtype).value))
+            products = products.chosen(
+                each.shaped(regions, 1, 1, *own, 1), float(neutral("max", products.type.dtype).value)
+            )
     most = products.max(3, 4)
     for axis in axes:
         if isinstance(axis.count, Term):
