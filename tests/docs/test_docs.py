@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from assay.semantics.errors import Invalid
 from assay.semantics.ops import OPERATORS
 from tests.docs import __main__ as command, stale, write
-from tests.docs.labels import LABEL, failures, labels_page
+from tests.docs.labels import LABEL, Failure, failures, labels_page, unnamed
 from tests.docs.operators import operators_page, record_file
 from tests.docs.rows import claims, read_rows, rows_page
 from tests.places import ROOT
@@ -141,6 +142,11 @@ def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path, capsys: pytes
 # --- the real one -------------------------------------------------------------------------------------------------
 
 
+@cache
+def real_failures() -> list[Failure]:
+    return failures(ROOT)
+
+
 def test_every_operator_has_an_entry() -> None:
     page = operators_page()
     for op in OPERATORS.values():
@@ -164,4 +170,14 @@ def test_every_kind_of_trap_stands_in_the_chapter() -> None:
     text = (ROOT / "specs" / "semantics.md").read_text(encoding="utf-8")
     section = text[text.index("## Traps") : text.index("## M2")]
     listed = set(re.findall(r"^\| ([a-z ]+) \|", section, re.MULTILINE)) - {"kind"}
-    assert {f.kind for f in failures(ROOT) if f.kind} == listed
+    assert {f.kind for f in real_failures() if f.kind} == listed
+
+
+def test_every_label_is_named_by_a_test() -> None:
+    assert unnamed(ROOT, real_failures()) == []
+
+
+def test_a_label_that_no_test_names_is_found(small: Path) -> None:
+    assert unnamed(small, failures(small)) == ["*.T3", "anf.C1", "anf.T2"]
+    (small / "tests" / "test_y.py").write_text('LABELS = "anf.C1", r"take\\.T3"\n')
+    assert unnamed(small, failures(small)) == ["anf.T2"]

@@ -13,7 +13,7 @@ from assay.interp import tensor, vector
 from assay.interp.graph import run as run_graph
 from assay.interp.values import Event
 from assay.semantics.dtypes import DType
-from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.errors import Invalid, Trap, Unsupported
 from assay.semantics.module import Module
 from assay.semantics.rules import check
 from assay.semantics.scalar import Var
@@ -162,6 +162,13 @@ def test_traps_inside_calls(name: str) -> None:
     body, kind, words = TRAPS[name]
     found = both(body)
     assert found[0] == kind and words in repr(found), found
+
+
+def test_a_call_that_never_ends_breaks_the_rule_of_depth() -> None:
+    m = module(TRAPS["for ever"][0])
+    with pytest.raises(Trap) as caught:
+        tensor.run(m.kernels["main"], [X], functions=m.kernels)
+    assert caught.value.label == "tensor.T13"
 
 
 @pytest.mark.parametrize(

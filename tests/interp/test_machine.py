@@ -183,7 +183,7 @@ def test_kernels_get_read_only_inputs_and_spoiled_scratch() -> None:
 
 def test_an_output_over_a_live_input_of_the_step(execute: Any) -> None:
     got = trap(module({"s": {"offset": 0}}), execute)
-    assert got.kind == "clobbered" and "step 1 (reverse)" in got.message
+    assert (got.kind, got.label) == ("clobbered", "machine.T2") and "step 1 (reverse)" in got.message
     assert "slot a (filled by double)" in got.message and "slot s has overwritten it" in got.message
 
 
@@ -225,7 +225,7 @@ def test_a_dropped_step(execute: Any) -> None:
         ),
         execute,
     )
-    assert got.kind == "unwritten read" and "slot a (filled by double)" in got.message
+    assert (got.kind, got.label) == ("unwritten read", "machine.T1") and "slot a (filled by double)" in got.message
 
 
 def test_steps_in_another_order(execute: Any) -> None:
@@ -278,7 +278,7 @@ def test_an_alignment_below_the_elements(execute: Any) -> None:
 @pytest.mark.parametrize("change", [{"offset": 96}, {"offset": -32}])
 def test_a_slot_outside_of_the_pool(change: dict[str, int], execute: Any) -> None:
     got = trap(module({"s": change}), execute)
-    assert got.kind == "out of bounds" and "of the pool, which has 96" in got.message
+    assert (got.kind, got.label) == ("out of bounds", "machine.T4") and "of the pool, which has 96" in got.message
 
 
 def test_a_pool_that_is_too_small(execute: Any) -> None:
@@ -289,17 +289,20 @@ def test_a_pool_that_is_too_small(execute: Any) -> None:
 def test_a_step_that_writes_what_is_not_its_own(place: str, execute: Any) -> None:
     name = "b" if place == "constant" else "x"
     got = trap(module(steps=(Step("double", ("w",), (name,)), *STEPS)), execute)
-    assert got.kind == "store to constant" and f"slot {name} is written, but it is the program's {place}" in got.message
+    assert (got.kind, got.label) == ("store to constant", "machine.T6")
+    assert f"slot {name} is written, but it is the program's {place}" in got.message
 
 
 def test_constants_that_overlap(execute: Any) -> None:
     got = trap(module({"b": {"offset": 0}}), execute)
-    assert got.kind == "clobbered" and "constants w and b share byte 0 of the constant table" in got.message
+    assert (got.kind, got.label) == ("clobbered", "machine.T8")
+    assert "constants w and b share byte 0 of the constant table" in got.message
 
 
 def test_a_step_in_place(execute: Any) -> None:
     got = trap(module(steps=(STEPS[0], Step("negate", ("a",), ("a",)), *STEPS[2:])), execute)
-    assert got.kind == "clobbered" and "slot a is read and written by the same step" in got.message
+    assert (got.kind, got.label) == ("clobbered", "machine.T7")
+    assert "slot a is read and written by the same step" in got.message
 
 
 def test_a_trap_of_a_kernel_names_its_step(execute: Any) -> None:

@@ -188,6 +188,6 @@ def test_choices_that_would_be_too_many_are_left_to_the_definition(monkeypatch: 
     monkeypatch.setattr(blocks, "MOST_WAYS", 0)
     func = shared(20, lambda a, b: (b + 1.0, a * 0.5))
     assert any(isinstance(e, Choice) for s in program_order(func.body) for e in s.expressions)
-    with pytest.raises(Unsupported, match="choices inside choices"):
+    with pytest.raises(Unsupported, match=r"choices inside choices.*\[tensor\.C21\]"):
         without_blocks(func)
     assert vector.run(func, DATA)[0].tobytes() == tensor.run(func, DATA)[0].tobytes()

@@ -212,7 +212,10 @@ def test_a_status_of_the_user_s_ends_the_run(interface: Interface) -> None:
     compiled = compile_c(source, reproducible=True, flags=(*STRICT, "-O1"), externs=text)
     with pytest.raises(Trap) as caught:
         compiled.run({"x": X})
-    assert caught.value.kind == "extern" and "returned 300" in caught.value.message
+    assert (caught.value.kind, caught.value.label) == (
+        "extern",
+        "compiled.T8",
+    ) and "returned 300" in caught.value.message
     assert ("the extern first has failed" in caught.value.message) == (interface is not Interface.UNPACKED)
     compiled = compile_c(source, reproducible=True, externs=text.replace("300", "0").replace("-1", "0"))
     assert compiled.run({"x": X})["o"][0] == 2

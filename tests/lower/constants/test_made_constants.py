@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -201,15 +202,15 @@ def test_quantised_weights(axis: int | None) -> None:
 @pytest.mark.parametrize(
     ("w", "names", "label"),
     [
-        (weight(2, 2), {"v": None}, "C1"),
-        (weight(2, 2), {"w": 2}, "C1"),
-        (np.array([[np.inf]], "float32"), {"w": None}, "C2"),
-        (np.array([[np.nan]], "float32"), {"w": None}, "C2"),
-        (np.ones((2, 2), "float64"), {"w": None}, "C2"),
+        (weight(2, 2), {"v": None}, "made.C1"),
+        (weight(2, 2), {"w": 2}, "made.C1"),
+        (np.array([[np.inf]], "float32"), {"w": None}, "made.C2"),
+        (np.array([[np.nan]], "float32"), {"w": None}, "made.C2"),
+        (np.ones((2, 2), "float64"), {"w": None}, "made.C2"),
     ],
 )
 def test_what_cannot_be_quantised(w: Any, names: Mapping[str, int | None], label: str) -> None:
-    with pytest.raises(Invalid, match=rf"made\.{label}"):
+    with pytest.raises(Invalid, match=re.escape(label)):
         quantise_weights(Module({}, {"w": w}), names)
 
 

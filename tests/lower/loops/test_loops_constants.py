@@ -115,7 +115,7 @@ def test_a_parameter_can_be_laid_out_too() -> None:
 
 @pytest.mark.parametrize(
     ("buffer", "layout", "label"),
-    [("out", (1, 0), "C12"), ("nothing", (1, 0), "C2"), ("b", (0,), "layout.C1")],
+    [("out", (1, 0), "loops.C12"), ("nothing", (1, 0), "loops.C2"), ("b", (0,), "layout.C1")],
 )
 def test_refusals(buffer: str, layout: tuple[int, ...], label: str) -> None:
     with pytest.raises(Invalid, match=label):

@@ -259,8 +259,8 @@ def graph_of(rows: list[list[int]]) -> Work:
         ("chain", MANY, True),
         ("residual", MANY, True),
         ("towers", MANY, True),
-        ("star", 20_000, False),
-        ("window", 20_000, False),
+        ("star", 8_000, False),
+        ("window", 8_000, False),
         ("apart", MANY, True),
     ],
 )

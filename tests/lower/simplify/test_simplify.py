@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -322,14 +323,14 @@ class TestBindParams:
     @pytest.mark.parametrize(
         ("values", "label"),
         [
-            ({"v": np.ones((2, 4), "float32")}, "C2"),
-            ({"w": np.ones((2, 5), "float32")}, "C3"),
-            ({"w": np.ones((2, 4), "float64")}, "C3"),
-            ({"w": np.ones((2, 4), "float32"), "x": np.ones((3, 4), "float32")}, "C3"),
+            ({"v": np.ones((2, 4), "float32")}, "bind_params.C2"),
+            ({"w": np.ones((2, 5), "float32")}, "bind_params.C3"),
+            ({"w": np.ones((2, 4), "float64")}, "bind_params.C3"),
+            ({"w": np.ones((2, 4), "float32"), "x": np.ones((3, 4), "float32")}, "bind_params.C3"),
         ],
     )
     def test_what_does_not_fit(self, values: Any, label: str) -> None:
-        with pytest.raises(Invalid, match=rf"bind_params\.{label}"):
+        with pytest.raises(Invalid, match=re.escape(label)):
             bind_params(self.module(), values)
 
     def test_what_others_call(self) -> None:

@@ -219,7 +219,7 @@ def test_files_that_are_not_listed(
     for name in ("certificate/extra.smt2", "Makefile", ".hidden"):
         (out / name).write_text("all:\n\techo\n")
         assert assay(monkeypatch, "verify", out) == 2
-        assert "is no file of the certificate" in said(capsys)
+        assert "is no file of the certificate [certificate.C5]" in said(capsys)
         (out / name).unlink()
     listed = manifest(out)
     (out / "certificate" / "extra.smt2").write_text("(check-sat)\n")

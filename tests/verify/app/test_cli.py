@@ -155,7 +155,7 @@ def test_tampering_is_found(
     (out / name).write_bytes(changed)
     capsys.readouterr()
     assert assay(monkeypatch, "verify", out) == 2
-    assert "has changed since" in capsys.readouterr().err
+    assert "has changed since the certificate was made [certificate.C3]" in capsys.readouterr().err
     manifest = out / "certificate" / "manifest.json"
     listed = json.loads(manifest.read_text())
     listed["files"][name] = hashlib.sha256(changed).hexdigest()
@@ -300,7 +300,8 @@ def test_symbolic_input_needs_a_size(
     path = saved(tmp_path, [helper.make_node("Relu", ["x"], ["y"])], {"x": (np.float32, ["N", 3])})
     assert "--dim" in fails(monkeypatch, capsys, "check", path)
     assert assay(monkeypatch, "check", path, "--dim", "N=4") == 0
-    assert "NAME=N" in fails(monkeypatch, capsys, "check", path, "--dim", "N")
+    said = fails(monkeypatch, capsys, "check", path, "--dim", "N")
+    assert "NAME=N" in said and "[cli.C1]" in said
 
 
 def test_paths_that_cannot_be_written(
@@ -312,7 +313,8 @@ def test_paths_that_cannot_be_written(
     fails(monkeypatch, capsys, "run", cnn, "-o", tmp_path / "file" / "o.npz")
     fails(monkeypatch, capsys, "run", cnn, "-o", tmp_path / "no" / "such" / "o.npz")
     fails(monkeypatch, capsys, "build", cnn, "-o", tmp_path / "file" / "d")
-    assert "not empty" in fails(monkeypatch, capsys, "build", cnn, "-o", tmp_path / "full")
+    said = fails(monkeypatch, capsys, "build", cnn, "-o", tmp_path / "full")
+    assert "not empty" in said and "[output.C2]" in said
     fails(monkeypatch, capsys, "build", cnn, "-o", tmp_path / "file")
     assert (tmp_path / "file").read_text() == "mine" and (tmp_path / "full" / "mine").read_text() == "mine"
 

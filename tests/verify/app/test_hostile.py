@@ -309,4 +309,5 @@ def test_names_of_strangers_on_the_terminal(
     assert assay(monkeypatch, "prove", "p.py", "--function", EVIL) == 2
     assert assay(monkeypatch, "fuzz", "--backend", EVIL) == 2
     said = "".join(capsys.readouterr())
+    assert "[csv.C1]" in said and "[symbolic.C3]" in said
     assert "\\x1b]0;mine\\x07" in said and all(c.isprintable() or c == "\n" for c in said), said

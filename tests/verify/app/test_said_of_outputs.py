@@ -189,7 +189,7 @@ X = F([1, 2])
     [
         ({"y": X + X, "z": -X, "q": X}, 2, "unknown output 'q'; the outputs are y, z"),
         ({"y": X + X, "zz": -X}, 2, "unknown output 'zz'; the outputs are y, z"),
-        ({"y": X + X}, 2, "output 'z' is missing; the outputs are y, z"),
+        ({"y": X + X}, 2, "output 'z' is missing; the outputs are y, z; z is Tensor((2), float32) [values.C3]"),
         (
             {"y": np.array(["a", "b"]), "z": -X},
             2,

@@ -257,6 +257,8 @@ def test_a_process_that_dies_is_replaced() -> None:
         there.seconds = 0.05
         outcome = attempt(there, subject, ["sleep"], PAIR)
         assert outcome == Died("the backend dying took more than 0.05 seconds, and was ended")
+        with pytest.raises(Unsupported, match=r"was ended \[backend\.C6\]"):
+            there.prepare(subject, ["sleep"])(PAIR)
     outcome = attempt(Isolated("onnx"), subject, ["y"], PAIR)
     assert isinstance(outcome, Refused) and outcome.reason.startswith("no backend 'onnx'")
 

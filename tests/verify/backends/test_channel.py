@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 
+from assay.semantics.errors import Unsupported
 from assay.verify.backends.channel import HEAD, Garbled, lengths, pack, unpack
 from assay.verify.backends.isolated import Isolated
 from assay.verify.backends.protocol import Died, attempt, subject_of_model
@@ -102,6 +103,8 @@ def test_answers_that_are_none(sent: str, tmp_path: Path, monkeypatch: pytest.Mo
         outcome = attempt(there, subject_of_model(small_cnn()), ["y"], {})
         assert isinstance(outcome, Died) and "answers what is no answer: " in outcome.reason and says in outcome.reason
         assert there._process is None, "it is ended"
+        with pytest.raises(Unsupported, match=r"answers what is no answer: .*backend\.C9"):
+            there.prepare(subject_of_model(small_cnn()), ["y"])({})
     assert not (tmp_path / "trace").exists()
 
 

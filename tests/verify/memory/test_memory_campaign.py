@@ -11,10 +11,11 @@ from assay.interp import graph, machine, vector
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.module import Branch
 from assay.semantics.rules import check_program as check_rules
+from assay.verify.liveness.devices import check_devices
 from assay.verify.liveness.lives import check_lives
 from assay.verify.liveness.program import check_program
 from assay.verify.memory import prove_plan
-from assay.verify.pool import as_problem, check_devices, check_in_place, sweep
+from assay.verify.pool import as_problem, check_in_place, sweep
 from tests.interp.programs import same_bits
 from tests.verify.memory.memory_damage import Case, case
 from tests.verify.memory.memory_programs import some_inputs

@@ -35,6 +35,7 @@ def test_another_version_is_refused(found: dict[str, str], message: str, monkeyp
     monkeypatch.setattr(objects.metadata, "version", version)
     with pytest.raises(Unsupported, match=message) as refused:
         from_tvm(None)
+    assert refused.value.label == "tvm.C1"
     assert "apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1" in str(refused.value)
 
 
