@@ -1,1 +1,20 @@
-"""Is it right? Proofs, differential checks, the certificate, the command line. Chapter: specs/verify.md."""
+"""Is it right? Proofs, differential checks, the certificate, the command line. Chapter: specs/verify.md.
+
+`assay.verify` is this room, and a function too: `assay.verify(directory)` checks a certificate again, as
+`assay.verify.api.check.verify` says. A package and a function of one name cannot stand side by side, so the room can be
+called.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _Room(ModuleType):
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        from assay.verify.api.check import verify
+
+        return verify(*args, **options)
+
+
+sys.modules[__name__].__class__ = _Room

@@ -6,9 +6,11 @@ The commands are in `assay.verify.app.commands`. Exit codes are those of `assay.
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+import assay
 from assay.semantics.errors import EnvironmentFailure
 from assay.verify import children
 from assay.verify.app.commands.build import build
@@ -21,7 +23,7 @@ from assay.verify.app.commands.run import run
 from assay.verify.app.commands.verify import verify
 from assay.verify.app.ending import fail
 from assay.verify.app.spending import Terminated, endings
-from assay.verify.app.terminal import streams
+from assay.verify.app.terminal import Screen, streams
 from assay.verify.exits import Exit
 
 app = typer.Typer(
@@ -30,6 +32,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Say what a tensor program means, lower it to C, and prove each step.",
 )
+
+
+def say_version(wanted: bool) -> None:
+    """The answer to --version; nothing else is done."""
+    if wanted:
+        Screen().print(f"assay {assay.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def before(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=say_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """The options that stand before a command."""
+
+
 for command in (check, run, build, verify, prove, reduce, plan, fuzz):
     app.command()(command)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,14 +38,14 @@ def alignment_of(given: int | None, interface: Interface = Interface.UNPACKED) -
     return given
 
 
-def devices_of(on: list[str], host: str) -> CompilationConfig | None:
+def devices_of(on: Sequence[str], host: str) -> CompilationConfig | None:
     """What there is to compile for; None where nothing is said."""
     if not on and host:
         raise Invalid("--host goes with --on: name the devices, the first as --on", label="cli.C3")
-    return CompilationConfig.read(on, host or None, on[0]) if on else None
+    return CompilationConfig.read(list(on), host or None, on[0]) if on else None
 
 
-def instruments_of(dump: Path | None, skip: list[str]) -> Instruments:
+def instruments_of(dump: Path | None, skip: Sequence[str]) -> Instruments:
     """What looks on while the stages run."""
     wrong = next((name for name in skip if name not in SKIPPABLE), None)
     if wrong is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,36 +10,39 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from assay.verify.api.check import Report
 from assay.verify.app.answers import answering, write_answer
-from assay.verify.app.check import Check, Line
+from assay.verify.app.check import Line
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.evidence import holds_all
-from assay.verify.exits import Exit, gravest
+from assay.verify.exits import Exit
 
 
-def show(
-    lines: Iterable[Line],
-    run: Check,
-    as_json: bool,
-    what: str,
-    seed: int,
-    then: Callable[[list[Line]], None] = lambda lines: None,
-) -> Exit:
-    """Print the table line by line as it comes (or as JSON at the end), and do what comes `then`; the exit code."""
+def show(what: str, seed: int, as_json: bool, work: Callable[..., Report]) -> Exit:
+    """Do the work, which tells its lines `on_line` and how far it is as `progress`: print each line as it comes, or all
+    as JSON at the end; the exit code."""
     out = Screen(stderr=as_json)
     done: list[Line] = []
-    answer: dict[str, Any] = {"model": what, "seed": seed, "holds": None, "lines": []}
-    with answering(answer), progress(run):
-        for line in lines:
+    answer: dict[str, Any] = {}  # empty until the first line is begun: what is wrong before then has no lines
+    with answering(answer), status() as tell:
+
+        def progress(stage: str, part: int, total: int) -> None:
+            if not answer:
+                answer.update(model=what, seed=seed, holds=None, lines=[])
+            tell(f"{stage} {part}/{total}" if total else stage)
+
+        def on_line(line: Line) -> None:
+            progress(line.stage, 0, 0)
             done.append(line)
             answer["lines"].append(line.as_data())
             answer["holds"] = holds_all(line.evidence for line in done)
             if not as_json:
                 print_line(out, line)
-        then(done)
+
+        found = work(on_line=on_line, progress=progress)
     if as_json:
         write_answer(answer)
-    return gravest(line.evidence.exit for line in done)
+    return found.exit
 
 
 def print_line(out: Screen, line: Line) -> None:
@@ -57,16 +60,11 @@ def print_line(out: Screen, line: Line) -> None:
 
 
 @contextmanager
-def progress(run: Check) -> Iterator[None]:
-    """A line on the terminal that says what is being done; nothing where there is no terminal."""
+def status() -> Iterator[Callable[[str], None]]:
+    """Says what is being done on a line of the terminal; nothing where there is no terminal."""
     console = Screen(stderr=True)
     if not console.is_terminal:
-        yield
+        yield lambda text: None
         return
-    with console.status("starting") as status:
-
-        def tell(stage: str, done: int, total: int) -> None:
-            status.update(escape(f"{stage} {done}/{total}" if total else stage))
-
-        run.progress = tell
-        yield
+    with console.status("starting") as line:
+        yield lambda text: line.update(escape(text))

@@ -38,7 +38,7 @@ from assay.semantics.text.module_text import entry, parse
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
 from assay.verify.border.inputs import as_values, names_of, sizes_of
-from assay.verify.border.values import form, from_arrays, to_value
+from assay.verify.border.values import form, from_arrays, from_value, to_arrays, to_value
 
 RELAY = (".relay", ".rly")
 """The names of files that hold Relay."""
@@ -57,6 +57,11 @@ class TextRun:
     trace: Sequence[Event]
     results: Mapping[str, Value]
     trap: Trap | None
+
+    @property
+    def outputs(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The results as named arrays. Invalid: one has no form as arrays, such as a function."""
+        return to_arrays({n: from_value(v, self.module, f"result {n!r}") for n, v in self.results.items()})
 
 
 HEAD = 1 << 16

@@ -17,11 +17,9 @@ from rich.text import Text
 from assay.semantics import strict_json
 from assay.semantics.errors import Invalid
 from assay.semantics.files import cannot_write, directory_at, read_text
-from assay.semantics.module import Module
-from assay.semantics.tensor import PrimFunc
 from assay.verify.app.terminal import Screen, cell
 from assay.verify.evidence import plural
-from assay.verify.symbolic import Bounds, Report, prove_accesses
+from assay.verify.symbolic import Report
 from assay.verify.symbolic.goals import RLIMIT, Goal
 
 FORMAT = "assay-goals-1"
@@ -31,26 +29,12 @@ STYLES = {"proved": "green", "refuted": "bold red", "unknown": "yellow"}
 MANIFEST = "goals.json"
 
 
-def prove_module(module: Module, function: str | None, bounds: Bounds, out: Path | None, console: Screen) -> int:
-    """Prove the tensor functions of a module, print one table, keep the evidence in `out`; the exit code."""
-    functions = {n: d for n, d in module.definitions.items() if isinstance(d, PrimFunc)}
-    if function is not None and function not in functions:
-        there = ", ".join(functions) or "none"
-        raise Invalid(f"the module has no tensor function {function}; it has {there}", label="symbolic.C3")
-    if not functions:
-        raise Invalid("the module has no tensor function to prove anything of", label="symbolic.C3")
-    chosen = {n: d for n, d in functions.items() if function in (None, n)}
-    if out is not None:
-        require_evidence(out)
-    reports = [prove_accesses(d, bounds, functions) for d in chosen.values()]
+def show(reports: Sequence[Report], console: Screen) -> None:
+    """Print one table of the goals of tensor functions, and what their proofs assume."""
     console.print(table(reports))
     for r in reports:
         for line in r.assumes:
             console.print(f"{r.function} assumes: {line}")
-    if out is not None:
-        write(out, reports)
-    verdicts = [r.verdict for r in reports]
-    return CODES[next((v for v in ("refuted", "unknown") if v in verdicts), "proved")]
 
 
 def table(reports: Sequence[Report]) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -87,20 +88,10 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Lower MODEL to C stage by stage, check every stage, prove the memory plan, run and compare."""
-    from assay.semantics.module import Module
-    from assay.verify.app.check import Check, Line, Lowering
-    from assay.verify.app.given import with_inputs
-    from assay.verify.app.judging import Judged, isolated
-    from assay.verify.app.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
-    from assay.verify.app.report.collect import collect
-    from assay.verify.app.report.write import require_place, write as write_report
+    from assay.verify.api.check import check as check_program
     from assay.verify.app.showing import show
     from assay.verify.app.terminal import Screen
-    from assay.verify.app.text_run import load_either
-    from assay.verify.backends import backend as find_backend
     from assay.verify.border.inputs import load
-    from assay.verify.border.onnx_containers import containers
-    from assay.verify.oracle.accepts import EVERYTHING_KEPT
     from assay.verify.tvm import command as tvm_command
 
     if per_pass or per_kernel:
@@ -108,34 +99,25 @@ def check(
             model, per_pass, per_kernel, load(inputs) if inputs else {}, parse_dims(dim), seed
         )
         raise typer.Exit(tvm_command.inside(request, backend, Screen(), as_json))
-    EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
-    if report is not None:
-        require_place(report)
-    for name in backend:
-        find_backend(name)
-    devices = devices_of(on, host)
-    proto, given, dims = load_either(model), load(inputs) if inputs else {}, parse_dims(dim)
-    held = {} if isinstance(proto, Module) else containers(proto)
-    proto, given, defaults, dims = with_inputs(proto, given, dims, seed, model.name)
-    named = None if isinstance(proto, Module) else proto
-    judged = (
-        [Judged("expected", named, dims, outputs=load(expected), containers=held, excluded=exclude)] if expected else []
+    work = partial(
+        check_program,
+        model,
+        inputs,
+        backends=backend,
+        expected=expected,
+        dims=parse_dims(dim),
+        seed=seed,
+        exclude=exclude,
+        stop_after=stop_after,
+        page=report,
+        pools=pools,
+        constant_pools=constant_pools,
+        planner=planner,
+        io_in_pools=io_in_pools,
+        alignment=alignment,
+        on=on,
+        host=host,
+        dump=dump,
+        skip=skip,
     )
-    judged += [Judged(name, named, dims, backend=isolated(name), excluded=exclude) for name in backend]
-    lowering = Lowering(
-        proto,
-        c_name(model),
-        dims,
-        source=model.name,
-        memory=memory_of(pools, planner, io_in_pools, constant_pools, alignment_of(alignment)),
-        config=devices,
-    )
-    run = Check(
-        lowering, given, seed, judged, defaults, instruments=instruments_of(dump, skip), stop_after=stage_of(stop_after)
-    )
-
-    def page(lines: list[Line]) -> None:
-        if report is not None:
-            write_report(report, collect(model.name, seed, lines, run.modules))
-
-    raise typer.Exit(show(run.lines(), run, as_json, str(model), seed, page))
+    raise typer.Exit(show(str(model), seed, as_json, work))

@@ -27,22 +27,14 @@ def prove(
 ) -> None:
     """Prove tensor functions of FILE for all sizes: bounds, races, initialisation. Exit code 4: something is
     unknown."""
-    from assay.interp.graph import evaluate
-    from assay.lower.frontends.onnx.model import import_onnx, load_model
-    from assay.lower.instrument import run_passes
-    from assay.semantics.errors import Invalid
-    from assay.verify.app.stages import passes
+    from assay.verify.api.prove import prove as prove_program
     from assay.verify.app.terminal import Screen
-    from assay.verify.app.text_run import is_text, load_text
-    from assay.verify.symbolic.command import prove_module
+    from assay.verify.symbolic.command import CODES, require_evidence, show
 
-    if is_text(file):
-        if dim:
-            raise Invalid(
-                "--dim is for MODEL.onnx; what is known of the sizes of a text is said by --bound", label="cli.C3"
-            )
-        module = load_text(file)
-    else:
-        imported = import_onnx(load_model(file), evaluate=evaluate, dims=parse_dims(dim), source=file.name)
-        module = run_passes(imported, passes(), stop_after="legalize")
-    raise typer.Exit(prove_module(module, function, parse_bounds(bound), out, Screen()))
+    if out is not None:
+        require_evidence(out)
+    made = prove_program(file, function, bounds=parse_bounds(bound), dims=parse_dims(dim))
+    show(made.reports, Screen())
+    if out is not None:
+        made.write(out)
+    raise typer.Exit(CODES[made.verdict])

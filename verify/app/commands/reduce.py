@@ -24,7 +24,7 @@ def reduce(
 ) -> None:
     """Find a smaller model on which a backend is still wrong, and write it as a test. Exit code 1: it is wrong."""
     from assay.lower.frontends.onnx.model import load_model
-    from assay.verify.app.given import with_inputs
+    from assay.verify.api.programs import with_inputs
     from assay.verify.app.judging import isolated
     from assay.verify.app.terminal import Screen
     from assay.verify.backends import backend as find_backend

@@ -72,15 +72,12 @@ def run(
     """Evaluate MODEL by the definition of its operators. A module as text also shows its values and effects."""
     import sys
 
-    from assay.lower.frontends.onnx.model import load_model
     from assay.semantics.errors import EnvironmentFailure, Invalid
     from assay.semantics.text.module_text import show as show_module, write_module
-    from assay.verify.app.onnx_run import run_onnx
+    from assay.verify.api.run import run as run_program
     from assay.verify.app.terminal import Screen, Stream
     from assay.verify.app.text_run import is_text, lines, load_externs, load_text, run_text, save_call
-    from assay.verify.border.inputs import all_dims, load, save
-    from assay.verify.border.onnx_defaults import with_given_defaults
-    from assay.verify.border.values import from_value, to_arrays
+    from assay.verify.border.inputs import load, save
 
     given = load(inputs) if inputs else {}
     if is_text(model):
@@ -119,8 +116,7 @@ def run(
         if done.trap is not None:  # told after what came before it
             raise done.trap
         if output is not None:
-            results = {n: from_value(v, done.module, f"result {n!r}") for n, v in done.results.items()}
-            save(output, to_arrays(results))
+            save(output, done.outputs)
         return
     if function is not None or module_name is not None or as_text or extern or save_as is not None:
         raise Invalid(
@@ -129,9 +125,7 @@ def run(
         )
     if output is None:
         raise Invalid("where do the outputs go? Give --output OUT.npz", label="cli.C3")
-    dims = parse_dims(dim)
-    found = with_given_defaults(load_model(model), given, dims)
-    results = run_onnx(found.model, found.inputs, all_dims(found.model, found.inputs, dims), seed, model.name)
+    results = run_program(model, inputs, dims=parse_dims(dim), seed=seed)
     save(output, results)
     for name, value in results.items():
         of = "string" if value.dtype.kind == "O" else value.dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -31,11 +32,10 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check a certificate again, from nothing but the directory."""
-    from assay.verify.app import certificate, signing
-    from assay.verify.app.check import Check
+    from assay.verify.api.check import verify as verify_certificate
+    from assay.verify.app.certificate import Stored
     from assay.verify.app.showing import show
 
-    holds = signing.verifier(key) if key is not None else None
-    stored = certificate.Stored(directory)
-    run = Check(stored, stored.inputs(), stored.seed, defaults=stored.defaults())
-    raise typer.Exit(show(certificate.lines(stored, run, holds, model), run, as_json, str(directory), stored.seed))
+    stored = Stored(directory)
+    work = partial(verify_certificate, stored, model=model, key=key)
+    raise typer.Exit(show(str(directory), stored.seed, as_json, work))

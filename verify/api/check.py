@@ -1,0 +1,227 @@
+"""`assay.check`, `assay.build` and `assay.verify`: a program through every stage, each checked (specs/verify.md, "From
+Python")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias, TypedDict, Unpack
+
+from assay.lower.c import emit
+from assay.lower.interfaces import Interface
+from assay.semantics.errors import Invalid
+from assay.semantics.module import Module
+from assay.verify.api.programs import Array, Inputs, Program, arrays, bound_of, opened, with_inputs
+from assay.verify.app import certificate, check as run, signing
+from assay.verify.app.check import Check, Line
+from assay.verify.app.judging import Judged, isolated
+from assay.verify.app.options import alignment_of, c_name, devices_of, instruments_of, memory_of, stage_of
+from assay.verify.app.report.collect import collect
+from assay.verify.app.report.write import require_place, write as write_page
+from assay.verify.backends import backend as find_backend
+from assay.verify.backends.protocol import Backend
+from assay.verify.border.onnx_containers import containers
+from assay.verify.evidence import holds_all
+from assay.verify.exits import Exit, gravest
+from assay.verify.oracle.accepts import EVERYTHING_KEPT
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Told the name of the line that is being made, how many of its parts are done, and of how many; 0 if not known."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found: the lines of the table, the first that does not hold last but for those of backends; the inputs
+    and outputs by name; the module after each stage that was reached, by its name."""
+
+    lines: tuple[Line, ...]
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    modules: Mapping[str, Module]
+    seed: int
+
+    @property
+    def holds(self) -> bool | None:
+        """True if all lines hold, False if one does not, None if something is not known."""
+        return holds_all(line.evidence for line in self.lines)
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """The verdict on each backend that was judged, such as "right" or "wrong", by its name."""
+        return {line.stage: line.evidence.outcome for line in self.lines if line.evidence.outcome}
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code of a command that found only this."""
+        return gravest(line.evidence.exit for line in self.lines)
+
+
+class How(TypedDict, total=False):
+    """How a program is lowered: the options of `assay check` and `assay build`, by the same names."""
+
+    pools: str
+    constant_pools: str
+    planner: str
+    io_in_pools: bool
+    alignment: int | None
+    on: Sequence[str]
+    host: str
+    dump: Path | None
+    skip: Sequence[str]
+
+
+def check(
+    model: Program,
+    inputs: Inputs = None,
+    *,
+    backends: Sequence[str | Backend] = (),
+    expected: Inputs = None,
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    exclude: Collection[str] = (),
+    stop_after: str = "",
+    page: str | Path | None = None,
+    on_line: Callable[[Line], None] | None = None,
+    progress: Progress | None = None,
+    **how: Unpack[How],
+) -> Report:
+    """Lower a program to C stage by stage, check every stage, prove the memory plan, run and compare.
+
+    Inputs that are not given are random, by `seed`. Each of `backends` is judged: by name in a process of its own, an
+    object of the protocol `Backend` in this one; so are the outputs `expected`. A file is judged as the model that it
+    is; a module is exported for that. `dims` gives symbolic dims numbers. `exclude` names rights that whoever is judged
+    does not have; `stop_after` the last line of our own; `page` a directory for the page of `assay check --report`.
+    `on_line` gets each line as it is found. The rest are options of `assay check`, see `How`.
+
+    Invalid: the program, the inputs or an option cannot be used. Unsupported: a stage cannot take the program.
+    EnvironmentFailure: there is no C compiler, a disk is full.
+    """
+    EVERYTHING_KEPT.excluding(exclude)  # before anything long begins
+    if page is not None:
+        require_place(Path(page))
+    for each in backends:
+        if isinstance(each, str):
+            find_backend(each)
+    config = devices_of(how.get("on", ()), how.get("host", ""))
+    program, source = opened(model)
+    held = {} if isinstance(program, Module) else containers(program)
+    program, given, defaults, sizes = with_inputs(program, arrays(inputs), dims or {}, seed, source)
+    named = None if isinstance(program, Module) else program
+    judged: list[Judged] = []
+    if expected is not None:
+        judged.append(Judged("expected", named, sizes, outputs=arrays(expected), containers=held, excluded=exclude))
+    for each in backends:
+        name, who = (each, isolated(each)) if isinstance(each, str) else (each.name, each)
+        judged.append(Judged(name, named, sizes, backend=who, excluded=exclude))
+    checked = Check(
+        run.Lowering(program, _c_name(source), sizes, source=source, memory=_memory(how), config=config),
+        given,
+        seed,
+        judged,
+        defaults,
+        instruments=instruments_of(how.get("dump"), how.get("skip", ())),
+        stop_after=stage_of(stop_after),
+    )
+    found = _found(checked, checked.lines, on_line, progress)
+    if page is not None:
+        write_page(Path(page), collect(source, seed, list(found.lines), checked.modules))
+    return found
+
+
+def build(
+    model: Program,
+    directory: str | Path,
+    inputs: Inputs = None,
+    *,
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    interface: Interface | str = Interface.UNPACKED,
+    device: str = "",
+    sign: str | Path | None = None,
+    on_line: Callable[[Line], None] | None = None,
+    progress: Progress | None = None,
+    **how: Unpack[How],
+) -> Report:
+    """Check a program as `check` does and, if every line holds, write its C text and the certificate to `directory`.
+
+    `interface` is how the C entry and its kernels are called; `device` where steps run that name none; `sign` a file
+    with a private Ed25519 key. Invalid: as `check`, or the directory is not empty and no certificate is in it.
+    """
+    directory, interface = Path(directory), Interface(interface)
+    certificate.require_writable(directory)
+    config = devices_of(how.get("on", ()), how.get("host", ""))
+    if config is not None and device:
+        raise Invalid("--device is for steps that name no device; with --on each of them names one", label="cli.C3")
+    signer = signing.signer(Path(sign)) if sign is not None else None
+    program, source, bound = bound_of(model)
+    program, given, defaults, sizes = with_inputs(program, arrays(inputs), dims or {}, seed, source)
+    bound = replace(bound, defaults=certificate.digests_of_defaults(defaults), dims=dict(sorted(sizes.items())))
+    lowering = run.Lowering(
+        program,
+        _c_name(source),
+        sizes,
+        emitter=partial(emit, interface=interface, device=device),
+        source=source,
+        memory=_memory(how, interface),
+        config=config,
+        digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed),
+    )
+    instruments = instruments_of(how.get("dump"), how.get("skip", ()))
+    checked = Check(lowering, given, seed, defaults=defaults, instruments=instruments)
+    found = _found(checked, checked.lines, on_line, progress)
+    if found.exit is Exit.HOLDS:
+        certificate.write(directory, checked, list(found.lines), bound, signer)
+    return found
+
+
+def verify(
+    directory: str | Path | certificate.Stored,
+    *,
+    model: str | Path | None = None,
+    key: str | Path | None = None,
+    on_line: Callable[[Line], None] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Check a certificate again, from nothing but the directory.
+
+    With `model` it must be of this file, with `key` be signed with the private half of this Ed25519 key. Invalid: there
+    is no certificate, or a file of it is not as its manifest says.
+    """
+    holds = signing.verifier(Path(key)) if key is not None else None
+    stored = directory if isinstance(directory, certificate.Stored) else certificate.Stored(Path(directory))
+    checked = Check(stored, stored.inputs(), stored.seed, defaults=stored.defaults())
+    of_model = Path(model) if model is not None else None
+    return _found(checked, lambda: certificate.lines(stored, checked, holds, of_model), on_line, progress)
+
+
+def _found(
+    checked: Check,
+    lines: Callable[[], Iterable[Line]],
+    on_line: Callable[[Line], None] | None,
+    progress: Progress | None,
+) -> Report:
+    """All lines, each told as it comes."""
+    if progress is not None:
+        checked.progress = progress
+    done: list[Line] = []
+    for line in lines():
+        done.append(line)
+        if on_line is not None:
+            on_line(line)
+    return Report(tuple(done), checked.inputs, checked.outputs, checked.modules, checked.seed)
+
+
+def _memory(how: How, interface: Interface = Interface.UNPACKED) -> Any:
+    return memory_of(
+        how.get("pools", ""),
+        how.get("planner", "exact"),
+        how.get("io_in_pools", False),
+        how.get("constant_pools", ""),
+        alignment_of(how.get("alignment"), interface),
+    )
+
+
+def _c_name(source: str) -> str:
+    return c_name(Path(source or "model"))

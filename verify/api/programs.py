@@ -1,0 +1,75 @@
+"""`assay.load`, and what the other functions take for a program (specs/verify.md, "From Python")."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import onnx
+
+from assay.interp.graph import evaluate
+from assay.lower.frontends.onnx.model import import_onnx, load_model
+from assay.semantics.module import Module
+from assay.verify.app.certificate import Bound, load_bound, module_digest
+from assay.verify.app.check import sized
+from assay.verify.app.text_run import is_text, load_either, load_text
+from assay.verify.border.inputs import all_dims, load as load_arrays
+from assay.verify.border.onnx_containers import with_tensors_only
+from assay.verify.border.onnx_defaults import with_given_defaults
+
+Array = np.ndarray[Any, Any]
+Program: TypeAlias = str | Path | onnx.ModelProto | Module
+"""A file (MODEL.onnx; FILE.py, TVMScript; FILE.relay), an ONNX model, or a module."""
+Inputs: TypeAlias = Mapping[str, Any] | str | Path | None
+"""Arrays by name, or an .npz file of them. A value that is no tensor is named by its parts, as in a file."""
+Model = TypeVar("Model", onnx.ModelProto, Module)
+
+
+def load(path: str | Path, *, dims: Mapping[str, int] | None = None, name: str | None = None) -> Module:
+    """The module in a file: an ONNX model imported, or a text read and checked against the static rules.
+
+    `dims` gives symbolic dims of its main a number, by name; `name` says which module is meant where a text has
+    several. Invalid: the file cannot be read, is ill-formed, or has no such dim. Unsupported: an operator is not known.
+    """
+    path = Path(path)
+    if is_text(path):
+        return sized(load_text(path, name), dims or {})
+    return import_onnx(load_model(path), evaluate=evaluate, dims=dims or {}, source=path.name)
+
+
+def opened(program: Program) -> tuple[onnx.ModelProto | Module, str]:
+    """A program that is not yet lowered, and the name of its file, "" if it has none."""
+    if isinstance(program, str | Path):
+        return load_either(Path(program)), Path(program).name
+    return program, ""
+
+
+def bound_of(program: Program) -> tuple[onnx.ModelProto | Module, str, Bound]:
+    """What `opened` gives, and what binds a certificate to it: digests of its files, or of what was handed over."""
+    if isinstance(program, str | Path):
+        model, bound = load_bound(Path(program))
+        return model, Path(program).name, bound
+    if isinstance(program, Module):
+        return program, "", Bound(module_digest(program))
+    return program, "", Bound(hashlib.sha256(program.SerializeToString(deterministic=True)).hexdigest())
+
+
+def arrays(inputs: Inputs) -> dict[str, Any]:
+    """Inputs by name, from wherever they are. Invalid (input.C5): the file cannot be read."""
+    return load_arrays(Path(inputs)) if isinstance(inputs, str | Path) else dict(inputs or {})
+
+
+def with_inputs(
+    model: Model, given: dict[str, Any], dims: Mapping[str, int], seed: int, name: str
+) -> tuple[Model, dict[str, Any], dict[str, Any], dict[str, int]]:
+    """A model with what is given for it: that in place of defaults stands in it, as do sequences and optional values;
+    the rest; what stands in place of defaults; and its sizes, those that the inputs have among them."""
+    defaults: dict[str, Any] = {}
+    if isinstance(model, onnx.ModelProto):
+        found = with_given_defaults(model, given, dims)
+        defaults = found.defaults
+        model, given = with_tensors_only(found.model, found.inputs, dims, seed, name)
+    return model, given, defaults, all_dims(model, given, dims)
