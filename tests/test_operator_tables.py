@@ -97,14 +97,15 @@ def test_a_table_has_every_operator_or_a_reason(name: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_a_planted_operator_without_entries_is_found(name: str) -> None:
     planted = replace(OPERATORS[TABLES[name].like], name="nn.planted")
-    assert gaps(TABLES[name], {**OPERATORS, planted.name: planted}) == ["nn.planted is missing"]
+    more = set(gaps(TABLES[name], {**OPERATORS, planted.name: planted})) - set(gaps(TABLES[name], OPERATORS))
+    assert more == {"nn.planted is missing"}
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_planted_reason_is_found(name: str) -> None:
     entry = next(n for n in OPERATORS if n in TABLES[name].entries)
     both = replace(TABLES[name], reasons={**TABLES[name].reasons, (entry,): "none", ("nn.planted",): "none"})
-    assert len(gaps(both, OPERATORS)) == 2
+    assert len(gaps(both, OPERATORS)) == len(gaps(TABLES[name], OPERATORS)) + 2
 
 
 def elementary(scalars: Mapping[str, Callable[..., object]]) -> set[str]:

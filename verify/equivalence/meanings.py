@@ -10,7 +10,7 @@ import numpy as np
 
 from assay.semantics.dtypes import FLOAT64, INT64, UINT64, DType
 from assay.semantics.errors import Crash
-from assay.semantics.scalar import Const, Expr, apply, cast, const, operation, select
+from assay.semantics.scalar import LINEAR, Const, Expr, apply, cast, const, operation, select
 from assay.verify.equivalence.terms import MIRRORED
 
 PRIME = (1 << 31) - 1
@@ -191,7 +191,7 @@ class Degree:
         return apply("max", then, otherwise)
 
     def apply(self, op: str, of: DType, args: Sequence[Expr]) -> Expr:
-        if of.kind == "bool" or op not in ("add", "sub", "neg", "mul", "div"):
+        if of.kind == "bool" or op not in (*LINEAR, "div"):
             return const(1, UINT64)
         if len(args) == 1:
             return args[0]

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import z3
 
-from assay.semantics.scalar import Apply, Cast, Const, Expr, Interner, Load, Var, substitute
+from assay.semantics.scalar import LINEAR, Apply, Cast, Const, Expr, Interner, Load, Var, substitute
 from assay.semantics.scalar.smt import Term
 from assay.semantics.walk import post_order
 from assay.verify.symbolic.events import Frame, Let, Loop, Site, chain
@@ -236,7 +236,7 @@ class Unwrapped:
 
 
 def _is_sum(node: Expr) -> bool:
-    return isinstance(node, Cast) or (isinstance(node, Apply) and node.op in ("add", "sub", "neg", "mul"))
+    return isinstance(node, Cast) or (isinstance(node, Apply) and node.op in LINEAR)
 
 
 def _digit(atom: Expr) -> tuple[Expr, Expr | None]:

@@ -55,9 +55,6 @@ def _gather(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: T
     return PrimFunc(name, (x, indices, out), 1, seq(_checked(name, x, indices), nest("i", out.shape, element)))
 
 
-_COMBINE = {"add": "add", "mul": "mul", "max": "max", "min": "min"}
-
-
 def _scatter(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: Type) -> PrimFunc:
     (x, indices, updates), (out,) = parameters("x indices updates", operands, result)
     last = len(indices.shape) - 1
@@ -65,9 +62,7 @@ def _scatter(name: str, attrs: Attrs, operands: tuple[TensorType, ...], result: 
     def element(*i: Expr) -> Stmt:
         at = (*_place(x, indices, i[:last]), *i[last:])
         new = updates[i]
-        return store(
-            out, at, apply(_COMBINE[attrs["reduction"]], out[at], new) if attrs["reduction"] != "none" else new
-        )
+        return store(out, at, apply(attrs["reduction"], out[at], new) if attrs["reduction"] != "none" else new)
 
     copy = nest("c", x.shape, lambda *c: store(out, c, x[c]))
     body = seq(_checked(name, x, indices), copy, nest("i", updates.shape, element, "serial"))
