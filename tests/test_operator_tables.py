@@ -16,6 +16,7 @@ from assay.lower.frontends.onnx import contents
 from assay.lower.frontends.onnx.operators import gradient
 from assay.lower.frontends.relay import operators as relay
 from assay.lower.legalize.kernels import KERNELS, elementwise, functions
+from assay.lower.legalize.kernels.elementwise import ScalarRule
 from assay.lower.onnx_export import RULES, UNSAID
 from assay.semantics.dtypes import FLOAT32, dtype
 from assay.semantics.errors import Invalid
@@ -28,6 +29,7 @@ from assay.semantics.types import TensorType
 from assay.semantics.walk import post_order
 from assay.verify import backends
 from assay.verify.oracle import dot, whole
+from assay.verify.oracle.layers import DECIDES
 
 
 def torch_table() -> tuple[Mapping[str, object], Reasons]:
@@ -108,19 +110,24 @@ def test_a_planted_reason_is_found(name: str) -> None:
     assert len(gaps(both, OPERATORS)) == len(gaps(TABLES[name], OPERATORS)) + 2
 
 
-def elementary(scalars: Mapping[str, Callable[..., object]]) -> set[str]:
-    """The elementwise operators of whose scalar expression a step is a transcendental function."""
+def with_a_step(scalars: Mapping[str, ScalarRule], steps: Collection[str]) -> set[str]:
+    """The elementwise operators of floats of whose scalar expression a step is one of these operations."""
     found = set()
     for name, rule in scalars.items():
         op = OPERATORS[name]
         if all(d == "float32" for e in op.examples for _, d in e.operands):
             result = rule(op.check_attrs(op.examples[0].attrs), *(Var("x", FLOAT32) for _ in op.operands))
-            if any(isinstance(n, Apply) and n.op in TRANSCENDENTAL for n in post_order(result)):
+            if any(isinstance(n, Apply) and n.op in steps for n in post_order(result)):
                 found.add(name)
     return found
 
 
-def test_which_functions_are_elementary() -> None:
+@pytest.mark.parametrize(
+    ("steps", "table", "like"),
+    [(TRANSCENDENTAL, ELEMENTARY, "exp"), (("floor", "ceil", "rint", "round", "trunc"), DECIDES - {"where"}, "floor")],
+    ids=["elementary", "jumps"],
+)
+def test_what_the_steps_of_an_operator_are(steps: Collection[str], table: Collection[str], like: str) -> None:
     scalars = {**elementwise.SCALARS, **functions.SCALARS}
-    assert elementary(scalars) == set(ELEMENTARY)
-    assert elementary({**scalars, "sqrt": elementwise.SCALARS["exp"]}) != set(ELEMENTARY)
+    assert with_a_step(scalars, steps) == set(table)
+    assert with_a_step({**scalars, "sqrt": elementwise.SCALARS[like]}, steps) != set(table)
