@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import z3
 
+from assay.semantics.integers.linear import Form, combined
 from assay.semantics.scalar import LINEAR, Apply, Cast, Const, Expr, Interner, Load, Var, substitute
 from assay.semantics.scalar.smt import Term
 from assay.semantics.walk import post_order
@@ -23,22 +24,9 @@ Factor: TypeAlias = Any
 """An int, or a z3 term."""
 
 
-@dataclass(frozen=True)
-class Linear:
-    """A sum of multiples of atoms (unknown loop variables, quotients and remainders of sums of them) and a known
-    rest."""
-
-    terms: Mapping[Expr, Factor]
-    rest: Factor
-
-    def plus(self, other: Linear, by: int) -> Linear:
-        terms = dict(self.terms)
-        for atom, k in other.terms.items():
-            terms[atom] = terms.get(atom, 0) + by * k
-        return Linear({a: k for a, k in terms.items() if not _is(k, 0)}, self.rest + by * other.rest)
-
-    def times(self, by: Factor) -> Linear:
-        return Linear({a: k * by for a, k in self.terms.items()}, self.rest * by)
+Linear: TypeAlias = Form[Expr]
+"""A sum of multiples of atoms (unknown loop variables, quotients and remainders of sums of them) and a known rest.
+Factors and rest may be terms of z3."""
 
 
 @dataclass(eq=False)
@@ -94,7 +82,7 @@ class Solver:
                 rest += [(form, value)] if form.terms else []
                 continue
             ((atom, factor),) = form.terms.items()
-            at = value - form.rest
+            at = value - form.constant
             if not _is(factor, 1):
                 at = -at if _is(factor, -1) else self.known.query.terms.divided(at, _term(factor))[0]
             progress = True
@@ -114,7 +102,7 @@ class Solver:
         order = sorted(form.terms, key=lambda a: self._size(form.terms[a], a), reverse=True)
         if not all(isinstance(a, Var) for a in order):
             return
-        rest = value - form.rest
+        rest = value - form.constant
         terms = self.known.query.terms
         for k, v in enumerate(order):
             assert isinstance(v, Var)
@@ -151,14 +139,14 @@ class Solver:
 
     def settled(self, form: Linear) -> Linear:
         """A form with what was found put in."""
-        rest, terms = form.rest, {}
+        rest, terms = form.constant, {}
         for atom, k in form.terms.items():
             known = self.found.get(atom) if isinstance(atom, Var) else self.factor(atom)
             if known is None:
                 terms[atom] = k
             else:
                 rest = rest + _term(k) * known
-        return Linear(terms, rest)
+        return Form(terms, rest)
 
     def factor(self, expr: Expr) -> Factor | None:
         """The term of an expression without unknowns."""
@@ -178,28 +166,20 @@ class Solver:
         forms: dict[int, Linear | None] = {}
         for node in post_order(expr, lambda n: n.children if _is_sum(n) else ()):
             known = None if _is_sum(node) and not isinstance(node, Const) else self.factor(node)
-            forms[id(node)] = Linear({}, known) if known is not None else self._sum(node, forms)
+            forms[id(node)] = Form({}, known) if known is not None else self._sum(node, forms)
         return forms[id(expr)]
 
     def _sum(self, node: Expr, forms: Mapping[int, Linear | None]) -> Linear | None:
         match node:
             case Var():
-                return Linear({node: 1}, 0) if node in self.loops else None
+                return Form({node: 1}) if node in self.loops else None
             case Cast(arg=arg):
                 return forms[id(arg)]
-            case Apply(op="add" | "sub" as op, args=(a, b)):
-                left, right = forms[id(a)], forms[id(b)]
-                return None if left is None or right is None else left.plus(right, 1 if op == "add" else -1)
-            case Apply(op="neg", args=(a,)):
-                form = forms[id(a)]
-                return None if form is None else form.times(-1)
-            case Apply(op="mul", args=(a, b)):
-                left, right = forms[id(a)], forms[id(b)]
-                if left is None or right is None or (left.terms and right.terms):
-                    return None
-                return left.times(right.rest) if left.terms else right.times(left.rest)
             case Apply(op="floordiv" | "floormod" | "truncdiv" | "truncmod", args=(_, b)) if self.factor(b) is not None:
-                return Linear({self.atoms.setdefault(self.number(node), node): 1}, 0)
+                return Form({self.atoms.setdefault(self.number(node), node): 1})
+            case Apply():
+                args = [form for a in node.args if (form := forms.get(id(a))) is not None]
+                return combined(node.op, args) if len(args) == len(node.args) else None
             case _:
                 return None
 
