@@ -46,10 +46,12 @@ class Known:
 
     @property
     def range(self) -> Interval:
+        """The bounds, least first."""
         return self.low, self.high
 
     @property
     def is_single(self) -> bool:
+        """Whether there is one value only."""
         return self.low == self.high
 
 

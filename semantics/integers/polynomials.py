@@ -61,6 +61,8 @@ def one(product: Product) -> Polynomial:
 
 @dataclass(frozen=True)
 class Symbol:
+    """An unknown number."""
+
     var: Var
 
 
@@ -74,6 +76,8 @@ class Quotient:
 
 @dataclass(frozen=True)
 class Extreme:
+    """The larger or the smaller of two."""
+
     which: Literal["max", "min"]
     first: Polynomial
     second: Polynomial
@@ -184,8 +188,8 @@ class Polynomials:
         return a.times(b) if len(a.terms) * len(b.terms) <= LARGE else None
 
     def quotient(self, a: Polynomial, b: Polynomial) -> Polynomial | None:
-        """What is a multiple of the divisor leaves: (c * x + r) // c is x + r // c. None: the divisor may be 0 or
-        less."""
+        """The quotient, rounded down; None where the divisor may be 0 or less. What is a multiple of it leaves:
+        (c * x + r) // c is x + r // c."""
         by = b.as_number
         if by is None:
             return self._atom(Quotient(a, b)) if at_least(self.range(b), 1) else None
@@ -195,7 +199,8 @@ class Polynomials:
         return out + (self._atom(Quotient(rest, b)) if rest.terms else number(rest.constant // by))
 
     def extreme(self, which: Literal["max", "min"], a: Polynomial, b: Polynomial) -> Polynomial:
-        """What both have in common leaves, and a common factor: max(x + 4a, x + 4b) is x + 4 * max(a, b)."""
+        """A maximum or minimum. What both have in common leaves, and a common factor: max(x + 4a, x + 4b) is
+        x + 4 * max(a, b)."""
         difference = self.range(a - b)
         if at_least(difference, 0) or at_most(difference, 0):
             larger, smaller = (a, b) if at_least(difference, 0) else (b, a)
