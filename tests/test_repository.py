@@ -118,6 +118,58 @@ def test_a_planted_import_is_found(tmp_path: Path, room: str, line: str) -> None
     assert fault.startswith(f"{room}/bad.py:")
 
 
+# --- circles ------------------------------------------------------------------------------------------------------
+
+
+def module_imports(root: Path) -> dict[str, set[str]]:
+    """The modules of the rooms, and which of them each imports: anywhere in its file, under TYPE_CHECKING too."""
+    trees: dict[str, ast.Module] = {}
+    for _, path in sources(root, *ROOMS):
+        parts = path.relative_to(root).with_suffix("").parts
+        trees[".".join(("assay", *(parts[:-1] if parts[-1] == "__init__" else parts)))] = tree_of(path)
+    found: dict[str, set[str]] = {}
+    for module, tree in trees.items():
+        names = {name for _, name in imported(tree)}
+        modules = {name if name in trees else name.rpartition(".")[0] for name in names}
+        found[module] = (modules & set(trees)) - {module}
+    return found
+
+
+def circle_faults(root: Path) -> list[str]:
+    """Modules that import each other, directly or through others: those of one circle in a line."""
+    above = module_imports(root)
+    reached = {m: {*above[m]} for m in above}
+    for through in above:
+        for m in above:
+            if through in reached[m]:
+                reached[m] |= reached[through]
+    circles = {tuple(sorted(n for n in reached[m] if m in reached[n])) for m in above if m in reached[m]}
+    return [", ".join(c) for c in sorted(circles)]
+
+
+def test_no_modules_import_each_other() -> None:
+    assert circle_faults(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import assay.semantics.a",
+        "from assay.semantics.a import f",
+        "from assay.semantics import a",
+        "def g():\n    from assay.semantics.a import f",
+        "if TYPE_CHECKING:\n    from assay.semantics.a import f",
+    ],
+)
+def test_a_planted_circle_is_found(tmp_path: Path, line: str) -> None:
+    (tmp_path / "semantics").mkdir()
+    for name, text in {"__init__": "", "a": "from assay.semantics.b import f\n", "b": "", "c": line + "\n"}.items():
+        (tmp_path / "semantics" / f"{name}.py").write_text(text)
+    assert circle_faults(tmp_path) == []
+    (tmp_path / "semantics" / "b.py").write_text("from assay.semantics.c import f\n")
+    assert circle_faults(tmp_path) == ["assay.semantics.a, assay.semantics.b, assay.semantics.c"]
+
+
 # --- packages -----------------------------------------------------------------------------------------------------
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from assay.semantics.tensor import Buffer, PrimFunc, Seq, Stmt, Store, loads
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import rewrite
-from assay.verify.equivalence.frames import Array
+from assay.verify.equivalence.events import Array, Event
 from assay.verify.equivalence.order import Undecided
-from assay.verify.equivalence.trace import Event, Trace, trace_of
+from assay.verify.equivalence.trace import Trace, trace_of
 from assay.verify.evidence import Evidence, proved, refuted
 
 

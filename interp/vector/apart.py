@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 
 import z3
 
-from assay.interp.vector.asking import Place, Step
-from assay.interp.vector.blocks import Bind, Blocks, Branch, Loop
+from assay.interp.vector.blocks import Bind, Blocks, Branch, Loop, Place, Step
 from assay.semantics.integers.affine import Ranges
 from assay.semantics.integers.ranges import EVERYTHING, Range, dtype_range, fits, reach
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var

@@ -5,14 +5,11 @@ z3 is loaded when it is first asked: most functions never need it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
-from assay.interp.vector.blocks import Bind, Block, Blocks, Branch, Loop, Repeat, Write, expressions
+from assay.interp.vector.blocks import Bind, Block, Blocks, Branch, Loop, Place, Repeat, Step, Write, expressions
 from assay.interp.vector.regions import Access, loads_in
-from assay.semantics.scalar import Expr, variables
+from assay.semantics.scalar import variables
 from assay.semantics.tensor import INDEPENDENT
 from assay.semantics.walk import post_order
 
@@ -24,18 +21,6 @@ MOST_NODES = 2_000
 """Larger indices and guards are not asked about."""
 UNKNOWN = 16
 """How often a loop is taken to run whose trip count is not known."""
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """What is around an access: a loop, a binding before it, or a branch and which way it went."""
-
-    item: Loop | Bind | Branch
-    holds: bool = True
-
-
-Place: TypeAlias = tuple[Sequence[Step], tuple[Expr, ...]]
-"""An access: what is around it, outermost first, and its indices."""
 
 
 class Asking:

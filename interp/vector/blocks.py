@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -161,3 +161,15 @@ def depth_of(block: Block) -> int:
         deepest = max(deepest, depth)
         stack.extend((b, depth + 1) for item in part for b in inner(item))
     return deepest
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What is around an access: a loop, a binding before it, or a branch and which way it went."""
+
+    item: Loop | Bind | Branch
+    holds: bool = True
+
+
+Place: TypeAlias = tuple[Sequence[Step], tuple[Expr, ...]]
+"""An access: what is around it, outermost first, and its indices."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from assay.semantics import graph
 from assay.semantics.dtypes import dtype
@@ -13,9 +13,6 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constructor, Dataflow, Expr, GlobalVar, Pattern, Var, field_types
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.types import DataType, FuncType, TensorType, TupleType, Type
-
-if TYPE_CHECKING:
-    from assay.semantics.builder import Builder
 
 # --- types with symbols by name ----------------------------------------------------------------------------------
 
@@ -81,6 +78,16 @@ class Frame:
         return body
 
 
+class Binder(Protocol):
+    """What a scope asks of its builder."""
+
+    def body(self, what: str) -> AbstractContextManager[Frame]: ...
+
+    def unique(self, name: str) -> str: ...
+
+    def call(self, callee: FunctionScope, /, *args: Any, type_args: Sequence[Type] = ()) -> Var: ...
+
+
 @dataclass(eq=False)
 class FunctionScope:
     """A function that is being built, or is done. Its parameters are its attributes, and what it unpacks to.
@@ -89,7 +96,7 @@ class FunctionScope:
     scope emits a call of itself: inside its body, that is recursion.
     """
 
-    builder: Builder
+    builder: Binder
     name: str
     by_name: dict[str, Var] = field(default_factory=dict)
     """The parameters by the names that they were given, which are unique in this function only."""
@@ -133,7 +140,7 @@ class FunctionScope:
 class Choice:
     """What an `if_` or a `match` is worth, once its block is closed."""
 
-    def __init__(self, builder: Builder, what: str) -> None:
+    def __init__(self, builder: Binder, what: str) -> None:
         self.builder = builder
         self.what = what
         self.done: Var | None = None
@@ -148,7 +155,7 @@ class Choice:
 class IfScope(Choice):
     """`with b.if_(c) as i:` and in it `with i.then():` and `with i.otherwise():`; then `i.value`."""
 
-    def __init__(self, builder: Builder, condition: Expr) -> None:
+    def __init__(self, builder: Binder, condition: Expr) -> None:
         super().__init__(builder, "if_")
         self.condition = condition
         self.bodies: dict[str, Expr] = {}
@@ -177,7 +184,7 @@ class IfScope(Choice):
 class MatchScope(Choice):
     """`with b.match(v) as m:` and in it `with m.case(cons, "head", "tail") as (head, tail):` ...; then `m.value`."""
 
-    def __init__(self, builder: Builder, of: Expr, partial: bool) -> None:
+    def __init__(self, builder: Binder, of: Expr, partial: bool) -> None:
         super().__init__(builder, "match")
         self.of = of
         self.partial = partial

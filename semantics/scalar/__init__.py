@@ -11,13 +11,11 @@ built by `assay.semantics.scalar.expression`; what each operation does to number
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from collections.abc import Mapping
+from typing import Any
 
 from assay.semantics.dtypes import INT64
-from assay.semantics.errors import Crash, Invalid, Trap
+from assay.semantics.errors import Crash, Trap
 from assay.semantics.integers.linear import Form, combined
 from assay.semantics.scalar.arithmetic import (
     ANY,
@@ -30,6 +28,7 @@ from assay.semantics.scalar.arithmetic import (
     convert,
     operation,
 )
+from assay.semantics.scalar.evaluation import evaluate, evaluate_dim
 from assay.semantics.scalar.expression import (
     Apply,
     Cast,
@@ -54,9 +53,6 @@ from assay.semantics.scalar.expression import (
     show,
 )
 from assay.semantics.walk import post_order, rewrite
-
-if TYPE_CHECKING:
-    from assay.semantics.tensor import Buffer
 
 __all__ = [
     "ANY",
@@ -100,83 +96,6 @@ __all__ = [
     "variables",
     "without_value",
 ]
-
-
-# --- evaluation --------------------------------------------------------------------------------------------------
-
-
-def evaluate(
-    expr: Number,
-    env: Mapping[Var, Any],
-    load: Callable[[Buffer, tuple[Any, ...]], Any] | None = None,
-    known: dict[int, Any] | None = None,
-) -> Any:
-    """The value of `expr` with variables from `env` and buffer elements from `load`: one operation after another.
-
-    Works on NumPy scalars and, equally, on arrays of lanes (but for `Choice`, which takes one way). Sharing is
-    respected: a shared node is computed once; also between expressions that are given one `known`, values of nodes by
-    identity at this `env`.
-    """
-    if not isinstance(expr, Expr):
-        return expr
-    value: dict[int, Any] = {} if known is None else known
-    with np.errstate(all="ignore"):
-        for node in needed(expr, value):
-            args = [value[id(c)] for c in node.children if id(c) in value]
-            match node:
-                case Const():
-                    result = node.value
-                case Var():
-                    try:
-                        result = env[node]
-                    except KeyError:
-                        raise Invalid(f"unbound scalar variable {node.name}", label="scalar.C7") from None
-                case Apply():
-                    result = operation(node.op).meaning(*args)
-                case Cast():
-                    result = convert(args[0], node.dtype)
-                case Load():
-                    if load is None:
-                        raise Crash(f"{node} has no meaning without memory")
-                    result = load(node.buffer, tuple(args))
-                case Choice():
-                    result = value[id(chosen(node, value))]
-                case _:
-                    raise Crash(f"no such scalar node: {type(node).__name__}")
-            value[id(node)] = result
-    return value[id(expr)]
-
-
-def needed(root: Expr, value: Mapping[int, Any]) -> Iterator[Expr]:
-    """The nodes whose values `root` needs, parts before wholes, left to right: all but what a `Choice` leaves out.
-
-    The caller enters into `value`, by identity, the value of every node before it asks for the next one.
-    """
-    stack = [root]
-    while stack:
-        node = stack[-1]
-        parts = node.children
-        if isinstance(node, Choice):
-            parts = [node.condition, chosen(node, value)] if id(node.condition) in value else [node.condition]
-        missing = [c for c in parts if id(c) not in value]
-        if missing:
-            stack.extend(reversed(missing))
-            continue
-        stack.pop()
-        if id(node) not in value:
-            yield node
-
-
-def chosen(node: Choice, value: Mapping[int, Any]) -> Expr:
-    """The branch that is taken, once the value of the condition is there."""
-    return node.then if value[id(node.condition)] else node.otherwise
-
-
-def evaluate_dim(dim: Dim, env: Mapping[Var, int]) -> int:
-    """The number that a dim stands for."""
-    if isinstance(dim, int):
-        return dim
-    return int(evaluate(dim, {v: np.int64(n) for v, n in env.items()}))
 
 
 def without_value(dim: Dim) -> str:

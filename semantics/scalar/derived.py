@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.dtypes import dtype
-from assay.semantics.scalar import evaluate
 from assay.semantics.scalar.arithmetic import DERIVED, Operation
+from assay.semantics.scalar.evaluation import evaluate
 from assay.semantics.scalar.expression import Expr, Var, apply, const
 
 Definition = Callable[..., Expr]

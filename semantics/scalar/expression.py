@@ -1,19 +1,19 @@
-"""The nodes of scalar expressions: how they are built, and their text (specs/semantics.md, "Scalars")."""
+"""The nodes of scalar expressions: how they are built, and their text (specs/semantics.md, "Scalars").
+
+A `Buffer` stands here too, for an expression may read one of its elements and its sizes are expressions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from assay.semantics.dtypes import BOOL, INT64, DType, dtype
+from assay.semantics.dtypes import BOOL, INT64, DType, dtype, size_in_bytes
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar.arithmetic import FLOAT_OF, operation, rounded
-
-if TYPE_CHECKING:
-    from assay.semantics.tensor import Buffer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,6 +136,49 @@ class Cast(Expr):
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
         return self if children[0] is self.arg else cast(children[0], self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A dense row-major array in memory; compared by identity. `scope` is its storage scope, "" where that
+    is left open: then it is that of the memory which the buffer is given (rule M6.23).
+
+    `notes` are what TVM says of it besides, such as its alignment: kept for its text, without meaning here.
+    """
+
+    name: str
+    shape: tuple[Dim, ...]
+    dtype: DType
+    scope: str = "global"
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, indices: Number | tuple[Number, ...]) -> Load:
+        return Load(self.dtype, self, as_indices(self, indices))
+
+    @property
+    def static_shape(self) -> tuple[int, ...]:
+        shape = tuple(d for d in self.shape if isinstance(d, int))
+        if len(shape) != len(self.shape):
+            raise Invalid(f"buffer {self.name} has symbolic dims", label="tensor.C1")
+        return shape
+
+    @property
+    def nbytes(self) -> int:
+        return size_in_bytes(self.static_shape, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: Buffer(({', '.join(map(show, self.shape))}), {self.dtype})"
+
+
+def as_indices(buffer: Buffer, indices: Number | tuple[Number, ...]) -> tuple[Expr, ...]:
+    """Indices as int64 expressions; Invalid unless there is one for each dimension."""
+    given = indices if isinstance(indices, tuple) else (indices,)
+    if len(given) != len(buffer.shape):
+        raise Invalid(
+            f"buffer {buffer.name} has {len(buffer.shape)} dimensions, {len(given)} indices given",
+            label="tensor.C2",
+        )
+    return tuple(cast(i, INT64) if isinstance(i, Expr) else const(i) for i in given)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.dtypes import FLOAT64
-from assay.semantics.scalar import Expr, Var, apply, const, evaluate, select
+from assay.semantics.scalar.evaluation import evaluate
+from assay.semantics.scalar.expression import Expr, Var, apply, const, select
 
 MANTISSA = 2**52 - 1
 HALF_WIDTH = -(2**27)  # a mask that leaves 26 of the 53 bits: products of two such numbers are exact

@@ -21,18 +21,8 @@ from typing import Any
 import numpy as np
 
 from assay.semantics.dtypes import FLOAT64, dtype
-from assay.semantics.scalar import (
-    TRANSCENDENTAL,
-    Expr,
-    Number,
-    Operation,
-    Var,
-    apply,
-    cast,
-    const,
-    convert,
-    select,
-)
+from assay.semantics.scalar.arithmetic import TRANSCENDENTAL, Operation, convert
+from assay.semantics.scalar.expression import Expr, Number, Var, apply, cast, const, select
 from assay.semantics.scalar.routine import (
     INFINITY,
     MANTISSA,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.semantics.dtypes import FLOAT64
-from assay.semantics.scalar import Expr, Number, Var, apply, cast, const, select
+from assay.semantics.scalar.expression import Expr, Number, Var, apply, cast, const, select
 from assay.semantics.scalar.routine import (
     INFINITY,
     MANTISSA,

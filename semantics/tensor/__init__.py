@@ -13,7 +13,7 @@ from dataclasses import replace
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid
 from assay.semantics.scalar import Dim, Expr, Number, Var, const
-from assay.semantics.tensor.show import show_stmt
+from assay.semantics.scalar.expression import Buffer, as_indices
 from assay.semantics.tensor.statements import (
     INDEPENDENT,
     Alias,
@@ -21,7 +21,6 @@ from assay.semantics.tensor.statements import (
     AllocateConst,
     Assert,
     Block,
-    Buffer,
     Call,
     Evaluate,
     For,
@@ -32,17 +31,16 @@ from assay.semantics.tensor.statements import (
     LoopKind,
     Pragma,
     PrimFunc,
-    Region,
     Seq,
     Stmt,
     Store,
-    View,
     While,
     allocated,
-    as_indices,
     loads,
     program_order,
+    show_stmt,
 )
+from assay.semantics.tensor.views import Region, View
 
 __all__ = [
     "INDEPENDENT",

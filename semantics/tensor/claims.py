@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from assay.semantics.dtypes import BOOL
 from assay.semantics.scalar import Expr, apply, const
+from assay.semantics.scalar.expression import Buffer
 from assay.semantics.tensor.places import is_kept, is_private
 from assay.semantics.tensor.regions import is_checked, uncovered
 from assay.semantics.tensor.statements import (
@@ -18,14 +19,12 @@ from assay.semantics.tensor.statements import (
     AllocateConst,
     Assert,
     Block,
-    Buffer,
     For,
     PrimFunc,
-    Region,
     Stmt,
-    View,
     allocated,
 )
+from assay.semantics.tensor.views import Region, View
 from assay.semantics.tensor.within import Within
 
 Names: TypeAlias = Sequence[tuple[Buffer, Sequence[Expr]]]

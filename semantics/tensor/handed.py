@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import same
+from assay.semantics.scalar.expression import Buffer
 from assay.semantics.tensor.calls import as_expr
 from assay.semantics.tensor.places import first_element, strides_of
-from assay.semantics.tensor.statements import Buffer, Call, View
+from assay.semantics.tensor.statements import Call
+from assay.semantics.tensor.views import View
 
 
 def window(buffer: Buffer, views: Mapping[Buffer, View], call: Call) -> View | None:

@@ -10,7 +10,8 @@ from typing import Literal
 from assay.semantics.digits import is_size
 from assay.semantics.dtypes import BOOL, INT64, DType
 from assay.semantics.scalar import Dim, Expr, apply, cast
-from assay.semantics.tensor.statements import Buffer, View
+from assay.semantics.scalar.expression import Buffer
+from assay.semantics.tensor.views import View
 
 
 def declared_number(buffer: Buffer, key: Literal["align", "offset_factor"]) -> int | None:

@@ -20,6 +20,7 @@ import numpy as np
 from assay.semantics.dtypes import BOOL, DTYPES, FLOAT32, INT64, DType
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Const, Expr, Load, Var, apply, cast, const, reinterpret
+from assay.semantics.scalar.expression import Buffer
 from assay.semantics.tensor.calls import as_expr, size_of
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.tensor.places import declared_number, strides_of
@@ -29,18 +30,16 @@ from assay.semantics.tensor.statements import (
     AllocateConst,
     Assert,
     Block,
-    Buffer,
     Call,
     For,
     LetStmt,
     PrimFunc,
-    Region,
     Seq,
     Stmt,
     Store,
-    View,
     program_order,
 )
+from assay.semantics.tensor.views import Region, View
 from assay.semantics.walk import post_order, rewrite
 
 _looks: WeakKeyDictionary[PrimFunc, tuple[bool, frozenset[str]]] = WeakKeyDictionary()

@@ -29,7 +29,8 @@ from assay.semantics.scalar import (
     provably_equal,
     simplify,
 )
-from assay.semantics.tensor.statements import Block, Region, View
+from assay.semantics.tensor.statements import Block
+from assay.semantics.tensor.views import Region, View
 from assay.semantics.tensor.within import Within
 from assay.semantics.walk import post_order
 

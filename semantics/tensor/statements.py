@@ -8,57 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from assay.semantics.dtypes import INT64, DType, size_in_bytes
 from assay.semantics.errors import Invalid, Span
-from assay.semantics.scalar import Dim, Expr, Load, Number, Var, cast, const, show
+from assay.semantics.scalar import Expr, Load, Var, show
+from assay.semantics.scalar.expression import Buffer
+from assay.semantics.tensor.views import Region, View
 from assay.semantics.walk import post_order
-
-
-@dataclass(frozen=True, eq=False)
-class Buffer:
-    """A dense row-major array in memory; compared by identity. `scope` is its storage scope, "" where that
-    is left open: then it is that of the memory which the buffer is given (rule M6.23).
-
-    `notes` are what TVM says of it besides, such as its alignment: kept for its text, without meaning here.
-    """
-
-    name: str
-    shape: tuple[Dim, ...]
-    dtype: DType
-    scope: str = "global"
-    notes: Mapping[str, Any] = field(default_factory=dict)
-
-    def __getitem__(self, indices: Number | tuple[Number, ...]) -> Load:
-        return Load(self.dtype, self, as_indices(self, indices))
-
-    @property
-    def static_shape(self) -> tuple[int, ...]:
-        shape = tuple(d for d in self.shape if isinstance(d, int))
-        if len(shape) != len(self.shape):
-            raise Invalid(f"buffer {self.name} has symbolic dims", label="tensor.C1")
-        return shape
-
-    @property
-    def nbytes(self) -> int:
-        return size_in_bytes(self.static_shape, self.dtype)
-
-    def __repr__(self) -> str:
-        return f"{self.name}: Buffer(({', '.join(map(show, self.shape))}), {self.dtype})"
-
-
-def as_indices(buffer: Buffer, indices: Number | tuple[Number, ...]) -> tuple[Expr, ...]:
-    """Indices as int64 expressions; Invalid unless there is one for each dimension."""
-    given = indices if isinstance(indices, tuple) else (indices,)
-    if len(given) != len(buffer.shape):
-        raise Invalid(
-            f"buffer {buffer.name} has {len(buffer.shape)} dimensions, {len(given)} indices given",
-            label="tensor.C2",
-        )
-    return tuple(cast(i, INT64) if isinstance(i, Expr) else const(i) for i in given)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,10 +38,29 @@ class Stmt:
         """The same statement around other parts; itself where all parts are the same objects."""
         return self
 
-    def __repr__(self) -> str:
-        from assay.semantics.tensor.show import show_stmt
+    def shown(self) -> Sequence[Shown]:
+        """The lines of this statement and its parts in the order of the text."""
+        raise NotImplementedError
 
+    def __repr__(self) -> str:
         return show_stmt(self)
+
+
+Shown: TypeAlias = tuple[Stmt | str, int]
+"""A part of a statement or a line of its own, and how much further inside it stands."""
+
+
+def show_stmt(body: Stmt, depth: int = 0) -> str:
+    """The statement as messages show it, one line for each; `assay.semantics.text` has the text to be read."""
+    lines: list[str] = []
+    stack: list[Shown] = [(body, depth)]
+    while stack:
+        part, at = stack.pop()
+        if isinstance(part, str):
+            lines.append("    " * at + part)
+        else:
+            stack.extend((p, at + more) for p, more in reversed(part.shown()))
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,6 +109,10 @@ class For(Around):
     def expressions(self) -> Sequence[Expr]:
         return (self.extent,) if self.start is None else (self.start, self.extent)
 
+    def shown(self) -> Sequence[Shown]:
+        start = "" if self.start is None else f", from {show(self.start)}"
+        return (f"for {self.var.name} in T.{self.kind}({show(self.extent)}{start}):", 0), (self.body, 1)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class While(Around):
@@ -143,6 +124,9 @@ class While(Around):
     @property
     def expressions(self) -> Sequence[Expr]:
         return (self.condition,)
+
+    def shown(self) -> Sequence[Shown]:
+        return (f"while {show(self.condition)}:", 0), (self.body, 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,6 +141,9 @@ class Seq(Stmt):
 
     def with_children(self, children: Sequence[Stmt]) -> Stmt:
         return self if same_objects(children, self.body) else replace(self, body=tuple(children))
+
+    def shown(self) -> Sequence[Shown]:
+        return [(s, 0) for s in self.body]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,6 +168,10 @@ class If(Stmt):
     def expressions(self) -> Sequence[Expr]:
         return (self.condition,)
 
+    def shown(self) -> Sequence[Shown]:
+        otherwise: Sequence[Shown] = () if self.otherwise is None else (("else:", 0), (self.otherwise, 1))
+        return (f"if {show(self.condition)}:", 0), (self.then, 1), *otherwise
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LetStmt(Around):
@@ -194,6 +185,13 @@ class LetStmt(Around):
     def expressions(self) -> Sequence[Expr]:
         return (self.value,)
 
+    def shown(self) -> Sequence[Shown]:
+        return (f"{self.var.name} = {show(self.value)}", 0), (self.body, 0)
+
+
+def _allocation(buffer: Buffer, what: str) -> str:
+    return f'{buffer.name} = T.{what}(({", ".join(map(show, buffer.shape))}), "{buffer.dtype}", "{buffer.scope}")'
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Allocate(Around):
@@ -205,6 +203,9 @@ class Allocate(Around):
     buffer: Buffer
     body: Stmt
     movable: bool = False
+
+    def shown(self) -> Sequence[Shown]:
+        return (_allocation(self.buffer, "alloc_buffer"), 0), (self.body, 0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -233,6 +234,9 @@ class AllocateConst(Around):
             )
         return self.data
 
+    def shown(self) -> Sequence[Shown]:
+        return (_allocation(self.buffer, "allocate_const"), 0), (self.body, 0)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Store(Stmt):
@@ -245,6 +249,9 @@ class Store(Stmt):
     @property
     def expressions(self) -> Sequence[Expr]:
         return (*self.indices, self.value)
+
+    def shown(self) -> Sequence[Shown]:
+        return ((f"{self.buffer.name}[{', '.join(map(show, self.indices))}] = {show(self.value)}", 0),)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -261,6 +268,9 @@ class Assert(Stmt):
     def expressions(self) -> Sequence[Expr]:
         return (self.condition, *self.values)
 
+    def shown(self) -> Sequence[Shown]:
+        return ((f"assert {show(self.condition)}, {self.message!r}", 0),)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluate(Stmt):
@@ -271,6 +281,9 @@ class Evaluate(Stmt):
     @property
     def expressions(self) -> Sequence[Expr]:
         return (self.value,)
+
+    def shown(self) -> Sequence[Shown]:
+        return ((f"T.evaluate({show(self.value)})", 0),)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -295,26 +308,10 @@ class Call(Stmt):
         """The numbers that are handed over."""
         return tuple(a for a in self.args if isinstance(a, Expr))
 
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """`buffer` is a window on the memory of `source`, which may be a view itself.
-
-    Its element i is the element `offset` + sum of i times `strides` of `source`, counted in row-major order. `region`
-    is the part of the source that it was written as a match of. A buffer of another dtype sees the bytes of the source,
-    and its own elements are counted. A `constant` one is not written through.
-    """
-
-    buffer: Buffer
-    source: Buffer
-    offset: Expr
-    strides: tuple[Expr, ...]
-    region: Region | None = None
-    constant: bool = False
-
-    @property
-    def expressions(self) -> Sequence[Expr]:
-        return (self.offset, *self.strides)
+    def shown(self) -> Sequence[Shown]:
+        args = (a.name if isinstance(a, Buffer) else repr(a) if isinstance(a, str) else show(a) for a in self.args)
+        to = "" if self.result is None else f"{show(self.result)} = "
+        return ((f"{to}{'T.call_packed' if self.extern else 'cls'} {self.function}({', '.join(args)})", 0),)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -328,6 +325,9 @@ class Alias(Around):
     def expressions(self) -> Sequence[Expr]:
         return self.view.expressions
 
+    def shown(self) -> Sequence[Shown]:
+        return (self.view.line(), 0), (self.body, 0)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pragma(Around):
@@ -337,18 +337,8 @@ class Pragma(Around):
     value: Any
     body: Stmt
 
-
-@dataclass(frozen=True, eq=False)
-class Region:
-    """A box of a buffer: in each dimension from `starts` up to but not including `stops`; None stops after one."""
-
-    buffer: Buffer
-    starts: tuple[Expr, ...]
-    stops: tuple[Expr | None, ...]
-
-    @property
-    def expressions(self) -> Sequence[Expr]:
-        return (*self.starts, *(e for e in self.stops if e is not None))
+    def shown(self) -> Sequence[Shown]:
+        return (f"with T.attr({{{self.key!r}: {self.value}}}):", 0), (self.body, 1)
 
 
 IterKind = Literal["spatial", "reduce", "scan", "opaque"]
@@ -367,6 +357,10 @@ class IterVar:
     @property
     def expressions(self) -> Sequence[Expr]:
         return (self.extent, self.value) if self.start is None else (self.start, self.extent, self.value)
+
+    def line(self) -> str:
+        start = "" if self.start is None else f"{show(self.start)}, "
+        return f"{self.var.name} = T.axis.{self.kind}({start}{show(self.extent)}, {show(self.value)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -411,6 +405,14 @@ class Block(Stmt):
         places = tuple(e for v in self.views for e in v.expressions)
         return (*places, *(e for r in (*(self.reads or ()), *(self.writes or ())) for e in r.expressions))
 
+    def shown(self) -> Sequence[Shown]:
+        head = [i.line() for i in self.iterators]
+        head += [] if self.predicate is None else [f"T.where({show(self.predicate)})"]
+        head += [_allocation(b, "sblock_alloc_buffer") for b in self.allocated]
+        head += [v.line() for v in self.views]
+        init: Sequence[Shown] = () if self.init is None else (("with T.init():", 1), (self.init, 2))
+        return (f'with T.sblock("{self.name}"):', 0), *((line, 1) for line in head), *init, (self.body, 1)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrimFunc:
@@ -440,8 +442,6 @@ class PrimFunc:
         return tuple(b for s in program_order(self.body) for b in allocated(s))
 
     def __repr__(self) -> str:
-        from assay.semantics.tensor.show import show_stmt
-
         params = ", ".join([*map(repr, self.params), *(f"{v.name}: T.{v.dtype}" for v in self.scalars)])
         return f"def {self.name}({params}):\n{show_stmt(self.body, 1)}"
 

@@ -17,8 +17,8 @@ from assay.semantics.errors import Crash, Trap
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var
 from assay.semantics.tensor import Assert
 from assay.semantics.walk import post_order
-from assay.verify.equivalence.frames import Known
-from assay.verify.equivalence.trace import Event, Read, Trace
+from assay.verify.equivalence.events import Event, Known, Read
+from assay.verify.equivalence.trace import Trace
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Words: TypeAlias = Any

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from assay.semantics.errors import Trap
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import Buffer
-
-if TYPE_CHECKING:
-    from assay.verify.equivalence.trace import Event
-
-Array: TypeAlias = np.ndarray[Any, Any]
-Lane: TypeAlias = Array | None
-"""For each lane the one of another place that it refers to; None is the same lane."""
+from assay.verify.equivalence.events import Array, Event, Known, Lane
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +23,6 @@ class Cells:
     number: int = -1
     """Which input it is, from 0."""
     data: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """A value that an event has made: of the same lane, or of lane `lane[i]` for lane i."""
-
-    event: Event
-    lane: Lane = None
 
 
 @dataclass(frozen=True, eq=False)

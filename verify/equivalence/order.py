@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from assay.semantics.errors import Trap
 from assay.semantics.tensor import Buffer, For
-
-if TYPE_CHECKING:
-    from assay.verify.equivalence.trace import Event
+from assay.verify.equivalence.events import Event
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

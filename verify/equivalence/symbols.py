@@ -10,8 +10,9 @@ import numpy as np
 
 from assay.semantics.dtypes import BOOL, DType
 from assay.verify.equivalence.evaluate import evaluate_trace, link
+from assay.verify.equivalence.events import Read
 from assay.verify.equivalence.terms import MOST_TERMS, UNWRITTEN, Terms
-from assay.verify.equivalence.trace import Read, Trace
+from assay.verify.equivalence.trace import Trace
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Words: TypeAlias = Any

@@ -10,7 +10,7 @@ definition, one iteration after another, and the producer of a load is the last 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,47 +36,12 @@ from assay.semantics.tensor import (
 )
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.walk import post_order
-from assay.verify.equivalence.frames import Array, Cells, Frame, Known, Numbers
+from assay.verify.equivalence.events import Event, Known, Read
+from assay.verify.equivalence.frames import Cells, Frame, Numbers
 from assay.verify.equivalence.order import Clock, Races, Undecided
 
 MOST_INSTANCES = 1 << 22
 MOST_CELLS = 1 << 27
-
-
-@dataclass(frozen=True, eq=False)
-class Read:
-    """A load: of an input (`number` and places), of memory (addresses), or of a read-only buffer at indices that are
-    data."""
-
-    buffer: Buffer
-    number: int = -1
-    places: Any = None
-    data: Array | None = None
-    indices: tuple[Expr, ...] = ()
-    own: bool = False
-    """Whether it is the very element that the store writes."""
-
-
-@dataclass(eq=False)
-class Event:
-    """A statement that makes a value, in all lanes that reach it. A store writes it to `address`; others keep it."""
-
-    stmt: Stmt
-    value: Expr
-    count: int
-    first: int
-    """The number of its first instance."""
-    leaf: int
-    """Its place in the clock."""
-    guards: tuple[tuple[Known, bool], ...]
-    races: tuple[tuple[int, Array], ...]
-    """The parallel loops around: its number, and which of its iterations."""
-    buffer: Buffer | None = None
-    address: Array | None = None
-    concrete: dict[int, Any] = field(default_factory=dict)
-    """By identity of a part of the value: its numbers, where they do not depend on data."""
-    reads: dict[int, Read] = field(default_factory=dict)
-    data: dict[Var, Known | int] = field(default_factory=dict)
 
 
 @dataclass(eq=False)

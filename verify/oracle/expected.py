@@ -18,8 +18,9 @@ from assay.semantics.types import DataType
 from assay.verify.backends.protocol import as_tensor
 from assay.verify.border.values import LENGTH, NONE, from_value
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
-from assay.verify.oracle.layers import BITWISE, INTEGERS, Finding, judge_result
-from assay.verify.oracle.left_open import Silence, excused
+from assay.verify.oracle.findings import Finding
+from assay.verify.oracle.layers import BITWISE, INTEGERS, excused, judge_result
+from assay.verify.oracle.left_open import Silence
 from assay.verify.oracle.named import Named
 from assay.verify.oracle.verdict import worst_exact
 from assay.verify.oracle.walk import OpenWalk, Walk

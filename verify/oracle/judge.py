@@ -18,7 +18,8 @@ from assay.verify.oracle import inside, wider
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
 from assay.verify.oracle.data import Kind, make_inputs
 from assay.verify.oracle.expected import Expected, Possible
-from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS, LAYERS, REBASED, Finding
+from assay.verify.oracle.findings import Finding
+from assay.verify.oracle.layers import BITWISE, DOT, ELEMENTWISE, GRAPH, INTEGERS, LAYERS, REBASED
 from assay.verify.oracle.left_open import Node, Silence
 from assay.verify.oracle.named import Named
 from assay.verify.oracle.verdict import Verdict, differing

@@ -8,17 +8,18 @@ at all together too. What hangs on operands that are not known exactly is judged
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from assay.interp.values import Value, plain
+from assay.interp.values import plain
 from assay.semantics.bounds import Bounded
-from assay.semantics.operator import Operator
+from assay.semantics.left_open import exactly_known
 from assay.verify.oracle.accepts import Accepts, is_subnormal
 from assay.verify.oracle.dot import TERMS, wrong_together
-from assay.verify.oracle.left_open import without_value
+from assay.verify.oracle.findings import Applied, Finding
+from assay.verify.oracle.left_open import Silence, without_value
 from assay.verify.oracle.signs import certain, flipped
 from assay.verify.oracle.verdict import Worst, fits, worst_exact, worst_outside
 from assay.verify.oracle.whole import MOVES, Whole, exact_result
@@ -27,54 +28,6 @@ Array = np.ndarray[Any, Any]
 BITWISE, INTEGERS, ELEMENTWISE, DOT, GRAPH = "bitwise", "integers", "elementwise", "dot product", "graph"
 REBASED = "rebased"
 LAYERS = (BITWISE, INTEGERS, ELEMENTWISE, DOT, GRAPH, REBASED)
-
-
-@dataclass(frozen=True)
-class Applied:
-    """An operator, and the operands that it was given; None for a tensor function that claims no operator."""
-
-    op: Operator | None
-    attrs: Mapping[str, Any]
-    operands: Sequence[Value]
-    name: str
-
-    @property
-    def known(self) -> list[Array] | None:
-        """The operands as arrays, if they are known exactly."""
-        found = [plain(a) for a in self.operands]
-        return found if all(isinstance(a, np.ndarray) for a in found) else None
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The verdict on one tensor. `unknown` says which elements were not decided, None for none, of `size`; `excused` is
-    how many are what only the standard's silence allows, by the entries `silent`."""
-
-    tensor: str
-    layer: str
-    wrong: str = ""
-    worst: Worst | None = None
-    unknown: Array | None = None
-    size: int = 0
-    by: Applied | None = None
-    allowed: Any = None
-    """What was compared with, where something is wrong, or not decided in what is no float."""
-    excused: int = 0
-    silent: tuple[str, ...] = ()
-    zeros: int = 0
-    """How many zeros have the other sign, which is free there."""
-    nans: int = 0
-    """How many NaN have other bits, which are free."""
-
-    @property
-    def open(self) -> int:
-        """How many elements were not decided."""
-        return 0 if self.unknown is None else int(np.count_nonzero(self.unknown))
-
-    @property
-    def may_be_excused(self) -> bool:
-        """Whether the standard may leave open what is wrong, or not decided."""
-        return self.allowed is not None
 
 
 def judge_result(
@@ -177,3 +130,29 @@ def _exact_result(by: Applied, operands: Sequence[Array], index: int) -> Array |
         result = exact_result(by.op, by.attrs, operands)
     result = result[index] if isinstance(result, tuple) else result
     return result.value if isinstance(result, Whole) and not result.lost else None
+
+
+def excused(
+    finding: Finding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array], given: Mapping[str, Any],
+    accepts: Accepts,
+    flushing: bool, index: int = 0,
+) -> Finding:  # fmt: skip
+    """The verdict on a tensor that is wrong or not decided by our definition, one of those `given`, with the elements
+    that are left open taken for ours."""
+    strict = finding.allowed
+    if (
+        strict is None
+        or fits(finding.tensor, strict, got)
+        or not hasattr(wide, "shape")
+        or tuple(wide.shape) != got.shape
+    ):
+        return finding
+    admitted, entries = silence.admitted(wide, strict, got, others, silence.beside(finding.tensor, given))
+    if not admitted.any():
+        return finding
+    repaired = np.where(admitted, exactly_known(strict), got).astype(got.dtype)
+    again = judge_result(finding.tensor, finding.by, strict, repaired, accepts, flushing, index)
+    if again.wrong:
+        return again
+    unknown = None if again.unknown is None else again.unknown & ~admitted
+    return replace(again, allowed=None, unknown=unknown, excused=int(np.count_nonzero(admitted)), silent=entries)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,7 @@ from assay.semantics.bounds import Bounded, contains
 from assay.semantics.graph import Constant, Expr
 from assay.semantics.left_open import Opening, exactly_known, openings, use
 from assay.semantics.left_open.table import BY_OPERATOR
-from assay.verify.oracle.accepts import Accepts
-from assay.verify.oracle.verdict import fits
-
-if TYPE_CHECKING:
-    from assay.verify.oracle.layers import Applied, Finding
+from assay.verify.oracle.findings import Applied, Finding
 
 Array = np.ndarray[Any, Any]
 
@@ -186,34 +182,6 @@ class Silence:
                 by.update(dict.fromkeys(opened.before if opened is not None else self.entries))
                 found |= here
         return found, tuple(by)
-
-
-def excused(
-    finding: Finding, wide: Any, silence: Silence, got: Array, others: Mapping[int, Array], given: Mapping[str, Any],
-    accepts: Accepts,
-    flushing: bool, index: int = 0,
-) -> Finding:  # fmt: skip
-    """The verdict on a tensor that is wrong or not decided by our definition, one of those `given`, with the elements
-    that are left open taken for ours."""
-    from assay.verify.oracle.layers import judge_result
-
-    strict = finding.allowed
-    if (
-        strict is None
-        or fits(finding.tensor, strict, got)
-        or not hasattr(wide, "shape")
-        or tuple(wide.shape) != got.shape
-    ):
-        return finding
-    admitted, entries = silence.admitted(wide, strict, got, others, silence.beside(finding.tensor, given))
-    if not admitted.any():
-        return finding
-    repaired = np.where(admitted, exactly_known(strict), got).astype(got.dtype)
-    again = judge_result(finding.tensor, finding.by, strict, repaired, accepts, flushing, index)
-    if again.wrong:
-        return again
-    unknown = None if again.unknown is None else again.unknown & ~admitted
-    return replace(again, allowed=None, unknown=unknown, excused=int(np.count_nonzero(admitted)), silent=entries)
 
 
 def without_value(finding: Finding, by: Applied | None, allowed: Any, index: int) -> Finding:

@@ -20,9 +20,10 @@ from assay.semantics.walk import post_order
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, SPLIT, Accepts, open_subnormals
 from assay.verify.oracle.claims import meant, named
 from assay.verify.oracle.dot import TERMS
+from assay.verify.oracle.findings import Applied, Finding
 from assay.verify.oracle.inside import Inside
-from assay.verify.oracle.layers import DECIDES, Applied, Finding, judge_result
-from assay.verify.oracle.left_open import Silence, closed, excused
+from assay.verify.oracle.layers import DECIDES, excused, judge_result
+from assay.verify.oracle.left_open import Silence, closed
 from assay.verify.oracle.signs import carried_over, marked
 from assay.verify.oracle.whole import MOVES
 from assay.verify.oracle.wider import Kept, own

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from assay.lower.frontends.tvm.function_state import FunctionState
 from assay.lower.frontends.tvm.memory import Cell, Heap, Held, Storage, Value, cells_of, held
 from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, plain, type_key
 from assay.semantics import graph
@@ -16,9 +16,6 @@ from assay.semantics.scalar import Const, Dim, Expr as Scalar, Load, cast, prova
 from assay.semantics.tensor import Alias, Block, Buffer, LetStmt, PrimFunc, Seq, Store, View, program_order
 from assay.semantics.types import ShapeType, TensorType
 from assay.semantics.walk import rewrite
-
-if TYPE_CHECKING:
-    from assay.lower.frontends.tvm.functions import Reader
 
 KNOWN = frozenset({
     "relax.builtin.alloc_tensor", "relax.memory.alloc_storage", "relax.memory.alloc_tensor", "relax.memory.kill_tensor",
@@ -34,7 +31,7 @@ CHECKS = tuple(f"vm.builtin.check_{what}_info" for what in ("tensor", "shape", "
 class Allocation:
     """Reads the calls of one graph function that make and drop memory, and those that keep sizes."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: FunctionState) -> None:
         self.reader = reader
 
     def knows(self, name: str) -> bool:

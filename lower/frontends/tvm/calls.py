@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
 
 from assay.lower.frontends.tvm.allocation import Allocation
+from assay.lower.frontends.tvm.function_state import FunctionState, Steps
 from assay.lower.frontends.tvm.kernels import Kernel, Use, is_buffer
 from assay.lower.frontends.tvm.memory import Cell, Group, Heap, Held, Value, held
 from assay.lower.frontends.tvm.objects import Object, attributes, op_name, plain, type_key
@@ -17,9 +18,6 @@ from assay.semantics.graph import Expr, Var
 from assay.semantics.scalar import Dim, Var as Symbol
 from assay.semantics.text.relax.ops import from_relax
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, flatten
-
-if TYPE_CHECKING:
-    from assay.lower.frontends.tvm.functions import Reader
 
 SAME = ("relax.builtin.stop_lift_params", "relax.memory.ensure_zero_offset")
 """Operators whose result is their first operand."""
@@ -33,10 +31,11 @@ TIR = ("relax.call_tir", "relax.call_tir_with_grad", "relax.call_tir_inplace")
 
 
 class Calls:
-    """Reads the calls of one graph function."""
+    """Reads the calls of one graph function; `value` reads an operand."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: FunctionState, value: Callable[[Object], Steps]) -> None:
         self.reader = reader
+        self.value = value
         self.kernels = reader.signatures.kernels
         self.allocation = Allocation(reader)
 
@@ -46,13 +45,20 @@ class Calls:
     def use(self, value: Value) -> Expr:
         return self.reader.use(value)
 
+    def many(self, items: Sequence[Object]) -> Steps:
+        """What several expressions stand for, left to right."""
+        found: list[Value] = []
+        for i in items:
+            found.append((yield self.value(i)))
+        return found
+
     # --- by callee -----------------------------------------------------------------------------------------------
 
     def call(self, o: Object) -> Generator[Any, Any, Any]:
         """The value of a call."""
         callee, name = o.op, op_name(o.op)
         args = list(o.args)
-        many = self.reader.many
+        many = self.many
         if name in TIR:
             return (yield self.call_tir(o, args))
         if name == "relax.call_dps_packed":
@@ -63,7 +69,7 @@ class Calls:
             target_name = self.extern_name(args[0])
             return self.extern(target_name, inputs, self.known_type(o, target_name), pure=True)
         if name in ("relax.invoke_pure_closure", "relax.invoke_closure", "relax.call_pure_packed"):
-            target = yield self.reader.value(args[0])
+            target = yield self.value(args[0])
             inputs = yield many(fields(args[1]) if name != "relax.call_pure_packed" else args[1:])
             return self.applied(target, inputs)
         if name == "relax.make_closure":
@@ -104,7 +110,7 @@ class Calls:
             return (yield self.destination_passing(str(callee.name_hint), args))
         if type_key(callee) == "relax.expr.ExternFunc":
             return (yield self.packed(self.extern_name(callee), o, args))
-        target = yield self.reader.value(callee)
+        target = yield self.value(callee)
         inputs = yield many(args)
         return self.applied(target, inputs)
 
@@ -124,7 +130,7 @@ class Calls:
             if type_key(a) == "ir.Tuple" and a.fields and not any(map(is_value, a.fields)):
                 operands.append(tuple(self.reader.types.scalars.dim(f) for f in a.fields))
             elif is_value(a):
-                value = yield self.reader.value(a)
+                value = yield self.value(a)
                 parts.append(value)
                 operands.append(self.reader.use(value, view=name in VIEWS))
             elif type_key(a) == "ir.GenericConst":
@@ -170,7 +176,7 @@ class Calls:
         scalars: list[Dim] = []
         for i, item in enumerate(items):
             if i < len(params) and is_buffer(params[i]):
-                values[i] = yield self.reader.value(item)
+                values[i] = yield self.value(item)
             else:
                 scalars.append(self.reader.types.scalars.dim(item))
         given = {i: self.use(v) for i, v in values.items()}
@@ -250,7 +256,7 @@ class Calls:
         scalars: list[Dim] = []
         for i, (p, a) in enumerate(zip(params, args, strict=True)):
             if is_buffer(p):
-                values[i] = yield self.reader.value(a)
+                values[i] = yield self.value(a)
             else:
                 scalars.append(self.reader.types.scalars.dim(a))
         outputs = self.kernels.written(name)
@@ -302,11 +308,11 @@ class Calls:
     def packed(self, name: str, o: Object, args: Sequence[Object]) -> Generator[Any, Any, Any]:
         """A call of a function of TVM's registry. What is given unwritten memory last writes it."""
         if self.allocation.knows(name):
-            values = yield self.reader.many([a for a in args if is_value(a)])
+            values = yield self.many([a for a in args if is_value(a)])
             return self.allocation.call(name, args, values)
         if name.startswith("vm.builtin.") or not all(is_value(a) or type_key(a) in NUMBERS for a in args):
             raise self.unsupported(f"the extern function {name}, with what is no tensor,")
-        values = yield self.reader.many(args)
+        values = yield self.many(args)
         pure = self.reader.force_pure
         fresh = [v for v in values if isinstance(v, Cell) and v.value is None]
         if not fresh:
@@ -365,7 +371,7 @@ def is_value(o: Object) -> bool:
             return not key.startswith("prim.")
 
 
-def run_leaf(reader: Reader, o: Object) -> Value:
+def run_leaf(reader: FunctionState, o: Object) -> Value:
     """The value of an expression that has no parts."""
     if type_key(o) == "ir.GlobalVar":
         return Held(reader.signatures.global_var(str(o.name_hint), reader.place()))

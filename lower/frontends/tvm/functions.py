@@ -7,27 +7,24 @@ generators that a loop runs, so neither long nor deep functions need Python's st
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from assay.lower.frontends.tvm.calls import Calls
-from assay.lower.frontends.tvm.memory import Cell, Group, Held, Owners, Value, cells_of, held, read
+from assay.lower.frontends.tvm.function_state import FunctionState, Steps
+from assay.lower.frontends.tvm.memory import Group, Held, cells_of, held
 from assay.lower.frontends.tvm.objects import Object, attributes, handle, op_name, type_key, unique
 from assay.lower.frontends.tvm.signatures import Signatures
-from assay.lower.frontends.tvm.types import Types, device_of, is_exact
+from assay.lower.frontends.tvm.types import device_of, is_exact
 from assay.semantics import graph
-from assay.semantics.devices import ANYWHERE, VirtualDevice
+from assay.semantics.devices import ANYWHERE
 from assay.semantics.dtypes import BOOL
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constant, Dataflow, Expr, Function, Var
 from assay.semantics.graph.limits import LOWER, UPPER
 from assay.semantics.graph.matching import compatible
-from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import FuncType, TensorType, same_type, symbols
-
-Steps: TypeAlias = Generator[Any, Any, Any]
-"""A part of the reading: it yields the parts that it needs, and returns a value."""
 
 
 def run(steps: Steps) -> Any:
@@ -44,67 +41,12 @@ def run(steps: Steps) -> Any:
     return given
 
 
-@dataclass
-class Reader:
+class Reader(FunctionState):
     """Reads one graph function."""
 
-    signatures: Signatures
-    name: str
-    env: dict[int, Value] = field(default_factory=dict)
-    constants: dict[int, Expr] = field(default_factory=dict)
-    lets: list[tuple[Var, Expr, Dataflow | None]] = field(default_factory=list)
-    owners: Owners = field(default_factory=Owners)
-    killed: set[int] = field(default_factory=set)
-    """Variables whose value was dropped. The memory behind one may still have another name."""
-    seen: set[Cell] = field(default_factory=set)
-    """Tensors that were read."""
-    fixed: set[Expr] = field(default_factory=set)
-    """Variables that are constants of the module."""
-    depth: int = 0
-    mark: Dataflow | None = None
-    at: str = ""
-
-    def __post_init__(self) -> None:
-        self.where = f"function {self.name}"
-        self.types = Types(self.signatures.symbols, self.where)
-        self.calls = Calls(self)
-        self.force_pure = False
-        self.limits: dict[Symbol, int] = {}
-        self.changes = False
-        """Whether operands are changed in place, so that it matters which values share memory."""
-
-    # --- values --------------------------------------------------------------------------------------------------
-
-    def place(self) -> str:
-        """Where the reading is, for messages."""
-        return f"{self.where}, {self.at}" if self.at else self.where
-
-    def span(self) -> Span:
-        return Span(self.name, self.at)
-
-    def use(self, value: Value, *, view: bool = False) -> Expr:
-        """The value now; for a `view` of it, whose own uses are checked, what it was."""
-        self.seen.update(c for c, _ in cells_of(value))
-        return read(value, self.place(), view=view)
-
-    def lookup(self, o: Object) -> Value:
-        """The value of a variable."""
-        if handle(o) in self.killed:
-            raise Invalid(f"{o.name} is used after it was killed", where=self.place(), label="tvm.P2")
-        found = self.env.get(handle(o))
-        if found is None:
-            raise Invalid(f"the variable {o.name} is not bound", where=self.place(), label="tvm.C10")
-        return found
-
-    def is_constant(self, value: Value) -> bool:
-        """Whether it is a constant of the module, by whatever name."""
-        return isinstance(value, Held) and (isinstance(value.expr, Constant) or value.expr in self.fixed)
-
-    def bind(self, name: str, value: Expr, device: VirtualDevice = ANYWHERE) -> Var:
-        """A new variable for a value, bound here, on a device or where the value is."""
-        var = Var(value.type, name, device=value.device if device == ANYWHERE else device)
-        self.lets.append((var, value, self.mark))
-        return var
+    def __init__(self, signatures: Signatures, name: str) -> None:
+        super().__init__(signatures, name)
+        self.calls = Calls(self, self.value)
 
     # --- functions -----------------------------------------------------------------------------------------------
 
@@ -286,13 +228,6 @@ class Reader:
         self.mark = mark
         made = graph.if_(condition, first, second, self.span())
         return Held(made, tuple(self.owners.either(cells, made) for cells in held(made, [then, otherwise]).cells))
-
-    def many(self, items: Sequence[Object]) -> Steps:
-        """What several expressions stand for, left to right."""
-        found: list[Value] = []
-        for i in items:
-            found.append((yield self.value(i)))
-        return found
 
 
 def declared(signature: FuncType, given: dict[str, Any]) -> dict[str, dict[str, int]]:

@@ -6,20 +6,18 @@ writes, scalars. A buffer may be handed over from some element on; that is a vie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from assay.lower.frontends.tvm.accesses import accesses, inner
 from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, op_name, type_key, unique
-from assay.lower.frontends.tvm.scalars import function_name, parts
-from assay.semantics.errors import Invalid
+from assay.lower.frontends.tvm.scalars import Scalars, function_name, parts
+from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Const, Dim, Expr, Load, cast, const
 from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Stmt, View, seq
 from assay.semantics.tensor.calls import as_expr, from_element, size_of
 from assay.semantics.tensor.places import strides_of
-
-if TYPE_CHECKING:
-    from assay.lower.frontends.tvm.statements import Statements
 
 PACKED = ("tirx.tvm_call_packed", "tirx.tvm_call_cpacked", "tirx.call_extern", "tirx.call_pure_extern")
 MEMORY = ("tirx.BufferType", "ir.PointerType")
@@ -28,12 +26,28 @@ READ = 1
 """The access mask of tvm_access_ptr for what is only read."""
 
 
+class StatementReader(Protocol):
+    """What the reading of a call asks of the reader of statements around it."""
+
+    where: str
+    scalars: Scalars
+    names: set[str]
+    roots: dict[int, tuple[Buffer, Expr]]
+
+    @property
+    def callee(self) -> Callable[[str], tuple[str, Sequence[int]]]: ...
+
+    def unsupported(self, what: str) -> Unsupported: ...
+
+    def buffer(self, o: Object) -> Buffer: ...
+
+
 def is_invocation(o: Object) -> bool:
     """Whether an expression is a call of a tensor function or of an extern."""
     return type_key(o) == "ir.Call" and (type_key(o.op) == "ir.GlobalVar" or op_name(o.op) in PACKED)
 
 
-def invocation(reader: Statements, o: Object, result: Load | None = None) -> Stmt:
+def invocation(reader: StatementReader, o: Object, result: Load | None = None) -> Stmt:
     """The statement that a call is; `result` is where the number goes that an extern returns, if it is wanted."""
     views: list[View] = []
     given = [argument(reader, a, views) for a in o.args]
@@ -56,7 +70,7 @@ def invocation(reader: Statements, o: Object, result: Load | None = None) -> Stm
 class Before:
     """The calls of externs that stand in the expressions of a statement: they are done before it."""
 
-    reader: Statements
+    reader: StatementReader
     calls: list[tuple[Buffer, Stmt]] = field(default_factory=list)
 
     def __call__(self, o: Object) -> Expr:
@@ -113,7 +127,7 @@ def is_lazy(root: Object) -> bool:
     return False
 
 
-def argument(reader: Statements, o: Object, views: list[View]) -> Buffer | Expr | str:
+def argument(reader: StatementReader, o: Object, views: list[View]) -> Buffer | Expr | str:
     """What is handed over; what must exist for that is appended to `views`."""
     if type_key(o) == "ir.StringImm":
         return str(o.value)
@@ -142,7 +156,7 @@ def argument(reader: Statements, o: Object, views: list[View]) -> Buffer | Expr 
 
 
 def memory(
-    reader: Statements, o: Object, offset: Expr, length: Dim | None, constant: bool, views: list[View]
+    reader: StatementReader, o: Object, offset: Expr, length: Dim | None, constant: bool, views: list[View]
 ) -> Buffer:
     """The memory behind `buffer_data`, from an element on. The data of a view are those of what it is a view of."""
     if type_key(o) != "ir.Call" or op_name(o.op) != "tirx.buffer_data":
@@ -167,8 +181,6 @@ def memory(
 
 def written(module: Mapping[str, Object], direct: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """The places of the buffer parameters that each function stores to, itself (`direct`) or by what it calls."""
-    from assay.lower.frontends.tvm.statements import accesses
-
     stores = {n: set(places) for n, places in direct.items()}
     places = {n: {handle(p): i for i, p in enumerate(module[n].params)} for n in direct}
     handed: list[tuple[str, int, str, int]] = []
@@ -192,8 +204,6 @@ def written(module: Mapping[str, Object], direct: Mapping[str, tuple[int, ...]])
 
 def calls_in(root: Object) -> list[tuple[str, list[int]]]:
     """The calls of tensor functions in a body: whom, and the handle of the buffer that each argument is, or 0."""
-    from assay.lower.frontends.tvm.statements import inner
-
     found: list[tuple[str, list[int]]] = []
     stack = [root]
     while stack:

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.lower.frontends.tvm.accesses import accesses, pointed
 from assay.lower.frontends.tvm.invocations import MEMORY, calls_in, parameter_order, written as all_written
 from assay.lower.frontends.tvm.objects import Object, attributes, dtype_of, handle, type_key, unique
 from assay.lower.frontends.tvm.scalars import Scalars, Symbols, compact
-from assay.lower.frontends.tvm.statements import Statements, accesses, pointed
+from assay.lower.frontends.tvm.statements import Statements
 from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Dim, Expr, Var, apply, cast, const, provably_equal, variables

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from assay.lower.frontends.tvm.accesses import inner
 from assay.lower.frontends.tvm.invocations import Before, invocation, is_invocation
 from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, lanes_of, op_name, plain, type_key, unique
-from assay.lower.frontends.tvm.scalars import Scalars, Symbols, compact, condition, parts
+from assay.lower.frontends.tvm.scalars import Scalars, Symbols, compact, condition
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.scalar import Dim, Expr, Var, apply, cast, const, provably_equal
@@ -350,71 +351,6 @@ class Statements:
             raise self.unsupported(f"the view {made!r} of {source!r}, of another width,")
         self.roots[handle(o.buffer)] = source, offset
         return View(made, source, offset, tuple(strides), self.region(region))
-
-
-def inner(o: Object) -> Sequence[Object]:
-    """The statements that a TVM statement is made of."""
-    match type_key(o):
-        case "tirx.SeqStmt":
-            return list(o.seq)
-        case "tirx.For" | "tirx.While" | "tirx.AttrStmt":
-            return (o.body,)
-        case "tirx.IfThenElse":
-            return (o.then_case,) if o.else_case is None else (o.then_case, o.else_case)
-        case "s_tir.SBlockRealize":
-            return (o.block.body,) if o.block.init is None else (o.block.init, o.block.body)
-        case _:
-            return ()
-
-
-def accesses(root: Object) -> tuple[set[int], set[int], dict[int, int]]:
-    """The handles of the buffers that are stored to and loaded from, and of which buffer each view is a view."""
-    stored: set[int] = set()
-    loaded: set[int] = set()
-    source: dict[int, int] = {}
-    stack = [root]
-    exprs: list[Object] = []
-    while stack:
-        o = stack.pop()
-        stack += inner(o)
-        match type_key(o):
-            case "tirx.BufferStore":
-                stored.add(handle(o.buffer))
-                exprs += [o.value, *o.indices]
-            case "tirx.DeclBuffer" if type_key(o.data) == "ir.Call":
-                source[handle(o.buffer)] = handle(o.data.args[0])
-            case "tirx.DeclBuffer" if type_key(o.data) == "ir.Var":
-                source[handle(o.buffer)] = handle(o.data)
-            case "s_tir.SBlockRealize":
-                source.update((handle(m.buffer), handle(m.source.source)) for m in o.block.match_buffers)
-            case "tirx.Bind" | "tirx.Evaluate":
-                exprs.append(o.value)
-            case "tirx.IfThenElse" | "tirx.While":
-                exprs.append(o.condition)
-            case "tirx.For":
-                exprs += [o.min, o.extent]
-    seen: set[int] = set()
-    while exprs:
-        e = exprs.pop()
-        if handle(e) in seen:
-            continue
-        seen.add(handle(e))
-        if type_key(e) == "ir.TensorLoad":
-            loaded.add(handle(e.source))
-        exprs += parts(e)
-    return stored, loaded, source
-
-
-def pointed(root: Object) -> dict[int, Object]:
-    """The first declaration over each pointer that has a name: it says what the pointer points to."""
-    found: dict[int, Object] = {}
-    stack = [root]
-    while stack:
-        o = stack.pop()
-        stack += reversed(inner(o))
-        if type_key(o) == "tirx.DeclBuffer" and type_key(o.data) == "ir.Var":
-            found.setdefault(handle(o.data), o)
-    return found
 
 
 def is_row_major(layout: Object, shape: Sequence[Dim], scalars: Scalars) -> bool:

@@ -80,7 +80,7 @@ class FunctionParser(Calls):
         """Annotations by their words."""
         self.depth = 0
         self.home = ANYWHERE
-        self.patterns = PatternReader(self)
+        self.patterns = PatternReader(self, self.block)
 
     # --- functions -----------------------------------------------------------------------------------------------
 

@@ -12,42 +12,41 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from assay.semantics import graph
 from assay.semantics.graph import Bind, Expr, Fields, Made, Pattern, Var, Wildcard
 from assay.semantics.tasks import Task, run_task
+from assay.semantics.text.graph.calls import Calls
 from assay.semantics.text.graph.scope import Path
 from assay.semantics.types import DataType, TupleType, Type
 
-if TYPE_CHECKING:
-    from assay.semantics.text.graph.parser import FunctionParser
-
 
 class PatternReader:
-    """Reads match statements for a parser of functions."""
+    """Reads match statements: their expressions by `calls`, the bodies of their cases by `block`."""
 
-    def __init__(self, parser: FunctionParser) -> None:
-        self.parser = parser
-        self.source = parser.source
+    def __init__(self, calls: Calls, block: Callable[[Sequence[ast.stmt], str | None], Task[Expr]]) -> None:
+        self.calls = calls
+        self.block = block
+        self.source = calls.source
 
     def match(self, stmt: ast.Match, target: str | None) -> Task[Expr]:
         subject, partial = stmt.subject, False
-        if isinstance(subject, ast.Call) and self.parser.path(subject.func) == Path(("A", "partial")):
+        if isinstance(subject, ast.Call) and self.calls.path(subject.func) == Path(("A", "partial")):
             if len(subject.args) != 1 or subject.keywords:
                 raise self.source.error(subject, "A.partial takes the value", "text.C5")
             subject, partial = subject.args[0], True
-        value = self.parser.expr(subject)
+        value = self.calls.expr(subject)
         clauses: list[tuple[Pattern, Expr]] = []
         for case in stmt.cases:
             if case.guard is not None:
                 raise self.source.error(case.guard, "a case has no condition", "text.C13")
-            mark = self.parser.scope.mark()
+            mark = self.calls.scope.mark()
             pattern = run_task(self.pattern(case.pattern, value.type))
-            body = yield self.parser.block(case.body, target)
-            self.parser.scope.leave(mark)
+            body = yield self.block(case.body, target)
+            self.calls.scope.leave(mark)
             clauses.append((pattern, body))
-        with self.parser.at(stmt.subject):
+        with self.calls.at(stmt.subject):
             return graph.match(value, *clauses, partial=partial, span=self.source.span(stmt))
 
     def pattern(self, node: ast.pattern, of: Type) -> Task[Pattern]:
@@ -57,7 +56,7 @@ class PatternReader:
                 return Wildcard()
             case ast.MatchAs(pattern=None, name=str(name)):
                 var = Var(of, name, span=self.source.span(node))
-                self.parser.scope.declare(name, var)
+                self.calls.scope.declare(name, var)
                 return Bind(var)
             case ast.MatchSequence():
                 types = of.fields if isinstance(of, TupleType) else ()
@@ -83,8 +82,8 @@ class PatternReader:
                 raise self.source.error(node, "a pattern is a constructor, a tuple, a name or _", "text.C13")
 
     def _constructor(self, node: ast.MatchClass) -> graph.Constructor:
-        path = self.parser.path(node.cls)
+        path = self.calls.path(node.cls)
         if path is None or path.parts[0] != "data" or len(path.parts) != 3:
             raise self.source.error(node.cls, "a constructor of a data type expected, such as List.Cons", "text.C3")
-        with self.parser.at(node.cls):
-            return self.parser.constructor(path.parts[1], path.parts[2], node.cls)
+        with self.calls.at(node.cls):
+            return self.calls.constructor(path.parts[1], path.parts[2], node.cls)

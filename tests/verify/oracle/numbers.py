@@ -12,7 +12,8 @@ from assay.semantics.dtypes import BOOL, DType
 from assay.semantics.scalar import convert, operation
 from assay.semantics.tensor import PrimFunc
 from assay.verify.equivalence.evaluate import evaluate_trace, link
-from assay.verify.equivalence.trace import Read, trace_of
+from assay.verify.equivalence.events import Read
+from assay.verify.equivalence.trace import trace_of
 
 Array = np.ndarray[Any, Any]
 

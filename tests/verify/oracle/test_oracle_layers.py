@@ -14,7 +14,8 @@ from assay.semantics.dtypes import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, DType
 from assay.semantics.ops import operator
 from assay.verify.oracle.accepts import flushed, is_subnormal, open_subnormals
 from assay.verify.oracle.dot import TERMS, magnitudes, telling, wrong_together
-from assay.verify.oracle.layers import Applied, open_elements
+from assay.verify.oracle.findings import Applied
+from assay.verify.oracle.layers import open_elements
 from assay.verify.oracle.verdict import Verdict, Worst, differing, fits, number, ulp, worst_exact, worst_outside
 from assay.verify.oracle.whole import NOTHING, RULES, Whole, exact_result, exactly, whole
 
