@@ -26,8 +26,9 @@ from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.text import constants_text
 from assay.semantics.text.beside import TensorReader
-from assay.semantics.text.graph.parser import FunctionParser, Signature, names_of
+from assay.semantics.text.graph.parser import FunctionParser
 from assay.semantics.text.graph.scope import ALIASES, ModuleNames, Path, Scope
+from assay.semantics.text.graph.signatures import Signature, names_of
 from assay.semantics.text.module_printer import show, show_function, write_module
 from assay.semantics.text.source import Source
 from assay.semantics.text.tensor.parser import parse_prim_func
@@ -344,7 +345,7 @@ class _ModuleParser:
                 symbols = {n: s for n, s in self.symbols.items() if isinstance(s, Symbol)}
                 self.definitions[name] = parse_prim_func(self.source, node, symbols, modules)
             else:
-                signature = self._reader().signature(node)
+                signature = self._reader().signatures.read(node)
                 self.graphs[name] = (node, signature)
                 if signature.type is not None:
                     self.names.globals[name] = signature.type

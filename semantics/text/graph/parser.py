@@ -1,7 +1,8 @@
 """Graph functions of the text format: the parser (rows R4 and R30; specs/semantics.md, "Text").
 
-    signature = read_signature(names, symbols, node)          # `node` is an `ast.FunctionDef` with @R.function
-    function = FunctionParser(names, symbols).function(node, signature)
+    parser = FunctionParser(names, symbols)
+    signature = parser.signatures.read(node)                  # `node` is an `ast.FunctionDef` with @R.function
+    function = parser.function(node, signature)
 
 A statement `v = value` is a let; inside `with A.graph():` it names a node, which has no place in an order. A type that
 is annotated is checked: it is taken where it holds, it becomes a match-cast where only a run can tell, else it is
@@ -25,37 +26,14 @@ from assay.semantics.text.graph.calls import Calls
 from assay.semantics.text.graph.home import settled
 from assay.semantics.text.graph.patterns import PatternReader
 from assay.semantics.text.graph.scope import Inside, ModuleNames, Path, Scope
+from assay.semantics.text.graph.signatures import Signature, SignatureReader
 from assay.semantics.text.relax.build import attribute
-from assay.semantics.text.source import Source
 from assay.semantics.text.types_text import Written, exact, filled
-from assay.semantics.types import FuncType, Type, TypeVar, dims, same_type, symbols
+from assay.semantics.types import Type, dims, same_type, symbols
 from assay.semantics.walk import post_order
 
 DEEPEST = 90
 """Blocks inside blocks; Python's own limit is about 100."""
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What a function says before its body. `symbols` are the names that its annotations introduce."""
-
-    params: tuple[Var, ...]
-    names: tuple[str, ...]
-    """What the parameters are called in the text."""
-    result: Type | None
-    written: Written | None
-    pure: bool
-    private: bool
-    type_params: tuple[TypeVar, ...]
-    symbols: Mapping[str, Symbol]
-    device: VirtualDevice = ANYWHERE
-    """Of the function itself: that of its result."""
-
-    @property
-    def type(self) -> FuncType | None:
-        if self.result is None:
-            return None
-        return FuncType(tuple(p.type for p in self.params), self.result, type_params=self.type_params, pure=self.pure)
 
 
 @dataclass
@@ -81,67 +59,9 @@ class FunctionParser(Calls):
         self.depth = 0
         self.home = ANYWHERE
         self.patterns = PatternReader(self, self.block)
+        self.signatures = SignatureReader(self)
 
     # --- functions -----------------------------------------------------------------------------------------------
-
-    def signature(self, node: ast.FunctionDef) -> Signature:
-        flags = self._decorator(node)
-        a = node.args
-        if a.posonlyargs or a.kwonlyargs or a.vararg or a.kwarg or a.defaults:
-            raise self.source.error(node, "a function has plain parameters only", "text.C12")
-        mark, before = self.scope.mark(), set(self.scope.table)
-        self.declaring = True
-        params: list[Var] = []
-        own = self._own_names(node)
-        texts = tuple(p.arg for p in a.args)
-        for i, p in enumerate(a.args):
-            if p.arg in texts[:i]:
-                raise self.source.error(p, f"two parameters are called {p.arg}", "graph.C4")
-            if p.annotation is None:
-                raise self.source.error(
-                    p, f'parameter {p.arg} needs a type, such as R.Tensor((n, 4), dtype="float32")', "text.C17"
-                )
-            written = self.type(p.annotation)
-            with self.at(p.annotation):
-                params.append(
-                    Var(exact(written), own.get(p.arg, p.arg), device=written.device, span=self.source.span(p))
-                )
-        result: Type | None = None
-        out: Written | None = None
-        if node.returns is not None:
-            out = self.type(node.returns)
-            with self.at(node.returns):
-                result = None if out.is_open else exact(out)
-        self.declaring = False
-        made = {n: v for n, v in self.scope.table.items() if n not in before and isinstance(v, Symbol)}
-        self.scope.leave(mark)
-        type_params = self.type_vars(flags.get("type_params", ()), node)
-        pure = flags.get("pure", True) is not False and not _forced(node)
-        device = ANYWHERE if out is None else out.device
-        return Signature(tuple(params), texts, result, out, pure, bool(flags.get("private")), type_params, made, device)
-
-    def _own_names(self, node: ast.FunctionDef) -> dict[str, str]:
-        """The exact names of parameters that Python cannot say: `A.names({"x_1": "x.1"})` in the body."""
-        for stmt in node.body:
-            match stmt:
-                case ast.Expr(value=ast.Call(func=func, args=[ast.Dict() as given])) if self.path(func) == Path(
-                    ("A", "names")
-                ):
-                    return names_of(self.source, given)
-                case _:
-                    continue
-        return {}
-
-    def _decorator(self, node: ast.FunctionDef) -> dict[str, Any]:
-        for d in node.decorator_list:
-            func = d.func if isinstance(d, ast.Call) else d
-            if self.path(func) == Path(("R", "function")):
-                flags = {k.arg or "": self.value(k.value) for k in d.keywords} if isinstance(d, ast.Call) else {}
-                unknown = set(flags) - {"private", "pure", "check_well_formed", "type_params"}
-                if unknown:
-                    raise self.source.error(d, f"R.function has no argument {sorted(unknown)[0]}", "text.C5")
-                return flags
-        raise self.source.error(node, f"{node.name} is no graph function: @R.function is missing", "text.C12")
 
     def function(self, node: ast.FunctionDef, signature: Signature) -> Function:
         """The function that a definition is."""
@@ -401,7 +321,7 @@ class FunctionParser(Calls):
                     return
                 self.scope.declare(name, self._annotated(stmt, self.expr(stmt.value))[0], lasting=True)
             case ast.FunctionDef():
-                signature = self.signature(stmt)
+                signature = self.signatures.read(stmt)
                 function = yield self._function_task(stmt, signature)
                 self.scope.declare(stmt.name, function, lasting=True)
             case ast.Pass():
@@ -411,7 +331,7 @@ class FunctionParser(Calls):
 
     def _nested(self, stmt: ast.FunctionDef) -> tuple[Signature, Var | None]:
         """The signature of a function inside a function; its variable, if the signature says its whole type."""
-        signature = self.signature(stmt)
+        signature = self.signatures.read(stmt)
         if signature.type is None:
             return signature, None
         var = Var(signature.type, stmt.name, span=self.source.span(stmt))
@@ -468,38 +388,11 @@ def _end(stmt: ast.stmt) -> str | None:
                 return None
 
 
-def names_of(source: Source, given: ast.Dict) -> dict[str, str]:
-    """A dict of names by names, written out."""
-    found: dict[str, str] = {}
-    for k, v in zip(given.keys, given.values, strict=True):
-        match k, v:
-            case ast.Constant(value=str(key)), ast.Constant(value=str(value)):
-                found[key] = value
-            case _:
-                raise source.error(given, "A.names takes a dict of names", "text.C6")
-    return found
-
-
 def _plain_device(stmt: ast.AnnAssign) -> bool:
     """Whether the annotation has the device as TVM writes it, for variable and value alike."""
     return isinstance(stmt.annotation, ast.Call) and not (
         isinstance(stmt.annotation.func, ast.Attribute) and stmt.annotation.func.attr == "on"
     )
-
-
-def _forced(node: ast.FunctionDef) -> bool:
-    """Whether the function only claims to be pure, as TVM's later stages do."""
-    for stmt in node.body:
-        match stmt:
-            case ast.Expr(
-                value=ast.Call(func=ast.Attribute(attr="func_attr"), args=[ast.Dict(keys=keys, values=values)])
-            ):
-                for k, v in zip(keys, values, strict=True):
-                    if isinstance(k, ast.Constant) and k.value == "relax.force_pure" and isinstance(v, ast.Constant):
-                        return bool(v.value)
-            case _:
-                continue
-    return False
 
 
 def _new_names(wanted: Type, value: Expr, known: set[Symbol]) -> dict[Any, Any]:

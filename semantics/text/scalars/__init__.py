@@ -34,31 +34,14 @@ from assay.semantics.scalar import (
     without_value,
 )
 from assay.semantics.scalar.failing import tvm_select
-from assay.semantics.scalar.intrinsics import INTRINSICS
 from assay.semantics.tensor import Buffer
-from assay.semantics.text.scalars.operations import Operations, Value
+from assay.semantics.text.scalars.operations import BINARY, FUNCTIONS, Operations, Value
 from assay.semantics.text.source import Source
 
 T = TypeVar("T")
 Scope: TypeAlias = Mapping[str, "Expr | Buffer"]
 MODULES = ("T", "tir", "tirx", "ty", "R", "I")
 """The names that `tvm.script`'s modules are imported as, unless the text says otherwise."""
-
-_BINARY: dict[type[ast.AST], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "floormod",
-    ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "shl", ast.RShift: "shr",
-    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
-}  # fmt: skip
-
-_FUNCTIONS: dict[str, str] = {
-    **{n: n for n in INTRINSICS}, "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div",
-    "Min": "min", "min": "min", "Max": "max", "max": "max", "EQ": "eq", "NE": "ne", "LT": "lt",
-    "LE": "le", "GT": "gt", "GE": "ge", "Not": "not", "And": "&&", "Or": "||", "bitwise_and": "bitand",
-    "BitwiseAnd": "bitand", "bitwise_or": "bitor", "BitwiseOr": "bitor", "bitwise_xor": "bitxor",
-    "BitwiseXor": "bitxor", "bitwise_not": "~", "BitwiseNot": "~", "Select": "select",
-    "if_then_else": "if_then_else", "likely": "likely", "ceildiv": "ceildiv", "neg": "neg",
-}  # fmt: skip
-"""TVM's functions of scalars by name. The values are scalar operations, or special cases of `apply`."""
 
 EXTERNAL = ("call_extern", "call_pure_extern")
 """Calls that may stand in an expression."""
@@ -259,8 +242,8 @@ class ScalarParser(Operations):
                 return plain
             case ast.Name():
                 return self._name(node)
-            case ast.BinOp() if type(node.op) in _BINARY:
-                return self.binary(_BINARY[type(node.op)], *args)
+            case ast.BinOp() if type(node.op) in BINARY:
+                return self.binary(BINARY[type(node.op)], *args)
             case ast.UnaryOp(op=ast.USub()):
                 return -args[0] if not isinstance(args[0], bool) else -int(args[0])
             case ast.UnaryOp(op=ast.UAdd()):
@@ -348,9 +331,9 @@ class ScalarParser(Operations):
     def _compare(self, node: ast.Compare, args: list[Value]) -> Value:
         result: Expr | None = None
         for op, a, b in zip(node.ops, args, args[1:], strict=False):
-            if type(op) not in _BINARY:
+            if type(op) not in BINARY:
                 raise self.source.error(node, "this comparison is none of scalars", "text.C4")
-            one = self.typed(self.binary(_BINARY[type(op)], a, b))
+            one = self.typed(self.binary(BINARY[type(op)], a, b))
             result = one if result is None else both(result, one)
         assert result is not None
         return result
@@ -372,7 +355,7 @@ class ScalarParser(Operations):
             return self._number(node, DTYPES[name], texts, args)
         if name in ("Ramp", "Broadcast", "Shuffle"):
             return self._vector(node, name, args)
-        sizes = _OPERATOR_SIZES.get(_FUNCTIONS.get(name, ""))
+        sizes = _OPERATOR_SIZES.get(FUNCTIONS.get(name, ""))
         match name:
             case (
                 "Cast"
@@ -388,7 +371,7 @@ class ScalarParser(Operations):
                 if len(texts) != 1 or len(args) != (0 if name in ("max_value", "min_value", "infinity") else 1):
                     raise self.source.error(node, f"T.{name} takes a dtype{_REST.get(name, '')}", "text.C5")
                 return self._typed_call(node, name, self.dtype_of(node, texts[0]), *args)
-            case _ if name not in _FUNCTIONS:
+            case _ if name not in FUNCTIONS:
                 raise self.source.unsupported(node.func, f"T.{name} is not handled in scalar expressions", "text.C7")
             case _ if texts or node.keywords:
                 # a span or annotations, which TVM's own printer never writes
@@ -400,7 +383,7 @@ class ScalarParser(Operations):
             first = node.args[0]
             strict = isinstance(first, ast.Call) and self.module_member(first.func) == "likely"
             return (select if strict else tvm_select)(self.condition(args[0]), then, otherwise)
-        return self.apply(_FUNCTIONS[name], args)
+        return self.apply(FUNCTIONS[name], args)
 
     def _vector(self, node: ast.Call, name: str, args: list[Value]) -> Value:
         """The lane that is read of a vector."""
