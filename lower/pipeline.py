@@ -31,7 +31,7 @@ class Settings:
     memory: Memory | None = None
     config: CompilationConfig | None = None
 
-    def apply(self, run: Callable[..., Module], names: tuple[str, ...], **more: Any) -> Pass:
+    def apply(self, run: Callable[..., Module], names: tuple[str, ...], /, **more: Any) -> Pass:
         """A pass that takes the settings of these names, and `more`, as keywords."""
 
         def step(module: Module) -> Module:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -57,6 +57,9 @@ class Context:
     progress: Callable[[int, int], None] = lambda done, total: None
     queries: dict[str, str] = field(default_factory=dict)
     config: CompilationConfig | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What was said of the pass that is checked."""
+    inputs: Mapping[str, Any] = field(default_factory=dict)
 
 
 def proved(detail: str, **data: Any) -> Evidence:

@@ -19,12 +19,30 @@ from assay.semantics.bits import digest
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call, constant
+from assay.semantics.module import Module
 from assay.semantics.tensor import AllocateConst, For, PrimFunc, Stmt, program_order
 from assay.semantics.tensor.places import is_private
 from assay.semantics.tensor.rules import check_prim_func
 from assay.semantics.types import TensorType
 from assay.verify.equivalence import BIT_EXACT, equivalent
-from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.evidence import Context, Evidence, plural, proved, refuted
+from assay.verify.kept import changed_beside, is_same
+
+
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether each tensor function that has changed is bit for bit what it was, and nothing else has changed."""
+    changed = [n for n, k in after.kernels.items() if not is_same(before.definitions.get(n), k)]
+    for name in changed:
+        old = before.definitions.get(name)
+        if not isinstance(old, PrimFunc):
+            return refuted("proved", f"tensor function {name} is new")
+        found = check_schedule(old, after.kernel(name))
+        if not found.holds:
+            return refuted("proved", f"{name}: {found.detail}")
+    others = changed_beside(before, after.with_(**{n: before.kernel(n) for n in changed}))
+    if others:
+        return refuted("proved", others)
+    return proved(f"bit for bit the same for every input; {plural(len(changed), 'tensor function')} in other loops")
 
 
 def check_schedule(source: PrimFunc, target: PrimFunc, layouts: Mapping[str, Layout] | None = None) -> Evidence:

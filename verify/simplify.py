@@ -46,10 +46,11 @@ from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor.calls import calls_extern
-from assay.semantics.types import ShapeType, TensorType, same_type, symbols
-from assay.semantics.walk import post_order
+from assay.semantics.types import FuncType, ShapeType, TensorType, same_type, symbols
+from assay.semantics.walk import post_order, rewrite
 from assay.verify.anf import heights
-from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.evidence import Context, Evidence, proved, refuted
+from assay.verify.kept import is_same
 from assay.verify.value_numbering import Array, Numbered, Table, Undecided, number_function
 from assay.verify.value_numbering.nesting import is_atom
 
@@ -72,19 +73,52 @@ class Sign:
     said: frozenset[Any]
 
 
-def check_simplified(source: Module, target: Module) -> Evidence:
-    """Whether `target`, some definitions of which may be gone, is `source` made simpler and no value moved."""
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether a pass that simplifies changed nothing else."""
+    return check_simplified(before, after)
+
+
+def check_lifted(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether functions of the module that are new changed nothing: where they are called they are opened."""
+    graphs = {n: d for n, d in after.definitions.items() if isinstance(d, Function) and not is_whole(d)}
+    return check_simplified(before, after.with_(**{n: _with_called(d) for n, d in graphs.items()}), new=True)
+
+
+def _with_called(function: Function) -> Function:
+    """The function with names of functions of the module where a variable stood for one."""
+    names = {n.var: n.value for n in post_order(function) if isinstance(n, Let) and isinstance(n.value, GlobalVar)}
+
+    def change(node: Expr) -> Expr:
+        match node:
+            case Let(var=v, body=body) if v in names and isinstance(v.type, FuncType):
+                return body
+            case Var() if isinstance(node.type, FuncType):
+                return names.get(node, node)
+            case _:
+                return node
+
+    root: Expr = function
+    made = rewrite(root, change)
+    assert isinstance(made, Function)
+    return made
+
+
+def check_simplified(source: Module, target: Module, new: bool = False) -> Evidence:
+    """Whether `target`, some definitions of which may be gone, is `source` made simpler and no value moved. There may
+    be `new` functions, which are what they are where they are called."""
     values = 0
     for name, after in target.definitions.items():
         before = source.definitions.get(name)
         if not isinstance(after, Function):
-            if before is not after:
+            if not is_same(before, after):
                 return refuted("proved", f"definition {name} is changed")
+            continue
+        if before is None and new:
             continue
         if not isinstance(before, Function):
             return refuted("proved", f"function {name} is new")
         if is_whole(before):
-            if after is not before:
+            if not is_same(before, after):
                 return refuted("proved", f"{name} is changed; what is primitive stays as it is")
             continue
         try:

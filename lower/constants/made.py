@@ -257,6 +257,26 @@ def transposed(call: CallTIR, kernel: PrimFunc, param: int) -> Layout | None:
     return Layout((1, 0)) if is_weight else None
 
 
+def packing(
+    module: Module, evaluate: Evaluate, layout: str = "transposed"
+) -> tuple[Module, dict[str, Made], dict[str, Packed]]:
+    """The module with the constant second operands of products, and for "tiles" of convolutions too, laid out so; where
+    each constant that is made comes from, and what each packed tensor function was. Invalid (made.C4): no such
+    layout."""
+    if layout not in LAYOUTS:
+        raise Invalid(f"a layout is {' or '.join(LAYOUTS)}, not {layout!r}", label="made.C4")
+    packed, kernels = pack(module, LAYOUTS[layout])
+    result, made = make_constants(packed, evaluate)
+    return result, made, kernels
+
+
+def pack_weights(module: Module, evaluate: Evaluate, layout: str = "transposed") -> Module:
+    """The module that `packing` gives."""
+    return packing(module, evaluate, layout)[0]
+
+
+LAYOUTS: Mapping[str, Choose] = {"transposed": transposed, "tiles": for_tiles}
+
 # --- quantising ------------------------------------------------------------------------------------------------------
 
 

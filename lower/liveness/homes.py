@@ -159,6 +159,10 @@ class Homes:
     def call(self, item: Run) -> None:
         kernel = self.module.kernel(item.kernel)
         producer = f"{item.kernel} at {item.span}" if item.span else item.kernel
+        if not item.makes:
+            raise Unsupported(
+                f"{item.kernel} gives no tensor, and each step writes one", where=item.span, label="liveness.C9"
+            )
         name = item.makes[0].name
         writes = tuple(
             self.made(o, name if len(item.makes) == 1 else f"{name}.{o.index}", producer) for o in item.makes

@@ -12,6 +12,7 @@ from assay.lower.legalize.kernels import build
 from assay.lower.loops import Schedule, schedule
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Call
+from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import TensorType
@@ -20,21 +21,34 @@ ROWS, COLUMNS, FEATURES = 4, 32, 4
 """What one tile holds of a product, and how many feature planes a row of a convolution is added up for at a time."""
 
 
+def tile(module: Module) -> Module:
+    """The module with the tensor functions of products and convolutions in tiles, where they are large enough."""
+    found = {n: _tiled(k, str(k.attrs["operator"])) for n, k in module.kernels.items() if "operator" in k.attrs}
+    return module.with_(**{n: k for n, k in found.items() if k is not None})
+
+
+def _tiled(func: PrimFunc, operator: str) -> PrimFunc | None:
+    """The kernel of an operator in tiles, if it is that of a product or convolution that is large enough."""
+    operands = tuple(TensorType(b.shape, b.dtype) for b in func.inputs)
+    try:
+        if operator == "matmul":
+            made = _matmul(schedule(func), operands)
+        elif operator.startswith("nn.conv"):
+            made = _conv(schedule(func), len(operands[0].shape) - 2)
+        else:
+            made = None
+    except Invalid:  # its loops do not have that form: grouped, strided over a single row, and the like
+        return None
+    return made.func if made is not None else None
+
+
 def tiled(call: Call, name: str) -> PrimFunc | None:
     """The operator's kernel in tiles, if it is a product or convolution that is large enough; else None."""
     assert isinstance(call.op, Operator)
     operands = tuple(a.type for a in call.args if isinstance(a.type, TensorType))
     if call.op.name != "matmul" and not call.op.name.startswith("nn.conv"):
         return None
-    func = build(call.op.name, call.attrs, operands, call.type, name)
-    try:
-        if call.op.name == "matmul":
-            made = _matmul(schedule(func), operands)
-        else:
-            made = _conv(schedule(func), len(operands[0].shape) - 2)
-    except Invalid:  # its loops do not have that form: grouped, strided over a single row, and the like
-        return None
-    return made.func if made is not None else None
+    return _tiled(build(call.op.name, call.attrs, operands, call.type, name), call.op.name)
 
 
 def _matmul(s: Schedule, operands: tuple[TensorType, ...]) -> Schedule | None:

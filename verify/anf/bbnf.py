@@ -7,7 +7,10 @@ blocks use is a variable, so every other expression is used in one block only. T
 from __future__ import annotations
 
 from assay.semantics.graph import Constructor, Expr, ExternFunc, Function, GlobalVar, If, Match, Var, show_head
+from assay.semantics.module import Module
 from assay.semantics.walk import post_order
+from assay.verify.evidence import Context, Evidence, refuted
+from assay.verify.simplify import check_simplified
 
 
 def why_not_bbnf(function: Function) -> str | None:
@@ -36,9 +39,13 @@ def why_not_bbnf(function: Function) -> str | None:
     return None
 
 
-def is_bbnf(function: Function) -> bool:
-    """Whether no expression but variables and names is used in two blocks."""
-    return why_not_bbnf(function) is None
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether every graph function has the form, and is what it was."""
+    for name, d in after.definitions.items():
+        why = why_not_bbnf(d) if isinstance(d, Function) else None
+        if why is not None:
+            return refuted("checked", f"in {name}: {why}")
+    return check_simplified(before, after)
 
 
 def _closed(node: Expr) -> bool:

@@ -70,6 +70,7 @@ class How(TypedDict, total=False):
     host: str
     dump: Path | None
     skip: Sequence[str]
+    passes: str
 
 
 def check(
@@ -116,13 +117,13 @@ def check(
         name, who = (each, isolated(each)) if isinstance(each, str) else (each.name, each)
         judged.append(Judged(name, named, sizes, backend=who, excluded=exclude))
     checked = Check(
-        run.Lowering(program, _c_name(source), sizes, source=source, memory=_memory(how), config=config),
+        run.Lowering(program, _c_name(source), sizes, source=source, memory=_memory(how), config=config, passes=how.get("passes", "")),
         given,
         seed,
         judged,
         defaults,
         instruments=instruments_of(how.get("dump"), how.get("skip", ())),
-        stop_after=stage_of(stop_after),
+        stop_after=stage_of(stop_after, how.get("passes", "")),
     )
     found = _found(checked, checked.lines, on_line, progress)
     if page is not None:
@@ -166,6 +167,7 @@ def build(
         source=source,
         memory=_memory(how, interface),
         config=config,
+        passes=how.get("passes", ""),
         digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, seed),
     )
     instruments = instruments_of(how.get("dump"), how.get("skip", ()))

@@ -40,8 +40,8 @@ from assay.semantics.store import ArrayReader, ArrayWriter, decode, encode
 from assay.semantics.strict_json import typed
 from assay.verify import children
 from assay.verify.app.check import Check, Line, Lowering
+from assay.verify.app.passes import with_passes
 from assay.verify.app.sealed import Sealed
-from assay.verify.app.stages import STAGES
 from assay.verify.app.text_run import load_either
 from assay.verify.border import npz
 from assay.verify.border.inputs import as_members, load_opened, save
@@ -50,12 +50,12 @@ from assay.verify.border.onnx_defaults import with_given_defaults
 from assay.verify.c.tools import version
 from assay.verify.evidence import Evidence, checked, plural, refuted
 
-FORMAT = "assay-certificate-6"
+FORMAT = "assay-certificate-7"
 FOLDER = "certificate"
 MANIFEST = f"{FOLDER}/manifest.json"
 TENSORS = f"{FOLDER}/tensors.bin"
 SIGNATURE = "manifest.sig"
-KEYS = ["format", "name", "seed", "interface", "device", "devices", "model", "lines", "about", "files"]
+KEYS = ["format", "name", "seed", "interface", "device", "devices", "passes", "model", "lines", "about", "files"]
 
 
 def write(
@@ -151,7 +151,7 @@ def digests_of_defaults(defaults: Mapping[str, np.ndarray[Any, Any]]) -> dict[st
 
 def _modules(check: Check, arrays: ArrayWriter) -> Iterator[tuple[str, str]]:
     """The name and the text of each stage's module; their tensors go to `arrays`."""
-    for i, stage in enumerate(STAGES):
+    for i, stage in enumerate(check.stages):
         yield f"{i + 1}-{stage.name}.json", encode(check.modules[stage.name], arrays)
 
 
@@ -167,6 +167,7 @@ def _manifest(
         "interface": source.interface,
         "device": source.device,
         "devices": None if check.origin.config is None else _devices_as_data(check.origin.config),
+        "passes": check.origin.passes,
         "model": {
             "file": bound.file,
             "beside": dict(bound.beside),
@@ -260,12 +261,13 @@ class Stored:
             self.interface, self.device = Interface(self.manifest["interface"]), typed(str, self.manifest["device"])
             devices = self.manifest["devices"]
             self.config = None if devices is None else _devices_of(devices)
+            self.passes = typed(str, self.manifest["passes"])
             if self.seed < 0 or c_identifier(self.name) != self.name:
                 raise ValueError("the seed or the name cannot be")
             self.bound = _bound_of(self.manifest["model"])
             self.about = _about_of(self.manifest["about"], typed(list, self.manifest["lines"]))
             files = _digests_of(self.manifest["files"])
-            missing = required(self.name) - set(files)
+            missing = required(self.name, self.passes) - set(files)
             if missing:
                 raise ValueError(f"no digest of {min(missing)}")
         except (ValueError, KeyError, TypeError, IndexError, RecursionError, Invalid) as wrong:
@@ -288,7 +290,7 @@ class Stored:
 
     def module(self, stage: str, before: Module | None) -> Module:
         if stage not in self.modules:
-            index = next(i for i, s in enumerate(STAGES) if s.name == stage)
+            index = next(i for i, s in enumerate(with_passes(self.passes)) if s.name == stage)
             name = f"{FOLDER}/{index + 1}-{stage}.json"
             self.modules[stage] = decode(self.sealed.text(name), self.arrays, str(self.directory / name))
         return self.modules[stage]
@@ -359,9 +361,9 @@ def header_digest(module: str, bound: Bound, seed: int) -> str:
     return f"{said} SHA-256 {hashlib.sha256(rest).hexdigest()}"
 
 
-def required(name: str) -> set[str]:
-    """The files that every certificate has."""
-    inside = [f"{i + 1}-{stage.name}.json" for i, stage in enumerate(STAGES)]
+def required(name: str, passes: str) -> set[str]:
+    """The files that every certificate of a lowering with these passes has."""
+    inside = [f"{i + 1}-{stage.name}.json" for i, stage in enumerate(with_passes(passes))]
     inside += ["tensors.bin", "inputs.npz", "outputs.npz", "pool.smt2", "constants.smt2"]
     return {f"{name}.c", f"{name}.h", *(f"{FOLDER}/{n}" for n in inside)}
 

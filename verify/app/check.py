@@ -30,7 +30,8 @@ from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.module import Module
 from assay.verify.app.judging import Judged, judge
-from assay.verify.app.stages import SKIPPABLE, STAGES, passes
+from assay.verify.app.passes import with_passes
+from assay.verify.app.stages import SKIPPABLE, Stage, passes
 from assay.verify.border.inputs import complete, dims_of
 from assay.verify.c import check_c
 from assay.verify.compare import Comparison
@@ -73,6 +74,11 @@ class Origin(Protocol):
     def c_source(self, module: Module) -> CSource: ...
 
     @property
+    def passes(self) -> str:
+        """The optional passes of the lowering, as --passes names them."""
+        ...
+
+    @property
     def tensors(self) -> Mapping[str, Expr]:
         """The model's tensors by name, as nodes of the imported module."""
         ...
@@ -96,6 +102,7 @@ class Lowering:
     source: str = ""
     memory: Memory | None = None
     config: CompilationConfig | None = None
+    passes: str = ""
     tensors: dict[str, Expr] = field(default_factory=dict)
     digest: Callable[[Module], str] | None = None
     """What the C header says of where it comes from, by the imported module."""
@@ -117,12 +124,13 @@ class Lowering:
                     self.model, evaluate=evaluate, dims=self.dims, source=self.source, tensors=self.tensors
                 )
             return self.changed["import"](imported) if "import" in self.changed else imported
-        return self.passes[stage](before)
+        return self.made[stage](before)
 
     @cached_property
-    def passes(self) -> Mapping[str, Pass]:
+    def made(self) -> Mapping[str, Pass]:
         """The passes of this run by stage name."""
-        return {**passes(memory=self.memory, config=self.config), **self.changed}
+        found = passes(memory=self.memory, config=self.config, stages=with_passes(self.passes))
+        return {**found, **self.changed}
 
     def c_source(self, module: Module) -> CSource:
         return self.emitter(module, self.name, **self._digest)
@@ -176,6 +184,11 @@ class Check:
             self.begin(other.name)
             yield self.line(*judge(other, expected, self.origin.tensors))
 
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the lowering, optional passes among them."""
+        return with_passes(self.origin.passes)
+
     def begin(self, line: str) -> None:
         """Say which line is being made from now on."""
         self.at, self.began = line, time.perf_counter()
@@ -188,7 +201,7 @@ class Check:
     def _lines(self) -> Generator[Line, None, Expected | None]:
         """The lines of our own, up to `stop_after`; what may come of the inputs, where all of them hold."""
         before: Module | None = None
-        for stage in STAGES:
+        for stage in self.stages:
             self.begin(stage.name)
             with named(f"the stage {stage.name}"):
                 module = self.instruments.run(stage.name, partial(self.origin.module, stage.name), before, SKIPPABLE)
@@ -201,6 +214,7 @@ class Check:
                     for other in self.judged:
                         other.require_readable(module)
                 context = Context(self.seed, partial(self.progress, stage.name), self.queries, self.origin.config)
+                context.inputs = self.inputs
                 evidence = stage.check(before or module, module, context)
                 did, numbers = stage.describe(before or module, module) if evidence.holds else ("", {})
                 if before is None and self.defaults:

@@ -16,6 +16,7 @@ from assay.verify import children
 from assay.verify.app.commands.build import build
 from assay.verify.app.commands.check import check
 from assay.verify.app.commands.fuzz import fuzz
+from assay.verify.app.commands.passes import passes
 from assay.verify.app.commands.plan import plan
 from assay.verify.app.commands.prove import prove
 from assay.verify.app.commands.reduce import reduce
@@ -50,7 +51,7 @@ def before(
     """The options that stand before a command."""
 
 
-for command in (check, run, build, verify, prove, reduce, plan, fuzz):
+for command in (check, run, build, verify, prove, reduce, plan, fuzz, passes):
     app.command()(command)
 
 

@@ -13,6 +13,7 @@ from assay.lower.memory import called
 from assay.lower.pool import Memory
 from assay.semantics.compilation import CompilationConfig
 from assay.semantics.errors import Invalid
+from assay.verify.app.passes import with_passes
 from assay.verify.app.pools import parse_constant_pools, parse_pools
 from assay.verify.app.stages import LINES, SKIPPABLE
 
@@ -55,10 +56,11 @@ def instruments_of(dump: Path | None, skip: Sequence[str]) -> Instruments:
     return Instruments(Leaving(*skip), *([Dump(dump)] if dump is not None else []))
 
 
-def stage_of(name: str) -> str:
-    """The name of a line of `assay check`, or none."""
-    if name and name not in LINES:
-        raise Invalid(f"--stop-after takes one of {', '.join(LINES)}, not {name!r}", label="cli.C3")
+def stage_of(name: str, passes: str = "") -> str:
+    """The name of a line of `assay check` with these passes, or none."""
+    known = (*(s.name for s in with_passes(passes)), *LINES[-2:])
+    if name and name not in known:
+        raise Invalid(f"--stop-after takes one of {', '.join(known)}, not {name!r}", label="cli.C3")
     return name
 
 

@@ -1,14 +1,16 @@
-"""The stages of `assay check` in order: the one table that every driver reads (specs/verify.md, "Stages").
+"""The stages of `assay check` and the optional passes: the one table that every driver reads (specs/verify.md,
+"Stages").
 
-A line has the name of the stage, its pass, and where its check and its description are; its section is the one of
-its name in specs/lower.md and specs/verify.md. They are named here and loaded when they are first used, so that the
-table itself costs nothing. The checks take modules only: they run alike on a lowering that was just made and on one
-that is read from a certificate.
+A line has a name, its pass, and where its check and its description are; a stage's section is the one of its name in
+specs/lower.md and specs/verify.md. They are named here and loaded when they are first used, so that the table itself
+costs nothing. The checks take modules only: they run alike on a lowering that was just made and on one that is read
+from a certificate.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
@@ -26,48 +28,178 @@ if TYPE_CHECKING:
 class Stage:
     """One line of the table. `lower` names the pass, which takes the settings that `given` names; `verify` the module
     with `check`, whether the stage was right, and `describe`, what it did. `kept` is what the stage must leave as it
-    is; `skippable` ones may be left out, for what they take is of the form that they give."""
+    is; `skippable` ones may be left out, for what they take is of the form that they give. `ensures` and `how`, it is
+    checked, are for people.
+
+    An optional pass stands where `--passes` says, between the stages `behind` and `before`; its check is named in full.
+    It is handed its `options`, of those that it `takes`."""
 
     name: str
     lower: str
     verify: str
+    ensures: str
+    how: str
     given: tuple[str, ...] = ()
     kept: Kept | None = None
     skippable: bool = False
+    behind: str = ""
+    before: str = ""
+    takes: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def made(self, settings: Settings) -> Pass:
         """The pass of this stage."""
-        return settings.apply(resolve_name(self.lower), self.given)
+        return settings.apply(resolve_name(self.lower), self.given, **self.options)
 
     def check(self, before: Module, after: Module, context: Context) -> Evidence:
         """Whether `after` is what the stage must make of `before`: what is common to all stages first."""
         if self.kept is not None:
-            wrong: Evidence | None = resolve_name("assay.verify.app.guards:broken")(
-                self.kept, before, after, context.seed
-            )
+            broken = resolve_name("assay.verify.app.guards:broken")
+            wrong: Evidence | None = broken(self.kept, before, after, context.seed)
             if wrong is not None:
                 return wrong
-        found: Evidence = resolve_name(f"{self.verify}:check")(before, after, context)
+        place = self.verify if self.behind else f"{self.verify}:check"
+        context.options = self.options
+        found: Evidence = resolve_name(place)(before, after, context)
         return found
 
     def describe(self, before: Module, after: Module) -> Did:
         """What the stage did."""
-        did: Did = resolve_name(f"{self.verify}:describe")(before, after)
+        did: Did = resolve_name(f"{'assay.verify.kept' if self.behind else self.verify}:describe")(before, after)
         return did
 
 
 STAGES = (
-    Stage("import", "", "assay.verify.frontends"),
-    Stage("devices", "assay.lower.devices:plan_devices", "assay.verify.devices", ("config",), "interface"),
-    Stage("anf", "assay.lower.anf:to_anf", "assay.verify.anf", (), "interface"),
-    Stage("legalize", "assay.lower.legalize:legalize_reachable", "assay.verify.legalize", (), "interface"),
-    Stage("fuse", "assay.lower.fuse:fuse", "assay.verify.fuse", (), "interface", skippable=True),
-    Stage("constants", "assay.lower.constants:lift_constants", "assay.verify.constants", ("run_kernel",), "kernels"),
-    Stage("schedule", "assay.lower.schedule:schedule", "assay.verify.schedule", (), "constants", skippable=True),
-    Stage("liveness", "assay.lower.liveness:find_lives", "assay.verify.liveness", ("host", "alignment"), "constants"),
-    Stage("pool", "assay.lower.pool:plan", "assay.verify.pool", ("memory",), "constants"),
-)
-"""The stages that give a module."""
+    Stage(
+        "import", "", "assay.verify.frontends",
+        "typed and well-formed", "every type derived anew",
+    ),
+    Stage(
+        "devices", "assay.lower.devices:plan_devices", "assay.verify.devices",
+        "every operand is where its consumer runs", "the rules of plans; without devices it is the source",
+        given=("config",), kept="interface",
+    ),
+    Stage(
+        "anf", "assay.lower.anf:to_anf", "assay.verify.anf",
+        "every operand atomic, names unique, order explicit", "proved by value numbering", kept="interface",
+    ),
+    Stage(
+        "legalize", "assay.lower.legalize:legalize_reachable", "assay.verify.legalize",
+        "no operators left but views", "each tensor function against its operator", kept="interface",
+    ),
+    Stage(
+        "fuse", "assay.lower.fuse:fuse", "assay.verify.fuse",
+        "neighbouring calls are one, bit for bit the same", "each group against its calls",
+        kept="interface", skippable=True,
+    ),
+    Stage(
+        "constants", "assay.lower.constants:lift_constants", "assay.verify.constants",
+        "one read-only table, offsets aligned", "proved by value numbering and z3",
+        given=("run_kernel",), kept="kernels",
+    ),
+    Stage(
+        "schedule", "assay.lower.schedule:schedule", "assay.verify.schedule",
+        "an order of the calls that needs no more memory", "proved by value numbering; peaks found again",
+        kept="constants", skippable=True,
+    ),
+    Stage(
+        "liveness", "assay.lower.liveness:find_lives", "assay.verify.liveness",
+        "steps over buffers, each live wherever it is used", "proved by value numbering; lives found again",
+        given=("host", "alignment"), kept="constants",
+    ),
+    Stage(
+        "pool", "assay.lower.pool:plan", "assay.verify.pool",
+        "no two live buffers share a byte; aligned; inside", "swept, and proved by z3",
+        given=("memory",), kept="constants",
+    ),
+)  # fmt: skip
+"""The stages that give a module, in order."""
+
+SIMPLIFIED = "assay.verify.simplify:check"
+PASSES = (
+    Stage(
+        "inline", "assay.lower.simplify.inline:inline", SIMPLIFIED,
+        "calls of small functions, and of those that are called once, are opened", "proved by value numbering",
+        kept="interface", behind="import", before="anf",
+    ),
+    Stage(
+        "lift", "assay.lower.simplify.lambda_lift:lift_functions", "assay.verify.simplify:check_lifted",
+        "local functions are functions of the module", "proved by value numbering, calls opened",
+        kept="interface", behind="import", before="anf",
+    ),
+    Stage(
+        "fold", "assay.lower.simplify.fold:fold_constants", SIMPLIFIED,
+        "what is constant is a constant", "proved by value numbering, calls on constants evaluated",
+        given=("evaluate",), kept="interface", behind="import", before="anf",
+    ),
+    Stage(
+        "common", "assay.lower.simplify.common_subexpressions:common_subexpressions", SIMPLIFIED,
+        "what is computed twice is computed once", "proved by value numbering",
+        kept="interface", behind="import", before="schedule",
+    ),
+    Stage(
+        "dead", "assay.lower.simplify.dead_code:dead_code", SIMPLIFIED,
+        "what nothing uses, and no run could miss, is gone", "proved by value numbering",
+        kept="interface", behind="import", before="schedule",
+    ),
+    Stage(
+        "canonical", "assay.lower.simplify.canonical:canonical_bindings", SIMPLIFIED,
+        "no variable is another name for a variable, a known field or its own match-cast", "proved by value numbering",
+        kept="interface", behind="import", before="schedule",
+    ),
+    Stage(
+        "plain", "assay.lower.passes:without_dataflow", SIMPLIFIED,
+        "no marks of dataflow blocks", "proved by value numbering",
+        kept="interface", behind="import", before="schedule",
+    ),
+    Stage(
+        "bbnf", "assay.lower.anf.bbnf:to_bbnf", "assay.verify.anf.bbnf:check",
+        "a value that several blocks use is a variable", "the form, and proved by value numbering",
+        kept="interface", behind="import", before="anf",
+    ),
+    Stage(
+        "shapes", "assay.lower.shapes:lower_shapes", "assay.verify.shapes:check",
+        "every check and computation of sizes is a statement", "proved: each as the rules of sizes ask",
+        behind="import", before="legalize",
+    ),
+    Stage(
+        "partition", "assay.verify.app.passes:partition_by", "assay.verify.partition:check",
+        "what a table finds is a function for another compiler", "proved by value numbering, regions written out",
+        kept="interface", behind="anf", before="legalize", takes=("table", "compiler"),
+    ),
+    Stage(
+        "tile", "assay.lower.loops.tiles:tile", "assay.verify.loops:check",
+        "products and convolutions add up in small tiles", "each tensor function bit for bit, for every input",
+        kept="interface", behind="legalize", before="fuse",
+    ),
+    Stage(
+        "pack", "assay.lower.constants.made:pack_weights", "assay.verify.constants.made:check",
+        "constant second operands of products are stored in another layout", "made again; kernels bit for bit",
+        given=("evaluate",), kept="interface", behind="legalize", before="fuse", takes=("layout",),
+    ),
+    Stage(
+        "link", "assay.lower.constants:link_params", "assay.verify.constants.link:check",
+        "constant arguments are constants inside of tensor functions", "proved by value numbering",
+        kept="interface", behind="constants", before="schedule",
+    ),
+    Stage(
+        "unlink", "assay.lower.constants:unlink_params", "assay.verify.constants.link:check",
+        "constants inside of tensor functions are arguments again", "proved by value numbering",
+        kept="interface", behind="constants", before="schedule",
+    ),
+    Stage(
+        "repeat", "assay.lower.schedule.rematerialise:rematerialise", "assay.verify.schedule:check_repeated",
+        "calls are repeated where the peak of memory gets lower", "proved by value numbering; peaks found again",
+        kept="constants", behind="constants", before="schedule",
+    ),
+    Stage(
+        "own", "assay.verify.app.passes:run_own", "assay.verify.own:check",
+        "what a Python function of yours makes of the module", "proved by value numbering, else run on the inputs",
+        kept="interface", behind="import", before="liveness", takes=("run",),
+    ),
+)  # fmt: skip
+"""The optional passes."""
+
 LINES = (*(s.name for s in STAGES), "c", "compare")
 """All lines of `assay check`: the C text and the runs are not modules."""
 SKIPPABLE = tuple(s.name for s in STAGES if s.skippable)
@@ -85,8 +217,11 @@ def settings(
 
 
 def passes(
-    run_kernel: Evaluate | None = None, memory: Memory | None = None, config: CompilationConfig | None = None
+    run_kernel: Evaluate | None = None,
+    memory: Memory | None = None,
+    config: CompilationConfig | None = None,
+    stages: Iterable[Stage] = STAGES,
 ) -> dict[str, Pass]:
     """The passes by stage name, in order: made once a run."""
     found = settings(run_kernel, memory, config)
-    return {stage.name: stage.made(found) for stage in STAGES if stage.lower}
+    return {stage.name: stage.made(found) for stage in stages if stage.lower}

@@ -108,16 +108,22 @@ def load_externs(named: Iterable[str]) -> dict[str, Callable[..., Value]]:
         module, colon, path = place.partition(":")
         if not module or not path or not colon or (equals and not name):
             raise Invalid(f"--extern takes MODULE:FUNCTION or NAME=MODULE:FUNCTION, not {text!r}", label="cli.C4")
-        try:
-            with _from_here():
-                value: Any = pkgutil.resolve_name(place)
-        except (ImportError, AttributeError, SyntaxError, ValueError, TypeError) as wrong:
-            raise Invalid(f"--extern {text}: {wrong}", label="cli.C4") from None
+        value = python_object(f"--extern {text}", place)
         if not callable(value):
             raise Invalid(f"--extern {text}: {path} is {type(value).__name__}, no function", label="cli.C4")
         name = name or path.rpartition(".")[2]
         found[name] = _trapping(name, value)
     return found
+
+
+def python_object(what: str, place: str) -> Any:
+    """The Python object at MODULE:NAME, its module imported as Python would from the working directory. Invalid, which
+    says `what` named it: it is not there."""
+    try:
+        with _from_here():
+            return pkgutil.resolve_name(place)
+    except (ImportError, AttributeError, SyntaxError, ValueError, TypeError) as wrong:
+        raise Invalid(f"{what}: {wrong}", label="cli.C4") from None
 
 
 def _trapping(name: str, act: Callable[..., Value]) -> Callable[..., Value]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from assay.interp.graph import evaluate
-from assay.lower.constants.made import Made, Packed
+from assay.lower.constants.made import Made, Packed, packing
 from assay.lower.loops.rewriting import changed
 from assay.semantics.bits import same_bits
 from assay.semantics.dtypes import INT64
@@ -27,10 +27,17 @@ from assay.semantics.tensor import Allocate, AllocateConst, Buffer, If, PrimFunc
 from assay.semantics.types import TensorType
 from assay.semantics.walk import rewrite
 from assay.verify.equivalence import BIT_EXACT, equivalent
-from assay.verify.evidence import Evidence, proved, refuted
+from assay.verify.evidence import Context, Evidence, proved, refuted
 from assay.verify.simplify import check_simplified
 
 Array = np.ndarray[Any, Any]
+
+
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether weights were packed, and nothing else has changed. The pass is asked for what it claims of each constant
+    and tensor function; `check_made` trusts none of it."""
+    _, made, packed = packing(before, evaluate, **context.options)
+    return check_made(before, after, made, packed)
 
 
 def check_made(
@@ -69,13 +76,13 @@ def _made_otherwise(name: str, how: Made, before: Module, after: Module) -> str 
     for operand, array in zip(how.names, how.operands, strict=True):
         if operand and not (operand in before.constants and same_bits(before.constants[operand], array)):
             return f"{name} is made of what is not the constant {operand}"
-    value = _run(how.definition, *how.operands)
+    value = _run(how.definition, *how.operands, module=before)
     return None if same_bits(np.asarray(value), after.constants[name]) else f"{name} is not what makes it"
 
 
-def _run(definition: Function, *operands: Array) -> Array:
+def _run(definition: Function, *operands: Array, module: Module | None = None) -> Array:
     body = Call(definition.result_type, definition, tuple(map(constant, operands)))
-    return np.asarray(evaluate(body))
+    return np.asarray(evaluate(body, module))
 
 
 def _restored(before: Module, after: Module, made: Mapping[str, Made], packed: Mapping[str, Packed]) -> Module | str:

@@ -93,6 +93,15 @@ def check_schedule(source: Module, target: Module) -> Evidence:
     return refuted("checked", wrong) if wrong else proved(f"same bindings, dependences and traps; {_shown(target)}")
 
 
+def check_repeated(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether main, which may repeat calls, has the same value and needs no more memory."""
+    same = check_same_values(before, after)
+    old, new = peak(before), peak(after)
+    if not same.holds or new > old:
+        return same if not same.holds else refuted("checked", f"the peak is {new} bytes, and was {old}")
+    return proved(f"{same.detail}; peak {size(old)}" + (f" to {size(new)}" if new < old else ""))
+
+
 def check_same_values(source: Module, target: Module) -> Evidence:
     """Whether `main` of `target` gives what that of `source` gives, and traps as it does, whatever else it computes."""
     table = Table()

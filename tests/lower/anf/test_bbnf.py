@@ -15,7 +15,7 @@ from assay.semantics.graph import Expr, Function, GlobalVar, Var, call, constant
 from assay.semantics.module import Definition, Module
 from assay.semantics.rules import check
 from assay.semantics.types import UNIT, FuncType, RefType
-from assay.verify.anf.bbnf import is_bbnf, why_not_bbnf
+from assay.verify.anf.bbnf import why_not_bbnf
 from tests.lower.anf.anf_text import same_text
 from tests.lower.anf.test_anf_pass import BIT, INT, UNARY, add, div, nat, nat_functions, number
 
@@ -29,7 +29,7 @@ def bbnf(main: Function, *runs: dict[str, Any], **others: Definition) -> Functio
     target = to_bbnf(module)
     check(target)
     for d in target.definitions.values():
-        assert not isinstance(d, Function) or is_bbnf(d)
+        assert not isinstance(d, Function) or not why_not_bbnf(d)
     for inputs in runs:
         assert observe(module, inputs).difference(observe(target, inputs)) is None
     return target.main
@@ -205,7 +205,7 @@ def test_immutability() -> None:
     main = function([x, c], if_(c, call("negative", e), e))
     module, fields = Module({"main": main}), dict(vars(main))
     assert to_bbnf(module).main is not main
-    assert module.main is main and vars(main) == fields and not is_bbnf(main)
+    assert module.main is main and vars(main) == fields and why_not_bbnf(main)
 
 
 # --- order --------------------------------------------------------------------------------------------------------
@@ -365,15 +365,15 @@ def test_every_kind_of_block_counts(kind: str) -> None:
         "body and argument": call(function([y], e), e),
     }
     main = function([x, c], faulty[kind])
-    assert not is_bbnf(main)
-    assert is_bbnf(to_bbnf(Module({"main": main})).main)
+    assert why_not_bbnf(main)
+    assert not why_not_bbnf(to_bbnf(Module({"main": main})).main)
 
 
 def test_a_marked_function_is_not_looked_into() -> None:
     x, y = var("x", INT), var("y", INT)
     e = add(x, x)
     main = function([x], tuple_of(function([y], add(y, e), None, primitive=True), e))
-    assert is_bbnf(main) and to_bbnf(Module({"main": main})).main is main
+    assert not why_not_bbnf(main) and to_bbnf(Module({"main": main})).main is main
 
 
 def test_the_place_of_what_is_shared_is_named() -> None:
@@ -385,4 +385,4 @@ def test_the_place_of_what_is_shared_is_named() -> None:
 def test_a_variable_may_be_used_everywhere() -> None:
     x, c = var("x", INT), var("c", BIT)
     v: Var = var("v", INT)
-    assert is_bbnf(function([x, c], let(v, add(x, x), if_(c, v, call("negative", v)))))
+    assert not why_not_bbnf(function([x, c], let(v, add(x, x), if_(c, v, call("negative", v)))))

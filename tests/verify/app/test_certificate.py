@@ -287,7 +287,7 @@ print("\\n".join(seen))
     "change",
     [
         lambda text: text.replace('"seed": 0', '"seed": 0,\n "seed": 0'),
-        lambda text: text.replace("assay-certificate-6", "assay-certificate-5"),
+        lambda text: text.replace("assay-certificate-7", "assay-certificate-6"),
         lambda text: text.replace('"seed": 0', '"seed": false'),
         lambda text: text.replace('"seed": 0', '"seed": 0.0'),
         lambda text: text.replace('"seed": 0', f'"seed": {"9" * 5000}'),

@@ -20,6 +20,7 @@ from assay.verify.app.commands.declared import (
     InPools,
     Inputs,
     Model,
+    Passes,
     Planner,
     Pools,
     Seed,
@@ -61,6 +62,7 @@ def build(
     host: Host = "",
     dump: DumpTo = None,
     skip: Skip = [],
+    passes: Passes = "",
     seed: Seed = 0,
     sign: Annotated[
         Path | None,
@@ -93,5 +95,6 @@ def build(
         host=host,
         dump=dump,
         skip=skip,
+        passes=passes,
     )
     raise typer.Exit(show(str(model), seed, as_json, work))

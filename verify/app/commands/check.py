@@ -19,6 +19,7 @@ from assay.verify.app.commands.declared import (
     InPools,
     Inputs,
     Model,
+    Passes,
     Planner,
     Pools,
     Seed,
@@ -53,6 +54,7 @@ def check(
     seed: Seed = 0,
     dump: DumpTo = None,
     skip: Skip = [],
+    passes: Passes = "",
     stop_after: Annotated[
         str,
         typer.Option(
@@ -119,5 +121,6 @@ def check(
         host=host,
         dump=dump,
         skip=skip,
+        passes=passes,
     )
     raise typer.Exit(show(str(model), seed, as_json, work))

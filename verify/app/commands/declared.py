@@ -95,6 +95,15 @@ DumpTo = Annotated[
     typer.Option("--dump", metavar="DIR", help="write the module after each stage, as text", show_default=False),
 ]
 Skip = Annotated[list[str], typer.Option("--skip", metavar="STAGE", help=f"leave out {' or '.join(SKIPPABLE)}")]
+Passes = Annotated[
+    str,
+    typer.Option(
+        "--passes",
+        metavar="NAME,...",
+        help="optional passes, each with its check on its own line; assay passes lists them",
+        show_default=False,
+    ),
+]
 InPools = Annotated[bool, typer.Option("--io-in-pools", help="inputs and outputs lie in the pools too")]
 MemoryLimit = Annotated[
     str,

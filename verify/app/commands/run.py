@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.verify.app.commands.declared import Dims, Inputs, Seed, held, parse_dims
+from assay.verify.app.commands.declared import Dims, Inputs, Passes, Seed, held, parse_dims
 
 
 @held
@@ -68,6 +68,7 @@ def run(
             ),
         ),
     ] = False,
+    passes: Passes = "",
 ) -> None:
     """Evaluate MODEL by the definition of its operators. A module as text also shows its values and effects."""
     import sys
@@ -75,10 +76,15 @@ def run(
     from assay.semantics.errors import EnvironmentFailure, Invalid
     from assay.semantics.text.module_text import show as show_module, write_module
     from assay.verify.api.run import run as run_program
+    from assay.verify.app.passed import run_passed
     from assay.verify.app.terminal import Screen, Stream
     from assay.verify.app.text_run import is_text, lines, load_externs, load_text, run_text, save_call
     from assay.verify.border.inputs import load, save
 
+    if passes:
+        if function is not None or module_name is not None or as_text or extern or save_as is not None:
+            raise Invalid("--passes are for main: of the options for a text none goes with them", label="cli.C3")
+        raise typer.Exit(run_passed(model, inputs, parse_dims(dim), seed, passes, output))
     given = load(inputs) if inputs else {}
     if is_text(model):
         if save_as is not None:

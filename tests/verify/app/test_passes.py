@@ -1,0 +1,293 @@
+"""Optional passes by `--passes`: each does something, on its own checked line, and a fault planted into it is caught
+there; orders, options and what is kept in a certificate."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from pkgutil import resolve_name
+
+import numpy as np
+import pytest
+
+from assay.lower.instrument import Instruments, Leaving
+from assay.lower.pipeline import Pass
+from assay.semantics.errors import Invalid
+from assay.semantics.graph import Call, CallTIR, Expr, Function, call
+from assay.semantics.module import Module
+from assay.semantics.operator import Operator
+from assay.semantics.scalar import Apply, Expr as Scalar, apply
+from assay.semantics.tensor import PrimFunc, Store
+from assay.semantics.text.module_text import parse
+from assay.semantics.walk import rewrite
+from assay.verify.app import certificate
+from assay.verify.app.check import Check, Line, Lowering
+from assay.verify.app.passes import with_passes
+from assay.verify.app.stages import PASSES, STAGES, passes
+from tests.lower.engines import TABLE
+from tests.shown.case import Shown, run as run_commands
+
+HEAD = "@I.ir_module\nclass Module:\n"
+SOURCE = """
+    @R.function(private=True)
+    def f(x: R.Tensor((4, 3), "float32")) -> R.Tensor((4, 3), "float32"):
+        y = R.exp(x)
+        return R.add(y, y)
+    @R.function
+    def main(x: R.Tensor((4, 3), "float32"), c: R.Tensor((), "bool")):
+        cls = Module
+        @R.function
+        def g(z: R.Tensor((4, 3), "float32")) -> R.Tensor((4, 3), "float32"):
+            return R.tanh(R.abs(z))
+        with R.dataflow():
+            a = cls.f(x)
+            s = R.add(R.const([1.0, 2.0, 3.0], "float32"), R.const([4.0, 5.0, 6.0], "float32"))
+            b = R.exp(g(x))
+            b2 = R.exp(g(x))
+            unused = R.tanh(b)
+            e = b
+            k = R.add(R.add(R.add(e, b2), a), s)
+            R.output(k)
+        if c:
+            r = R.tanh(k)
+        else:
+            r = R.exp(k)
+        return r
+"""
+WEIGHTS = """
+    @R.function
+    def main(x: R.Tensor((8, 16), "float32")):
+        w = R.const(WEIGHT, "float32")
+        m = R.matmul(R.exp(x), w)
+        return R.tanh(m)
+"""
+PEAK = """
+    @R.function
+    def main(x: R.Tensor((64,), "float32")):
+        n = R.negative(x)
+        wide = R.broadcast_to(R.exp(n), R.shape([16, 64]))
+        low = R.sum(R.multiply(wide, wide), axis=[0], keepdims=False)
+        return R.add(R.sqrt(low), n)
+"""
+
+
+def program(text: str) -> Module:
+    weight = np.arange(16 * 40, dtype=np.float32).reshape(16, 40).tolist()
+    return parse(HEAD + text.replace("WEIGHT", str(weight)))
+
+
+# --- faults --------------------------------------------------------------------------------------------------------
+
+
+def other_operator(module: Module) -> Module:
+    """Every tanh is an exp."""
+
+    def change(node: Expr) -> Expr:
+        is_tanh = isinstance(node, Call) and isinstance(node.op, Operator) and node.op.name == "tanh"
+        return call("exp", *node.children) if is_tanh else node
+
+    return in_graphs(module, change)
+
+
+def other_kernel(module: Module) -> Module:
+    """Every call of tanh, or of sqrt, is one of exp."""
+
+    def change(node: Expr) -> Expr:
+        wrong = isinstance(node, CallTIR) and node.func.startswith(("tanh", "sqrt"))
+        name = next((n for n in module.kernels if n.startswith("exp")), "")
+        return replace(node, func=name) if wrong and isinstance(node, CallTIR) else node
+
+    return in_graphs(module, change)
+
+
+def in_graphs(module: Module, change: Callable[[Expr], Expr]) -> Module:
+    def changed(root: Expr) -> Function:
+        made = rewrite(root, change)
+        assert isinstance(made, Function)
+        return made
+
+    return module.with_(**{n: changed(d) for n, d in module.definitions.items() if isinstance(d, Function)})
+
+
+def differences(module: Module) -> Module:
+    """Every sum in a tensor function of a product is a difference."""
+
+    def value(node: Scalar) -> Scalar:
+        return apply("sub", *node.args) if isinstance(node, Apply) and node.op == "add" else node
+
+    def changed(kernel: PrimFunc) -> PrimFunc:
+        body = rewrite(kernel.body, lambda s: replace(s, value=rewrite(s.value, value)) if isinstance(s, Store) else s)
+        return replace(kernel, body=body)
+
+    return module.with_(**{n: changed(k) for n, k in module.kernels.items() if n.startswith("matmul")})
+
+
+def other_constants(module: Module) -> Module:
+    """One element of each constant is another."""
+    changed = {n: a.copy() for n, a in module.constants.items()}
+    for array in changed.values():
+        array.reshape(-1)[3] += 1
+    return replace(module, constants=changed)
+
+
+Case = tuple[str, str, Callable[[Module], Module], str]
+CASES: dict[str, Case] = {
+    "inline": ("inline", SOURCE, other_operator, "nodes"),
+    "lift": ("lift", SOURCE, other_operator, "2 to 3 definitions"),
+    "fold": ("fold", SOURCE, other_operator, "nodes"),
+    "common": ("common", SOURCE, other_operator, "nodes"),
+    "dead": ("dead", SOURCE, other_operator, "nodes"),
+    "canonical": ("canonical", SOURCE, other_operator, "nodes"),
+    "plain": ("plain", SOURCE, other_operator, "as many"),
+    "bbnf": ("bbnf", SOURCE, other_operator, "nodes|nothing"),
+    "shapes": ("shapes", SOURCE, other_operator, "statements about sizes"),
+    "partition": (f"partition[table={__name__}:TABLE;compiler=npu]", WEIGHTS, other_operator, "1 region"),
+    "own": (f"own[run={__name__}:unchanged]", SOURCE, other_operator, "nothing changed"),
+    "tile": ("tile", WEIGHTS, differences, "1 tensor function in other loops"),
+    "pack": ("pack", WEIGHTS, other_constants, "1 packed kernels"),
+    "link": ("link", WEIGHTS, other_kernel, "1 constants are linked"),
+    "unlink": ("link,unlink", WEIGHTS, other_kernel, "0 constants are linked"),
+    "repeat": ("repeat", PEAK, other_kernel, "peak 8448 B to 8192 B"),
+}
+"""Of each optional pass: how it is asked for, a program, a fault behind it, and what its line says."""
+
+
+def unchanged(module: Module) -> Module:
+    """A pass of one's own."""
+    return module
+
+
+def checked(asked: str, text: str, name: str, fault: Callable[[Module], Module] | None = None) -> list[Line]:
+    """The lines up to that of a pass, with a fault behind it."""
+    changed: dict[str, Pass] = {}
+    if fault is not None:
+        right = passes(stages=with_passes(asked))[name]
+        changed = {name: lambda module: fault(right(module))}
+    lowering = Lowering(program(text), "model", passes=asked, changed=changed)
+    looking = Instruments(Leaving("fuse", "schedule"))
+    return list(Check(lowering, instruments=looking, stop_after=name).lines())
+
+
+def test_every_optional_pass_has_a_case() -> None:
+    assert CASES.keys() == {s.name for s in PASSES} and len(TABLE) == 4
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_pass_does_what_it_says_on_its_own_line(name: str) -> None:
+    asked, text, _, said = CASES[name]
+    line = checked(asked, text, name)[-1]
+    assert line.stage == name and line.evidence.holds, line.evidence.detail
+    assert re.search(said, f"{line.did}; {line.evidence.detail}"), (line.did, line.evidence.detail)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_planted_fault_is_caught_on_the_line_of_its_pass(name: str) -> None:
+    asked, text, fault, _ = CASES[name]
+    lines = checked(asked, text, name, fault)
+    assert lines[-1].stage == name and lines[-1].evidence.holds is False, lines[-1].evidence.detail
+    assert all(line.evidence.holds for line in lines[:-1])
+
+
+@pytest.mark.parametrize("stage", PASSES, ids=lambda s: s.name)
+def test_what_the_table_names_is_there(stage: object) -> None:
+    from assay.verify.app.stages import Stage
+
+    assert isinstance(stage, Stage)
+    names = [s.name for s in STAGES]
+    assert callable(resolve_name(stage.lower)) and callable(resolve_name(stage.verify))
+    assert names.index(stage.behind) < names.index(stage.before) and stage.ensures and stage.how
+
+
+# --- order and options ----------------------------------------------------------------------------------------------
+
+
+def names(text: str) -> list[str]:
+    return [s.name for s in with_passes(text)]
+
+
+def test_a_pass_stands_where_it_may_first_and_behind_those_before_it() -> None:
+    assert names("") == [s.name for s in STAGES]
+    assert names("inline,tile")[:5] == ["import", "inline", "devices", "anf", "legalize"]
+    assert names("anf,common")[:4] == ["import", "devices", "anf", "common"]
+    assert names("common,common")[1:3] == ["common", "common-2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "said"),
+    [
+        ("nothing", "passes.C1", "no pass 'nothing'"),
+        ("fold,[", "passes.C1", "NAME"),
+        ("fold[x=1]", "passes.C2", "fold takes nothing in brackets"),
+        ("pack[layout]", "passes.C2", "layout=..."),
+        ("tile,inline", "passes.C3", "an order that can be is --passes inline,tile"),
+        ("legalize,fold,tile", "passes.C3", "--passes fold,legalize,tile"),
+        ("fuse,anf", "passes.C3", "--passes anf,fuse"),
+    ],
+)
+def test_what_cannot_be_is_refused(text: str, label: str, said: str) -> None:
+    with pytest.raises(Invalid, match=re.escape(said)) as wrong:
+        with_passes(text)
+    assert wrong.value.label == label
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("pack[layout=round]", "made.C4"),
+        ("partition", "passes.C2"),
+        ("own", "passes.C2"),
+        ("own[run=nothing:there]", "cli.C4"),
+        (f"own[run={__name__}:raises]", "passes.C4"),
+        (f"own[run={__name__}:names]", "passes.C4"),
+    ],
+)
+def test_what_a_pass_is_handed_is_looked_at(text: str, label: str) -> None:
+    with pytest.raises(Invalid) as wrong:
+        checked(text, WEIGHTS, text.partition("[")[0])
+    assert wrong.value.label == label
+
+
+def raises(module: Module) -> Module:
+    raise KeyError("no such thing")
+
+
+# --- commands ------------------------------------------------------------------------------------------------------
+
+
+def test_a_certificate_says_which_passes_there_were(tmp_path: Path) -> None:
+    asked = "inline,lift,fold,plain,bbnf,common,canonical,dead,legalize,tile,pack,link,unlink,repeat"
+    bound = certificate.Bound("0" * 64)
+    lowering = Lowering(
+        program(WEIGHTS),
+        "model",
+        passes=asked,
+        digest=lambda m: certificate.header_digest(certificate.module_digest(m), bound, 0),
+    )
+    check = Check(lowering)
+    lines = list(check.lines())
+    assert [line.stage for line in lines if not line.evidence.holds] == []
+    certificate.write(tmp_path / "out", check, lines, bound)
+    stored = certificate.Stored(tmp_path / "out")
+    again = Check(stored, stored.inputs(), stored.seed)
+    told = list(certificate.lines(stored, again))
+    assert [(line.stage, line.evidence.detail) for line in told if not line.evidence.holds] == []
+    manifest = tmp_path / "out" / certificate.MANIFEST
+    data = json.loads(manifest.read_text("utf-8"))
+    assert data["passes"] == asked
+    manifest.write_text(json.dumps({**data, "passes": "inline"}, indent=1) + "\n", "utf-8")
+    with pytest.raises(Invalid, match="certificate"):
+        certificate.Stored(tmp_path / "out")
+
+
+def test_a_run_ends_at_the_line_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("assay.lower.loops.tiles.tile", differences)
+    case = Shown(
+        "R31", "run FILE.py --passes fold,tile", HEAD + WEIGHTS.replace("WEIGHT", str([[1.0] * 40] * 16)), code=1
+    )
+    said = run_commands(replace(case, program=str(case.program)[len(HEAD) :]), tmp_path, monkeypatch, capsys)
+    assert "tile FAILS" in said and "output_0" not in said

@@ -1,0 +1,36 @@
+"""`assay run --passes`: what optional passes make of a model, each checked, on inputs (specs/verify.md, "Optional
+passes")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from assay.verify.api.check import check
+from assay.verify.app.passes import with_passes
+from assay.verify.app.showing import print_line
+from assay.verify.app.terminal import Screen
+from assay.verify.app.text_run import lines, run_text
+from assay.verify.border.inputs import save
+from assay.verify.exits import Exit
+
+
+def run_passed(
+    path: Path, inputs: Path | None, dims: Mapping[str, int], seed: int, passes: str, output: Path | None
+) -> Exit:
+    """Print a line for each stage up to the last optional pass and, if all hold, what the module made by it gives."""
+    last = ["import", *(s.name for s in with_passes(passes) if s.behind)][-1]
+    screen = Screen()
+    told = partial(print_line, screen)
+    found = check(path, inputs, dims=dims, seed=seed, passes=passes, stop_after=last, on_line=told)
+    if found.exit is not Exit.HOLDS:
+        return found.exit
+    done = run_text(found.modules[last], "main", found.inputs, seed, {})
+    for line in lines(done):
+        screen.print(line)
+    if done.trap is not None:  # told after what came before it
+        raise done.trap
+    if output is not None:
+        save(output, done.outputs)
+    return Exit.HOLDS

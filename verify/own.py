@@ -1,0 +1,35 @@
+"""Whether a pass of somebody's own keeps the module (specs/verify.md, "Optional passes").
+
+Nothing is known of such a pass. Where value numbering shows the same value, that is a proof; else the module that it
+made is run, and its outputs must lie in the bounds of the module before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assay.interp import graph
+from assay.semantics.errors import Invalid, Trap, Unpredictable
+from assay.semantics.module import Module
+from assay.verify.evidence import Context, Evidence, of_outcome
+from assay.verify.oracle import Oracle
+from assay.verify.simplify import check_simplified
+
+
+def check(before: Module, after: Module, context: Context) -> Evidence:
+    """Whether the module is the same, for every input or on those of this run."""
+    try:
+        same = check_simplified(before, after, new=True)
+    except Invalid:
+        same = None
+    if same is not None and same.holds:
+        return same
+    outputs: Any
+    try:
+        outputs = graph.run(after, context.inputs)
+    except Trap as trap:
+        outputs = trap
+    except Unpredictable as why:
+        return of_outcome("unpredictable", str(why))
+    verdict = Oracle(before).judge(context.inputs, outputs)
+    return of_outcome(verdict.outcome, f"on the inputs of this run: {verdict.detail or verdict.outcome}")
