@@ -273,7 +273,7 @@ def hook(event, args):
     if event == "open" and isinstance(args[0], (str, bytes)): seen.append(str(args[0]))
 sys.addaudithook(hook)
 stored = certificate.Stored(Path(sys.argv[1]))
-for s in certificate.STAGES: stored.module(s.name, None)
+for s in certificate.with_passes(stored.passes): stored.module(s.name, None)
 stored.inputs()
 print("\\n".join(seen))
 """
