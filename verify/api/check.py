@@ -117,7 +117,15 @@ def check(
         name, who = (each, isolated(each)) if isinstance(each, str) else (each.name, each)
         judged.append(Judged(name, named, sizes, backend=who, excluded=exclude))
     checked = Check(
-        run.Lowering(program, _c_name(source), sizes, source=source, memory=_memory(how), config=config, passes=how.get("passes", "")),
+        run.Lowering(
+            program,
+            _c_name(source),
+            sizes,
+            source=source,
+            memory=_memory(how),
+            config=config,
+            passes=how.get("passes", ""),
+        ),
         given,
         seed,
         judged,
