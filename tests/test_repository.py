@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,13 @@ def sources(root: Path, *folders: str) -> Iterator[tuple[str, Path]]:
 
 
 def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    return parsed(path.read_text(encoding="utf-8"))
+
+
+@cache
+def parsed(text: str) -> ast.Module:
+    """Several rules read the same files."""
+    return ast.parse(text)
 
 
 # --- imports ------------------------------------------------------------------------------------------------------

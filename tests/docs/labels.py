@@ -40,8 +40,7 @@ def failures(root: Path) -> list[Failure]:
 def _failures_in(tree: ast.Module, file: str) -> Iterator[Failure]:
     for node in ast.walk(tree):
         # the kind that an asserted condition has unless it is given another
-        if isinstance(node, ast.AnnAssign) and ast.unparse(node).startswith("kind: str = "):
-            assert node.value is not None
+        if isinstance(node, ast.AnnAssign) and node.value is not None and _declares(node, "kind", "str"):
             yield Failure("", _text(node.value), "", file)
         if not isinstance(node, ast.Call):
             continue
@@ -55,6 +54,12 @@ def _failures_in(tree: ast.Module, file: str) -> Iterator[Failure]:
             texts = [t for a in node.args if (t := _text(a)) and not LABEL.fullmatch(t)]
             message = texts[-1] if texts[kind != "" :] else ""
             yield Failure(labels[0] if labels else "", kind, message, file)
+
+
+def _declares(node: ast.AnnAssign, name: str, of: str) -> bool:
+    target, annotation = node.target, node.annotation
+    is_named = isinstance(target, ast.Name) and target.id == name
+    return is_named and isinstance(annotation, ast.Name) and annotation.id == of
 
 
 def _text(node: ast.expr) -> str:
