@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.rows import read_rows
 from tests.places import SPECS
-from tests.shown import constants, devices, language, memory, order, passes, plans, running, sizes, unshown
+from tests.shown import constants, devices, language, memory, optional, order, passes, plans, running, sizes, unshown
 from tests.shown.case import Shown, missing, run
 
 CASES = [
@@ -17,6 +17,7 @@ CASES = [
     *constants.SHOWN,
     *language.SHOWN,
     *memory.SHOWN,
+    *optional.SHOWN,
     *order.SHOWN,
     *plans.SHOWN,
     *running.SHOWN,
@@ -24,17 +25,13 @@ CASES = [
 ]
 
 NO_COMMAND = {
-    "A9": "the sparse form is a pass that is called from Python only",
     "A10": "names from several threads: a property of the generator, which a command uses on one",
     "A19": (
         "bytes at each call are annotated by a pass that is called from Python only; the map of memory of --report is"
         " near it"
     ),
     "A21": "parts are extracted by passes that are called from Python only",
-    "A24": "rewriting by patterns is called from Python only; that the form comes early, each dump shows",
-    "A26": "the pass is called from Python only",
     "C3": "equality is asked from Python; the line devices of check uses it to compare plans",
-    "C4": "linking is called from Python only; what is linked is read, run and lowered by the cases of C15",
     "C11": "the table shows that views of a constant are accepted; schedules are called from Python only",
     "C12": "constants are handed to an external compiler from Python only",
     "R25": "tuning and its database are not built",
