@@ -18,23 +18,6 @@ BINARY: dict[type[ast.AST], str] = {
     ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "shl", ast.RShift: "shr",
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }  # fmt: skip
-
-FUNCTIONS: dict[str, str] = {
-    **{n: n for n in INTRINSICS}, "Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div",
-    "Min": "min", "min": "min", "Max": "max", "max": "max", "EQ": "eq", "NE": "ne", "LT": "lt",
-    "LE": "le", "GT": "gt", "GE": "ge", "Not": "not", "And": "&&", "Or": "||", "bitwise_and": "bitand",
-    "BitwiseAnd": "bitand", "bitwise_or": "bitor", "BitwiseOr": "bitor", "bitwise_xor": "bitxor",
-    "BitwiseXor": "bitxor", "bitwise_not": "~", "BitwiseNot": "~", "Select": "select",
-    "if_then_else": "if_then_else", "likely": "likely", "ceildiv": "ceildiv", "neg": "neg",
-}  # fmt: skip
-"""TVM's functions of scalars by name. The values are scalar operations, or special cases of `apply`."""
-
-
-BINARY: dict[type[ast.AST], str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "floormod",
-    ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "shl", ast.RShift: "shr",
-    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
-}  # fmt: skip
 """Python's operators by what they are in a tree of it."""
 
 FUNCTIONS: dict[str, str] = {
