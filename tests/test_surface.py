@@ -9,6 +9,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_the_names_are_those_of_the_chapter() -> None:
 @pytest.mark.parametrize("name", assay.__all__)
 def test_each_name_is_there(name: str) -> None:
     value = getattr(assay, name)
-    assert callable(value) or name in ("__version__", "strategies")
+    assert callable(value) or name in ("__version__", "builder", "strategies")
     assert value is getattr(assay, name)
 
 
@@ -97,6 +98,28 @@ def test_a_type_checker_knows_them(tmp_path: Path) -> None:
     done = subprocess.run([*command, str(tmp_path / "probe.py")], check=False, cwd=ROOT, capture_output=True, text=True)
     wrong = [n for n, line in enumerate(PROBE.splitlines(), 1) if "# wrong" in line]
     assert [int(n) for n in re.findall(r"probe\.py:(\d+): error", done.stdout)] == wrong, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.peer
+def test_the_python_of_the_readme_runs(model: Path, buffers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    blocks = re.findall(r"^```python\n(import assay\n.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
+    assert len(blocks) == 3
+    model.rename(model.with_name("model.onnx"))
+    buffers.rename(buffers.with_name("buffers.csv"))
+    monkeypatch.chdir(model.parent)
+    found: list[dict[str, Any]] = [{} for _ in blocks]
+    for block, names in zip(blocks, found, strict=True):
+        exec(block, names)
+    assert found[0]["report"].verdicts == {"onnxruntime": "right"} and found[0]["outputs"]["y"].shape == (2, 2)
+    assert found[2]["report"].verdicts == {"onnxruntime": "right", "mine": "right"}
+
+
+def test_documents_import_nothing_deeper() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert re.findall(r"^(?:from|import) assay\S*", text, re.MULTILINE)
+    assert not re.findall(r"^(?:from|import) assay\.\S*", text, re.MULTILINE)
 
 
 # --- what is loaded -----------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from assay.semantics import builder as builder
     from assay.semantics.errors import (
         AssayError as AssayError,
         BudgetSpent as BudgetSpent,
@@ -52,6 +53,8 @@ _HOMES = {
     "assay.verify.backends.protocol": ("Backend",),
 }  # fmt: skip
 """The module of each name that is no module itself."""
+_MODULES = {"builder": "assay.semantics.builder", "strategies": "assay.verify.strategies", "verify": "assay.verify"}
+"""`verify` is a room, which can be called: verify/__init__.py."""
 
 __all__ = [
     "AssayError",
@@ -68,6 +71,7 @@ __all__ = [
     "Unsupported",
     "__version__",
     "build",
+    "builder",
     "check",
     "load",
     "plan",
@@ -81,20 +85,15 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker knows the names, and what is none of them
 
     def __getattr__(name: str) -> Any:
-        value: Any
-        if name == "__version__":
-            from importlib.metadata import version
-
-            value = version("assay")
-        elif name == "strategies":
-            value = import_module("assay.verify.strategies")
-        elif name == "verify":  # a room, which can be called: verify/__init__.py
-            value = import_module("assay.verify")
-        else:
-            home = next((home for home, names in _HOMES.items() if name in names), None)
-            if home is None:
-                raise AttributeError(f"module 'assay' has no attribute {name!r}")
+        home = next((home for home, names in _HOMES.items() if name in names), "")
+        if name in _MODULES:
+            value = import_module(_MODULES[name])
+        elif name == "__version__":
+            value = import_module("importlib.metadata").version("assay")
+        elif home:
             value = getattr(import_module(home), name)
+        else:
+            raise AttributeError(f"module 'assay' has no attribute {name!r}")
         globals()[name] = value
         return value
 

@@ -48,7 +48,8 @@ def prove(
     dims: Mapping[str, int] | None = None,
 ) -> Proofs:
     """Prove of tensor functions, for all sizes, that every access is in bounds, reads what was written, and races with
-    none: of `function`, or of all. Of an ONNX model these are the kernels of its operators, with numbers for `dims`.
+    none: of `function`, or of all. Of an ONNX model, with numbers for `dims`, and of a module that has none, these are
+    the kernels of its operators.
 
     `bounds` narrows sizes and integer scalars by name, (least, most) with None for no bound. Invalid: there is no such
     function or name, or the program is ill-formed.
@@ -59,10 +60,11 @@ def prove(
             "--dim is for MODEL.onnx; what is known of the sizes of a text is said by --bound", label="cli.C3"
         )
     module, source = opened(program)
+    functions = _tensor_functions(module) if isinstance(module, Module) else {}
     if isinstance(module, onnx.ModelProto):
-        imported = import_onnx(module, evaluate=evaluate, dims=dims or {}, source=source)
-        module = run_passes(imported, passes(), stop_after="legalize")
-    functions = {n: d for n, d in module.definitions.items() if isinstance(d, PrimFunc)}
+        module = import_onnx(module, evaluate=evaluate, dims=dims or {}, source=source)
+    if not functions and not in_text:
+        functions = _tensor_functions(run_passes(module, passes(), stop_after="legalize"))
     if function is not None and function not in functions:
         there = ", ".join(functions) or "none"
         raise Invalid(f"the module has no tensor function {function}; it has {there}", label="symbolic.C3")
@@ -70,3 +72,7 @@ def prove(
         raise Invalid("the module has no tensor function to prove anything of", label="symbolic.C3")
     chosen = [d for n, d in functions.items() if function in (None, n)]
     return Proofs(tuple(prove_accesses(d, bounds or {}, functions) for d in chosen))
+
+
+def _tensor_functions(module: Module) -> dict[str, PrimFunc]:
+    return {n: d for n, d in module.definitions.items() if isinstance(d, PrimFunc)}
