@@ -146,11 +146,9 @@ def check_group(kernel: PrimFunc, module: Module, seed: int, most: int = MOST, t
     `most` elements is run on numbers only. What the trials were is added to `tried`."""
     try:
         group = module.group(kernel)
-        if group is None:
-            raise Invalid("no group", label="fuse.C5")
-        wrong = _interface(kernel, group, module)
+        wrong = "no group" if group is None else _interface(kernel, group, module)
     except Invalid as why:
-        wrong = why.message
+        group, wrong = None, why.message
     if wrong or group is None:
         return refuted("checked", f"{kernel.name}: {wrong}")
     chosen = list(_sizes(group))

@@ -325,7 +325,7 @@ def test_a_tensor_function_is_run(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--function", "nothing"], "the module has no function nothing; it has f, main [text.C16]"),
+        (["--function", "nothing"], "the module has no function nothing; it has main [text.C16]"),
         (["--dim", "k=2"], "no dim is called k; there are n [cli.C2]"),
         (["--module", "Other"], "there is no module Other"),
     ],

@@ -89,7 +89,7 @@ def test_a_group_is_calls_one_after_another(change: Callable[[Function], Functio
 
 def test_a_tensor_function_has_a_group() -> None:
     after, kernel, _ = made()
-    assert "no group [fuse.C5]" in check_group(replace(kernel, attrs={}), after, 0).detail
+    assert "no group" in check_group(replace(kernel, attrs={}), after, 0).detail
     assert (
         "the module has no function nothing" in check_group(replace(kernel, attrs={GROUP: "nothing"}), after, 0).detail
     )
