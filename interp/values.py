@@ -13,7 +13,7 @@ from assay.semantics.graph import Constructor, ExternFunc, Function
 from assay.semantics.graph.scopes import Scopes
 from assay.semantics.graph.sizes import has_explicit_shapes
 from assay.semantics.scalar import Var as Symbol
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, fold, ids, pre_order
 
 Value: TypeAlias = Any
 """A NumPy array (or `Bounded`), a tuple of values, or one of the classes below."""
@@ -166,6 +166,11 @@ def parts(value: Value) -> Sequence[Value]:
             return ()
 
 
+def _contents(value: Value) -> Sequence[Value]:
+    """What is directly inside a value, a cell's too."""
+    return (value.value,) if isinstance(value, Cell) else parts(value)
+
+
 def plain(value: Value) -> Value:
     """An exact interval as the array that it is; anything else as it is."""
     return value.raw.astype(value.of.numpy, copy=False) if isinstance(value, Bounded) and value.is_exact else value
@@ -174,48 +179,31 @@ def plain(value: Value) -> Value:
 def copied(root: Value) -> Value:
     """A copy of a value with its own cells, as they are now: later writes are not seen in it. Exact intervals become
     arrays."""
-    cells: dict[int, tuple[Cell, Cell]] = {}
-    work = [root]
-    while work:
-        for value in post_order(work.pop(), parts):
-            if isinstance(value, Cell) and id(value) not in cells:
-                cells[id(value)] = (value, Cell(None))
-                work.append(value.value)
+    cells = {id(v): (v, Cell(None)) for v in pre_order(root, _contents) if isinstance(v, Cell)}
 
-    def rebuilt(of: Value) -> Value:
-        made: dict[int, Value] = {}
-        for value in post_order(of, parts):
-            match value:
-                case tuple():
-                    made[id(value)] = tuple(made[id(p)] for p in value)
-                case Data():
-                    made[id(value)] = Data(value.type, value.constructor, tuple(made[id(p)] for p in value.fields))
-                case Cell():
-                    made[id(value)] = cells[id(value)][1]
-                case np.ndarray() | Bounded(is_exact=True):
-                    made[id(value)] = view = plain(value).view()
-                    view.flags.writeable = False  # nobody who is shown it can change what it shows
-                case _:
-                    made[id(value)] = value
-        return made[id(of)]
+    def rebuilt(value: Value, inside: list[Value]) -> Value:
+        match value:
+            case tuple():
+                return tuple(inside)
+            case Data():
+                return Data(value.type, value.constructor, tuple(inside))
+            case Cell():
+                return cells[id(value)][1]
+            case np.ndarray() | Bounded(is_exact=True):
+                view = plain(value).view()
+                view.flags.writeable = False  # nobody who is shown it can change what it shows
+                return view
+            case _:
+                return value
 
     for old, new in cells.values():
-        new.value = rebuilt(old.value)
-    return rebuilt(root)
+        new.value = fold(old.value, rebuilt, parts)
+    return fold(root, rebuilt, parts)
 
 
 def is_open(root: Value) -> bool:
     """Whether some number in a value is not known exactly."""
-    cells: set[int] = set()
-    work = [root]
-    while work:
-        for value in post_order(work.pop(), parts):
-            if isinstance(value, Bounded) and not value.is_exact:
-                return True
-            if isinstance(value, Cell) and id(value) not in cells:
-                cells.add(id(value))
-                work.append(value.value)
-    return False
+    return any(isinstance(v, Bounded) and not v.is_exact for v in pre_order(root, _contents))
 
 
 def same_value(a: Value, b: Value) -> bool:
@@ -224,24 +212,19 @@ def same_value(a: Value, b: Value) -> bool:
     Functions are not looked into: any two are the same here.
     """
     cells: dict[int, int] = {}
-    seen: set[tuple[int, int]] = set()
-    work = [(a, b)]
-    while work:
-        x, y = work.pop()
-        if (id(x), id(y)) in seen:
-            continue
-        seen.add((id(x), id(y)))
+    work = Worklist([(a, b)], ids)
+    for x, y in work:
         match x, y:
             case Cell(), Cell():
                 if cells.setdefault(id(x), id(y)) != id(y):
                     return False
-                work.append((x.value, y.value))
+                work.add([(x.value, y.value)])
             case (tuple(), tuple()) | (Data(), Data()):
                 if isinstance(x, Data) and (x.type, x.constructor) != (y.type, y.constructor):
                     return False
                 if len(parts(x)) != len(parts(y)):
                     return False
-                work += zip(parts(x), parts(y), strict=True)
+                work.add(zip(parts(x), parts(y), strict=True))
             case Shape(), Shape():
                 if x != y:
                     return False

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from assay.semantics.graph import Expr, Function, If, Let, Match, Var
+from assay.semantics.graph import Expr, Function, If, Let, Match, Var, let_chain
 from assay.semantics.graph.effects import is_whole
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 New: TypeAlias = Sequence[tuple[Let, Expr]]
 """Lets in their new order: one of the chain's, for its variable and its place in somebody's source, and its value."""
@@ -36,17 +36,13 @@ class Chains:
         self.chains: list[Chain] = []
         self.escaping: set[Var] = set()
         owner: dict[Var, int] = {}
-        work: list[Expr] = [root.body]
-        while work:
-            head = work.pop()
-            chain = Chain(head, [], head)
-            while isinstance(chain.end, Let):
-                chain.lets.append(chain.end)
-                owner[chain.end.var] = len(self.chains)
-                chain.end = chain.end.body
+        work = Worklist([root.body])
+        for head in work:
+            chain = Chain(head, *let_chain(head))
+            owner.update((let.var, len(self.chains)) for let in chain.lets)
             self.chains.append(chain)
             for value in (*(n.value for n in chain.lets), chain.end):
-                work += _bodies(value)
+                work.add(_bodies(value))
                 plain = value is not chain.end and all(isinstance(c, Var) or not c.children for c in value.children)
                 used = (
                     (value.children or (value,)) if plain else post_order(value, _others)

@@ -19,6 +19,7 @@ from assay.semantics.module import Module, Program, Slot, Step
 from assay.semantics.scalar import Const, Var
 from assay.semantics.tensor import INDEPENDENT, Buffer, For, PrimFunc, Stmt, While, program_order
 from assay.semantics.tensor.recast import is_bytewise
+from assay.semantics.walk import Worklist
 
 MOST_STEPS = 1 << 21
 """Tensors that more statements than this touch keep memory of their own: what is claimed is checked on each of them."""
@@ -131,13 +132,12 @@ class _Text:
     def __init__(self, func: PrimFunc) -> None:
         self.place: dict[int, int] = {}
         self.loops: dict[int, tuple[For, ...]] = {}
-        work: list[tuple[Stmt, tuple[For, ...]]] = [(func.body, ())]
-        while work:
-            stmt, around = work.pop()
+        work = Worklist[tuple[Stmt, tuple[For, ...]]]([(func.body, ())])
+        for stmt, around in work:
             self.place[id(stmt)] = len(self.place)
             self.loops[id(stmt)] = around
             inside = (*around, stmt) if isinstance(stmt, For) else around
-            work += [(c, inside) for c in reversed(stmt.children)]
+            work.add((c, inside) for c in stmt.children)
 
     def runs(self, statements: Iterable[Stmt]) -> Iterator[int]:
         """How often each of them runs; a loop without a number of iterations counts once."""

@@ -20,12 +20,12 @@ from assay.semantics.graph import (
     Expr,
     Function,
     GlobalVar,
-    Let,
     MatchCast,
     OnDevice,
     Tuple,
     TupleGetItem,
     Var,
+    let_chain,
     show_head,
 )
 from assay.semantics.operator import Operator
@@ -49,18 +49,12 @@ class Origin:
 
 def bindings(function: Function) -> Iterator[tuple[Var, Expr]]:
     """The let chain of an ANF function, in order."""
-    body = function.body
-    while isinstance(body, Let):
-        yield body.var, body.value
-        body = body.body
+    return ((let.var, let.value) for let in let_chain(function.body)[0])
 
 
 def result(function: Function) -> Expr:
     """What stands at the end of the let chain."""
-    body = function.body
-    while isinstance(body, Let):
-        body = body.body
-    return body
+    return let_chain(function.body)[1]
 
 
 def passed(value: Expr, look: Look) -> tuple[Origin, ...] | None:

@@ -10,21 +10,19 @@ from collections.abc import Iterable, Sequence
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Function
 from assay.semantics.types import TupleType, Type
+from assay.semantics.walk import occurrences
 
 Parts = list[tuple[str, Type]]
 
 
 def parts(name: str, of: Type) -> Parts:
     """What is in a value of that type, left to right, by name: what is no tuple."""
-    found: Parts = []
-    stack: list[tuple[str, Type]] = [(name, of)]
-    while stack:
-        at, t = stack.pop()
-        if isinstance(t, TupleType):
-            stack += reversed([(f"{at}.{i}", field) for i, field in enumerate(t.fields)])
-        else:
-            found.append((at, t))
-    return found
+
+    def inside(part: tuple[str, Type]) -> Parts:
+        at, t = part
+        return [(f"{at}.{i}", field) for i, field in enumerate(t.fields)] if isinstance(t, TupleType) else []
+
+    return [part for part in occurrences((name, of), inside) if not isinstance(part[1], TupleType)]
 
 
 def input_parts(function: Function) -> Parts:

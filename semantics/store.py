@@ -31,6 +31,7 @@ from assay.semantics.errors import Invalid, Span
 from assay.semantics.files import open_regular
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
+from assay.semantics.walk import post_order
 
 ALIGNMENT = 64
 
@@ -113,7 +114,6 @@ def encode(root: module.Module, arrays: ArrayWriter) -> str:
     """The module as JSON text; its tensors go to `arrays`."""
     rows: list[str] = []
     index: dict[int, int] = {}
-    stack: list[tuple[Any, Iterator[Any]]] = []
 
     def value(v: Any) -> Any:
         if v is None or isinstance(v, (bool, str)) or (isinstance(v, int) and not isinstance(v, np.generic)):
@@ -146,25 +146,11 @@ def encode(root: module.Module, arrays: ArrayWriter) -> str:
                 yield from parts(k)
                 yield from parts(x)
 
-    def inside(v: Any) -> Iterator[Any]:
-        for f in fields(v):
-            yield from parts(getattr(v, f.name))
-
-    stack.append((root, inside(root)))
-    opened = {id(root)}
-    while stack:
-        node, rest = stack[-1]
-        for part in rest:
-            if id(part) not in opened:
-                opened.add(id(part))
-                stack.append((part, inside(part)))
-                break
-        else:
-            stack.pop()
-            assert is_dataclass(node)
-            index[id(node)] = len(rows)
-            content = {f.name: value(getattr(node, f.name)) for f in fields(node)}
-            rows.append(json.dumps([_NAMES[type(node)], content]))
+    for node in post_order(root, lambda v: [p for f in fields(v) for p in parts(getattr(v, f.name))]):
+        assert is_dataclass(node)
+        index[id(node)] = len(rows)
+        content = {f.name: value(getattr(node, f.name)) for f in fields(node)}
+        rows.append(json.dumps([_NAMES[type(node)], content]))
     return '{"format": "assay-module-1", "rows": [\n' + ",\n".join(rows) + "\n]}\n"
 
 

@@ -17,7 +17,7 @@ from assay.semantics.scalar import (
     substitute,
     variables,
 )
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, commas, ids, occurrences, post_order, rewrite, spelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,14 +232,10 @@ def same_type(a: Type, b: Type) -> bool:
     if a is b:
         return True
     none: Names = {}
-    seen: set[tuple[int, int, int]] = set()
-    kept = [none]  # so that no other mapping gets the identity of one that was seen
-    pairs = [(a, b, none)]
-    while pairs:
-        x, y, names = pairs.pop()
-        if (x is y and not names) or (id(x), id(y), id(names)) in seen:
+    work = Worklist([(a, b, none)], ids)
+    for x, y, names in work:
+        if x is y and not names:
             continue
-        seen.add((id(x), id(y), id(names)))
         match x, y:
             case TensorType(), TensorType():
                 if x.dtype is not y.dtype or not _same_dims(x.shape, y.shape, names):
@@ -262,7 +258,6 @@ def same_type(a: Type, b: Type) -> bool:
                     own.update(zip(symbols(x), symbols(y), strict=False))
                     if any(v not in names or names[v] is not w for v, w in own.items()):
                         names = {**names, **own}
-                        kept.append(names)
             case (TupleType(), TupleType()) | (RefType(), RefType()) | (ObjectType(), ObjectType()):
                 pass
             case DataType(), DataType():
@@ -272,7 +267,7 @@ def same_type(a: Type, b: Type) -> bool:
                 return False
         if len(x.children) != len(y.children):
             return False
-        pairs += [(p, q, names) for p, q in zip(x.children, y.children, strict=True)]
+        work.add((p, q, names) for p, q in zip(x.children, y.children, strict=True))
     return True
 
 
@@ -301,29 +296,23 @@ def dims(of: Type) -> tuple[Dim, ...]:
 
 def show_type(of: Type) -> str:
     """A type as it stands in messages, however deep its tuples are."""
-    text: list[str] = []
-    rest: list[Type | str] = [of]
-    while rest:
-        t = rest.pop()
+
+    def pieces(t: Type) -> list[Type | str]:
         match t:
             case TupleType():
-                rest += [")", *_commas(t.fields), "Tuple("]
+                return ["Tuple(", *commas(t.fields), ")"]
             case FuncType():
-                rest += [")" if t.pure else ", impure)", t.result, "), ", *_commas(t.params), "Callable(("]
+                return ["Callable((", *commas(t.params), "), ", t.result, ")" if t.pure else ", impure)"]
             case RefType():
-                rest += [")", t.value, "Ref("]
+                return ["Ref(", t.value, ")"]
             case DataType() if t.args:
-                rest += ["]", *_commas(t.args), f"{t.name}["]
+                return [f"{t.name}[", *commas(t.args), "]"]
             case DataType():
-                text.append(t.name)
+                return [t.name]
             case _:
-                text.append(str(t))
-    return "".join(text)
+                return [str(t)]
 
-
-def _commas(types: Sequence[Type]) -> list[Type | str]:
-    """Types with commas between them, last first."""
-    return [piece for i, t in enumerate(reversed(types)) for piece in ((", ", t) if i else (t,))]
+    return spelled(of, pieces)
 
 
 def with_dims(of: Type, change: Callable[[Dim], Dim]) -> Type:
@@ -347,16 +336,11 @@ def with_dims(of: Type, change: Callable[[Dim], Dim]) -> Type:
 def flatten(of: Type) -> list[TensorType]:
     """The tensors inside a type, left to right; Invalid for what is not tensors and tuples of them."""
     out: list[TensorType] = []
-    stack: list[Type] = [of]
-    while stack:
-        t = stack.pop()
-        match t:
-            case TensorType():
-                out.append(t)
-            case TupleType():
-                stack.extend(reversed(t.fields))
-            case _:
-                raise Invalid(f"{t} is not data: tensors and tuples of them are", label="type.C2")
+    for t in occurrences(of, lambda t: t.fields if isinstance(t, TupleType) else ()):
+        if isinstance(t, TensorType):
+            out.append(t)
+        elif not isinstance(t, TupleType):
+            raise Invalid(f"{t} is not data: tensors and tuples of them are", label="type.C2")
     return out
 
 

@@ -1,13 +1,13 @@
-"""The one walk and the one rewriter over every tree of the language (specs/semantics.md).
+"""The walks, folds and rewriters over every tree of the language, and over graphs of names (specs/semantics.md, "Walks").
 
-Neither recurses, so a chain of 100,000 nodes is as good as one of ten. A node with several parents is visited once:
-sharing is identity (rule M2).
+None recurses, so a chain of 100,000 nodes is as good as one of ten. A node with several parents is visited once:
+sharing is identity (rule M2). What says so visits it each time that it is met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 
 class Tree(Protocol):
@@ -25,34 +25,185 @@ class Node(Tree, Protocol):
         ...
 
 
-T = TypeVar("T", bound=Tree)
+R = TypeVar("R")
+T = TypeVar("T")
 N = TypeVar("N", bound=Node)
+H = TypeVar("H", bound=Hashable)
+Children = Callable[[T], Sequence[T]]
 
 
-def post_order(root: T, children: Callable[[T], Sequence[T]] | None = None) -> Iterator[T]:
+def _children(node: Any) -> Sequence[Any]:
+    found: Sequence[Any] = node.children
+    return found
+
+
+class Worklist(Generic[T]):
+    """What is still to be looked at, depth first. A loop over it takes one item after another, and adds more:
+
+        work = Worklist([root])
+        for node in work:
+            scope.enter(node)
+            work.on_leave(scope.leave, node)  # a call, when all that is added from here on is done
+            work.add(node.children)  # the next items, left to right
+
+    With a `key`, an item whose key was met before is left out. All items that were met stay alive, so that `id` is
+    a key.
+    """
+
+    def __init__(self, items: Iterable[T], key: Callable[[T], Hashable] | None = None) -> None:
+        self._rest: list[Any] = [*items][::-1]
+        self._key = key
+        self._met: dict[Hashable, T] = {}
+
+    def add(self, items: Iterable[T]) -> None:
+        """These come next, in their order, before what is left."""
+        self._rest += [*items][::-1]
+
+    def on_leave(self, call: Callable[..., object], *args: Any) -> None:
+        """`call(*args)` when all is done that is added after this."""
+        self._rest.append(_Leave(call, args))
+
+    def __iter__(self) -> Iterator[T]:
+        rest, key, met = self._rest, self._key, self._met
+        while rest:
+            item = rest.pop()
+            if type(item) is _Leave:
+                item.call(*item.args)
+                continue
+            if key is not None:
+                if (k := key(item)) in met:
+                    continue
+                met[k] = item
+            yield item
+
+
+class _Leave:
+    """A call that waits among the items of a worklist."""
+
+    __slots__ = ("args", "call")
+
+    def __init__(self, call: Callable[..., object], args: tuple[Any, ...]) -> None:
+        self.call = call
+        self.args = args
+
+
+def ids(items: Iterable[object]) -> tuple[int, ...]:
+    """The identities of several things: the key of a walk over two trees in step."""
+    return tuple(map(id, items))
+
+
+def post_order(root: T, children: Children[T] | None = None) -> Iterator[T]:
     """Every node below `root` once, parts before wholes, parts left to right; `root` comes last.
 
     `children` may leave parts out (a callable that returns () for a node does not enter it).
     """
-    parts: Callable[[T], Sequence[T]] = children or (lambda n: n.children)
+    parts = children or _children
     stack: list[tuple[T, Iterator[T]]] = [(root, iter(parts(root)))]
     opened = {id(root)}
     while stack:
         node, rest = stack[-1]
         for child in rest:
-            if id(child) not in opened:
-                opened.add(id(child))
-                stack.append((child, iter(parts(child))))
+            if id(child) in opened:
+                continue
+            opened.add(id(child))
+            if inside := parts(child):
+                stack.append((child, iter(inside)))
                 break
+            yield child
         else:
             stack.pop()
             yield node
 
 
+def pre_order(root: T, children: Children[T] | None = None) -> Iterator[T]:
+    """Every node below `root` once, wholes before parts, parts left to right. The parts of a node are asked for when
+    the next one is wanted."""
+    parts = children or _children
+    work = Worklist([root], id)
+    for node in work:
+        yield node
+        work.add(parts(node))
+
+
+def occurrences(root: T, children: Children[T] | None = None) -> Iterator[T]:
+    """As `pre_order`, but a node comes as often as it stands in a whole."""
+    parts = children or _children
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(parts(node)))
+
+
+def fold(root: T, make: Callable[[T, list[R]], R], children: Children[T] | None = None) -> R:
+    """What `make` gives for `root`, from a node and what it gave for the parts of the node. Each node is made once.
+
+    `children` gives the same parts each time that it is asked.
+    """
+    parts = children or _children
+    made: dict[int, R] = {}
+    for node in post_order(root, parts):
+        made[id(node)] = make(node, [made[id(c)] for c in parts(node)])
+    return made[id(root)]
+
+
+def fold_scoped(root: T, enter: Callable[[T], Sequence[T]], leave: Callable[[T, list[R]], R]) -> R:
+    """As `fold`, but a node is made as often as it stands in a whole: in each scope for itself.
+
+    `enter` is called once on the way down and gives the parts, `leave` on the way up, with what was made of them.
+    """
+    made: list[R] = []
+
+    def close(node: T, start: int) -> None:
+        made[start:] = [leave(node, made[start:])]
+
+    work = Worklist([root])
+    for node in work:
+        work.on_leave(close, node, len(made))
+        work.add(enter(node))
+    return made[0]
+
+
 def rewrite(root: N, change: Callable[[N], N]) -> N:
     """`root` with `change` applied to every node, parts first; what is shared stays shared."""
-    new: dict[int, N] = {}
-    for node in post_order(root):
-        parts = [new[id(c)] for c in node.children]
-        new[id(node)] = change(node.with_children(parts))
-    return new[id(root)]
+
+    def changed(node: N, parts: list[N]) -> N:
+        return change(node.with_children(parts))
+
+    return fold(root, changed)
+
+
+def reached(starts: Iterable[H], following: Callable[[H], Iterable[H]]) -> dict[H, None]:
+    """What the starts lead to, and they themselves, in the order in which it is met depth first. Equal is the same."""
+    work = Worklist(starts, lambda item: item)
+    found: dict[H, None] = {}
+    for item in work:
+        found[item] = None
+        work.add(following(item))
+    return found
+
+
+def needed_first(starts: Iterable[H], needs: Callable[[H], Iterable[H]]) -> list[H]:
+    """What the starts need, and they themselves, each behind what it needs but for what needs it too. Equal is the
+    same."""
+    work = Worklist(starts, lambda item: item)
+    found: list[H] = []
+    for item in work:
+        work.on_leave(found.append, item)
+        work.add(needs(item))
+    return found
+
+
+def spelled(root: T, pieces: Callable[[T], Sequence[T | str]]) -> str:
+    """The text of a tree. `pieces` gives for a node what it is written as, left to right: texts, and parts."""
+
+    def inside(piece: T | str) -> Sequence[T | str]:
+        return () if isinstance(piece, str) else pieces(piece)
+
+    start: T | str = root
+    return "".join(p for p in occurrences(start, inside) if isinstance(p, str))
+
+
+def commas(parts: Sequence[T]) -> list[T | str]:
+    """Pieces of a text: the parts with commas between them."""
+    return [piece for part in parts for piece in (", ", part)][1:]

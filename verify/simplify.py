@@ -47,7 +47,7 @@ from assay.semantics.module import Module
 from assay.semantics.operator import Operator
 from assay.semantics.tensor.calls import calls_extern
 from assay.semantics.types import FuncType, ShapeType, TensorType, same_type, symbols
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import post_order, reached, rewrite
 from assay.verify.anf import heights
 from assay.verify.evidence import Context, Evidence, proved, refuted
 from assay.verify.kept import is_same
@@ -332,16 +332,7 @@ def _body(call: Call, function: Function) -> Expr:
 def _recursive(module: Module) -> set[str]:
     """The functions that may call themselves, through others too."""
     calls = {n: called(d).functions for n, d in module.definitions.items() if isinstance(d, Function)}
-    found: set[str] = set()
-    for name in calls:
-        work, seen = list(calls[name]), set[str]()
-        while work:
-            n = work.pop()
-            if n not in seen:
-                seen.add(n)
-                work += calls.get(n, ())
-        found |= {name} & seen
-    return found
+    return {name for name in calls if name in reached(calls[name], lambda n: calls.get(n, ()))}
 
 
 def _folder(module: Module) -> Any:

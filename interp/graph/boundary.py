@@ -27,6 +27,7 @@ from assay.semantics.types import (
     TypeVar,
     with_dims,
 )
+from assay.semantics.walk import Worklist
 
 Path: TypeAlias = "tuple[Path, str] | str"
 """The way into a value, for messages: the way to the whole, and the step to the part."""
@@ -101,13 +102,8 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
     dim may use a symbol that stands further on.
     """
     later: list[tuple[Dim, int, int, Path]] = []
-    seen: set[tuple[int, int]] = set()
-    work = list(reversed(meetings))
-    while work:
-        want, value, what = work.pop()
-        if (id(want), id(value)) in seen:
-            continue
-        seen.add((id(want), id(value)))
+    work = Worklist(meetings, lambda meeting: (id(meeting[0]), id(meeting[1])))
+    for want, value, what in work:
         match want:
             case TensorType():
                 if not hasattr(value, "shape") or dtype(value.dtype) is not want.dtype or value.ndim != want.ndim:
@@ -121,7 +117,7 @@ def bind(meetings: Sequence[Meeting], symbols: dict[Symbol, int], places: dict[S
                 if not isinstance(value, tuple) or len(value) != len(want.fields):
                     raise Invalid(f"{shown(what)} is not {want}", label="input.C3")
                 fields = zip(want.fields, value, strict=True)
-                work += reversed([(t, v, (what, str(i))) for i, (t, v) in enumerate(fields)])
+                work.add((t, v, (what, str(i))) for i, (t, v) in enumerate(fields))
                 continue
             case RefType() if isinstance(value, Cell):
                 continue

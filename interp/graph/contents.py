@@ -35,7 +35,7 @@ from assay.semantics.types import (
     dims,
     same_type,
 )
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, post_order, rewrite
 
 
 def check_contents(
@@ -64,21 +64,16 @@ class _Check:
     places: dict[Symbol, tuple[Path, int]] = field(default_factory=dict)
     later: list[tuple[Dim, int, Path, int]] = field(default_factory=list)
     """Dims that are compared when every symbol has its number: with the path to the value, and the axis."""
-    work: list[tuple[Type, Value, Path]] = field(default_factory=list)
-    seen: dict[tuple[int, int], tuple[Type, Value]] = field(default_factory=dict)
-    """What was looked at, by identity; the objects are kept, so that no other gets the identity."""
+    work: Worklist[Meeting] = field(default_factory=lambda: Worklist([], lambda m: (id(m[0]), id(m[1]))))
     cells: dict[int, tuple[Cell, Type]] = field(default_factory=dict)
     types: dict[tuple[object, ...], Type] = field(default_factory=dict)
     """Types that were made here, each once, so that a list's tail has the type object of the list."""
     functions: set[int] = field(default_factory=set)
 
     def run(self, meetings: Sequence[Meeting]) -> None:
-        self.work += reversed(meetings)
-        while self.work:
-            of, value, path = self.work.pop()
-            if (id(of), id(value)) not in self.seen:
-                self.seen[id(of), id(value)] = of, value
-                self.look(of, value, path)
+        self.work.add(meetings)
+        for of, value, path in self.work:
+            self.look(of, value, path)
         for d, n, path, axis in self.later:
             unknown = [v.name for v in ([] if isinstance(d, int) else variables(d)) if v not in self.sizes]
             where = f"axis {axis} of {shown(path)}"
@@ -128,7 +123,7 @@ class _Check:
                 pass
 
     def parts(self, types: Sequence[Type], values: Sequence[Value], paths: Sequence[Path]) -> None:
-        self.work += reversed(list(zip(types, values, paths, strict=True)))
+        self.work.add(zip(types, values, paths, strict=True))
 
     def wrong(self, of: Type, value: Value, path: Path) -> Invalid:
         return Invalid(f"{shown(path)} is {described(value)}, expected {of}", label="input.C3")

@@ -6,10 +6,13 @@ A few functions that call each other twice make more calls than anybody waits fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from assay.semantics import budget
 from assay.semantics.errors import BudgetSpent
 from assay.semantics.graph import Call, Expr, Function, GlobalVar, If, Match
 from assay.semantics.module import Module
+from assay.semantics.walk import needed_first, pre_order
 
 CALL = 1e-6
 """Seconds that a call takes at least."""
@@ -37,35 +40,30 @@ def calls_made(function: Function, module: Module) -> int:
     first = _calls(function)
     known: dict[str, int] = {}
     called: dict[str, list[str]] = {}
-    stack = [*dict.fromkeys(first)]
-    while stack:
-        name = stack[-1]
-        if name not in called:
-            of = module.definitions.get(name)
-            called[name] = _calls(of) if isinstance(of, Function) else []
-            stack += [n for n in dict.fromkeys(called[name]) if n not in called]
-        else:
-            stack.pop()
-            known.setdefault(name, 1 + sum(known.get(n, 0) for n in called[name]))
+
+    def callees(name: str) -> list[str]:
+        of = module.definitions.get(name)
+        called[name] = _calls(of) if isinstance(of, Function) else []
+        return called[name]
+
+    for name in needed_first(first, callees):
+        known[name] = 1 + sum(known.get(n, 0) for n in called[name])
     return sum(known[n] for n in first)
 
 
 def _calls(function: Function) -> list[str]:
     """The functions of the module that each run of a function calls, each as often as it does."""
-    found: list[str] = []
-    seen: set[int] = set()
-    work: list[Expr] = [function.body]
-    while work:
-        node = work.pop()
-        if id(node) in seen or isinstance(node, Function):
-            continue
-        seen.add(id(node))
-        if isinstance(node, If):
-            work.append(node.condition)
-        elif isinstance(node, Match):
-            work.append(node.value)
-        else:
-            if isinstance(node, Call) and isinstance(node.op, GlobalVar):
-                found.append(node.op.name)
-            work += node.children
-    return found
+
+    def always(node: Expr) -> Sequence[Expr]:
+        match node:
+            case Function():
+                return ()
+            case If():
+                return (node.condition,)
+            case Match():
+                return (node.value,)
+            case _:
+                return node.children
+
+    nodes = pre_order(function.body, always)
+    return [n.op.name for n in nodes if isinstance(n, Call) and isinstance(n.op, GlobalVar)]

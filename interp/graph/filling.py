@@ -23,7 +23,7 @@ from assay.semantics.tensor import PrimFunc, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.calls import called
 from assay.semantics.types import TupleType, flatten
-from assay.semantics.walk import post_order
+from assay.semantics.walk import occurrences, post_order
 
 
 class Kernel(Protocol):
@@ -111,12 +111,5 @@ class Filler:
 
 def flat(values: Sequence[Value]) -> list[Value]:
     """The arrays in nested tuples, left to right."""
-    found: list[Value] = []
-    work = list(reversed(values))
-    while work:
-        value = work.pop()
-        if isinstance(value, tuple):
-            work += reversed(value)
-        else:
-            found.append(value)
-    return found
+    inside = occurrences(tuple(values), lambda v: v if isinstance(v, tuple) else ())
+    return [v for v in inside if not isinstance(v, tuple)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.interp.values import Data, Value
 from assay.semantics.errors import Crash
 from assay.semantics.graph import Bind, Clause, Fields, Made, Match, Pattern, Var, Wildcard
+from assay.semantics.walk import Worklist
 
 
 def matching_clause(node: Match, value: Value) -> tuple[Clause, dict[Var, Value]] | None:
@@ -19,9 +20,8 @@ def matching_clause(node: Match, value: Value) -> tuple[Clause, dict[Var, Value]
 def matched(pattern: Pattern, value: Value) -> dict[Var, Value] | None:
     """What the pattern's variables stand for; None where it does not match."""
     bound: dict[Var, Value] = {}
-    work: list[tuple[Pattern, Value]] = [(pattern, value)]
-    while work:
-        p, v = work.pop()
+    work = Worklist[tuple[Pattern, Value]]([(pattern, value)])
+    for p, v in work:
         match p:
             case Wildcard():
                 continue
@@ -36,5 +36,5 @@ def matched(pattern: Pattern, value: Value) -> dict[Var, Value] | None:
                 if v.constructor != p.constructor.name:
                     return None
                 fields = v.fields
-        work += zip(p.fields, fields, strict=True)
+        work.add(zip(p.fields, fields, strict=True))
     return bound

@@ -19,6 +19,7 @@ from assay.semantics.graph.matching import instantiate
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import ShapeType, open_symbols, symbols
+from assay.semantics.walk import fold_scoped
 
 
 class Session:
@@ -132,26 +133,19 @@ class Session:
 
 
 def _literal(value: Value, name: str) -> Expr:
-    """An expression that has a value, without a reference to anybody's memory. Tuples in tuples are made from the
-    inside."""
-    order: list[Value] = []
-    work: list[Value] = [value]
-    while work:
-        order.append(work.pop())
-        if isinstance(order[-1], tuple):
-            work += order[-1]
-    made: list[Expr] = []
-    for v in reversed(order):
-        match v:
+    """An expression that has a value, without a reference to anybody's memory."""
+
+    def made(value: Value, fields: list[Expr]) -> Expr:
+        match value:
             case tuple():
-                fields = [made.pop() for _ in v][::-1]
-                made.append(graph.tuple_of(*fields))
+                return graph.tuple_of(*fields)
             case Shape():
-                made.append(ShapeExpr(ShapeType(v.dims), v.dims))
+                return ShapeExpr(ShapeType(value.dims), value.dims)
             case np.ndarray():
-                made.append(graph.constant(v.copy()))
+                return graph.constant(value.copy())
             case _:
                 raise Invalid(
-                    f"input {name!r} holds {type(v).__name__}, which a module cannot hold", label="session.C5"
+                    f"input {name!r} holds {type(value).__name__}, which a module cannot hold", label="session.C5"
                 )
-    return made[0]
+
+    return fold_scoped(value, lambda v: v if isinstance(v, tuple) else (), made)

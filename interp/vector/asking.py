@@ -11,7 +11,7 @@ from assay.interp.vector.blocks import Bind, Block, Blocks, Branch, Loop, Place,
 from assay.interp.vector.regions import Access, loads_in
 from assay.semantics.scalar import variables
 from assay.semantics.tensor import INDEPENDENT
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 WORTH = 4_096
 """A loop whose body runs fewer steps than this is not worth a question, unless the definition would watch it."""
@@ -61,9 +61,8 @@ class Asking:
         """What is around each access, and how many steps the body of each loop runs, about."""
         places: dict[int, Place] = {}
         work: dict[Loop, float] = {}
-        stack: list[tuple[Block, tuple[Step, ...], float]] = [(self.blocks.body, (), 1.0)]
-        while stack:
-            block, around, times = stack.pop()
+        rest = Worklist[tuple[Block, tuple[Step, ...], float]]([(self.blocks.body, (), 1.0)])
+        for block, around, times in rest:
             for item in block:
                 for e in expressions(item):
                     for load in loads_in(e):
@@ -77,13 +76,13 @@ class Asking:
                     case Bind():
                         around = (*around, Step(item))
                     case Branch():
-                        stack.append((item.then, (*around, Step(item)), times))
-                        stack.append((item.otherwise, (*around, Step(item, False)), times))
+                        then = item.then, (*around, Step(item)), times
+                        rest.add([then, (item.otherwise, (*around, Step(item, False)), times)])
                     case Loop():
                         most = UNKNOWN if item.most is None else item.most
-                        stack.append((item.body, (*around, Step(item)), times * most))
+                        rest.add([(item.body, (*around, Step(item)), times * most)])
                     case Repeat():
-                        stack.append((item.body, around, times * UNKNOWN))
+                        rest.add([(item.body, around, times * UNKNOWN)])
                     case _:
                         pass
         return places, work

@@ -16,6 +16,7 @@ from assay.semantics.integers.affine import Affine
 from assay.semantics.integers.ranges import Interval
 from assay.semantics.scalar import Expr, Var
 from assay.semantics.tensor import Buffer
+from assay.semantics.walk import Worklist
 
 
 class Unplanned(Exception):
@@ -145,21 +146,18 @@ def inner(item: Item) -> tuple[Block, ...]:
 
 def walk(block: Block) -> Iterator[Item]:
     """Every item of a block and inside it, in the order of the text."""
-    stack = list(reversed(block))
-    while stack:
-        item = stack.pop()
+    work = Worklist(block)
+    for item in work:
         yield item
-        for part in reversed(inner(item)):
-            stack.extend(reversed(part))
+        work.add(i for part in inner(item) for i in part)
 
 
 def depth_of(block: Block) -> int:
     """How deep blocks are nested."""
-    deepest, stack = 0, [(block, 1)]
-    while stack:
-        part, depth = stack.pop()
+    deepest, work = 0, Worklist([(block, 1)])
+    for part, depth in work:
         deepest = max(deepest, depth)
-        stack.extend((b, depth + 1) for item in part for b in inner(item))
+        work.add((b, depth + 1) for item in part for b in inner(item))
     return deepest
 
 

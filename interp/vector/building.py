@@ -45,7 +45,7 @@ from assay.semantics.tensor import (
     While,
     program_order,
 )
-from assay.semantics.walk import rewrite
+from assay.semantics.walk import Worklist, rewrite
 
 DEEPEST = 40
 MOST_ITEMS = 20_000
@@ -103,28 +103,20 @@ class _Builder:
         inputs = tuple(self.buffers[b] for b in func.inputs)
         self.blocks = Blocks(func.name, inputs, tuple(self.buffers[b] for b in func.outputs), body)
         self.read_only = set(inputs)
-        self.work: list[tuple[Any, ...]] = [("run", func.body, body)]
+        self.work = Worklist([(func.body, body)])
         self.allocations = 0
         self.items = 0
 
     def run(self) -> None:
-        while self.work:
-            what, *rest = self.work.pop()
-            if what == "run":
-                self.items += 1
-                if self.items > MOST_ITEMS:
-                    raise Unplanned(f"more than {MOST_ITEMS} statements")
-                self.statement(*rest)
-            else:  # undo a binding
-                table, key, old = rest
-                if old is None:
-                    table.pop(key, None)
-                else:
-                    table[key] = old
+        for node, out in self.work:
+            self.items += 1
+            if self.items > MOST_ITEMS:
+                raise Unplanned(f"more than {MOST_ITEMS} statements")
+            self.statement(node, out)
 
     def bind(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """A binding that ends with the work that is pushed after it."""
-        self.work.append(("undo", table, key, table.get(key)))
+        """A binding that ends with the work that is added after it."""
+        self.work.on_leave(_restore, table, key, table.get(key))
         table[key] = value
 
     def expr(self, expr: Expr) -> Expr:
@@ -133,13 +125,13 @@ class _Builder:
     def statement(self, node: Stmt, out: Block) -> None:
         match node:
             case Seq():
-                self.work.extend(("run", s, out) for s in reversed(node.body))
+                self.work.add((s, out) for s in node.body)
             case For():
                 self.loop(node, out)
             case While():
                 body: Block = []
                 out.append(Repeat(self.expr(node.condition), body, node.span))
-                self.work.append(("run", node.body, body))
+                self.work.add([(node.body, body)])
             case If():
                 self.branch(node, out)
             case LetStmt():
@@ -150,7 +142,7 @@ class _Builder:
                     var = Var(node.var.name, node.var.dtype)
                     out.append(Bind(var, value, node.span))
                     self.bind(self.vars, node.var, var)
-                self.work.append(("run", node.body, out))
+                self.work.add([(node.body, out)])
             case Allocate() | AllocateConst():
                 self.allocate(node, out)
             case Store():
@@ -180,7 +172,7 @@ class _Builder:
             self.allocations += sum(isinstance(s, Allocate) for s in program_order(node.body))
         elif trip == 1:
             self.bind(self.vars, node.var, const(0, node.var.dtype))
-            self.work.append(("run", node.body, out))
+            self.work.add([(node.body, out)])
         else:
             fits = (extent.dtype.max if most is None else most - 1) <= node.var.dtype.max
             var = Var(node.var.name, node.var.dtype if fits else INT64)
@@ -189,7 +181,7 @@ class _Builder:
             body: Block = []
             out.append(Loop(var, extent, form, trip, most, node.kind, body, span=node.span))
             self.bind(self.vars, node.var, cast(var, node.var.dtype))  # where it does not fit it wraps
-            self.work.append(("run", node.body, body))
+            self.work.add([(node.body, body)])
 
     def branch(self, node: If, out: Block) -> None:
         condition = self.expr(node.condition)
@@ -200,10 +192,10 @@ class _Builder:
             out.append(Branch(condition, then, otherwise, node.span))
         if node.otherwise is not None:
             if holds is not True:
-                self.work.append(("run", node.otherwise, otherwise))
+                self.work.add([(node.otherwise, otherwise)])
             else:
-                self.work.append(("run", _skipped(node.otherwise), otherwise))
-        self.work.append(("run", node.then if holds is not False else _skipped(node.then), then))
+                self.work.add([(_skipped(node.otherwise), otherwise)])
+        self.work.add([(node.then if holds is not False else _skipped(node.then), then)])
 
     def allocate(self, node: Allocate | AllocateConst, out: Block) -> None:
         b = node.buffer
@@ -220,10 +212,18 @@ class _Builder:
             self.read_only.add(buffer)
             self.blocks.constants[buffer] = node.contents
         self.bind(self.buffers, b, buffer)
-        self.work.append(("run", node.body, out))
+        self.work.add([(node.body, out)])
 
 
 def _skipped(body: Stmt) -> Stmt:
     """A statement that never runs: only its allocations are counted."""
     zero = Var("never")
     return For(zero, const(0), body)
+
+
+def _restore(table: dict[Any, Any], key: Any, old: Any) -> None:
+    """What stood in a table before a binding."""
+    if old is None:
+        table.pop(key, None)
+    else:
+        table[key] = old

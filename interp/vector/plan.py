@@ -30,7 +30,7 @@ from assay.interp.vector.regions import Regions, loads_in
 from assay.semantics.integers.affine import Affine
 from assay.semantics.scalar import Expr, Load, Var
 from assay.semantics.tensor import INDEPENDENT, Buffer
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 LANE_BYTES = 1 << 18
 """How many bytes of one operand are in flight at once: a few such arrays fit a core's second-level cache."""
@@ -126,9 +126,8 @@ UNKNOWN = 16
 def lanes_pay(plan: Plan) -> bool:
     """Whether lanes are likely faster than one operation after another: not where there are few of them."""
     lanes, straight = 0.0, 0.0
-    stack: list[tuple[Block, float, float, bool]] = [(plan.blocks.body, 1.0, 1.0, False)]
-    while stack:
-        block, calls, width, scattered = stack.pop()
+    work = Worklist([(plan.blocks.body, 1.0, 1.0, False)])
+    for block, calls, width, scattered in work:
         for item in block:
             slow = scattered or item in plan.scattered
             steps = sum(1 for e in expressions(item) for _ in post_order(e)) + 1
@@ -141,7 +140,7 @@ def lanes_pay(plan: Plan) -> bool:
                 at_once = trips if slow and isinstance(item, Loop) and item.independent else 1.0
                 if isinstance(item, Loop) and item in plan.lane and not slow:
                     at_once = min(trips, float(plan.lane[item]))
-                stack.append((part, calls * trips / max(1.0, at_once), width * at_once, slow))
+                work.add([(part, calls * trips / max(1.0, at_once), width * at_once, slow)])
     return lanes <= straight
 
 

@@ -21,7 +21,7 @@ from assay.interp.vector.blocks import (
 from assay.semantics.integers.affine import Affine, Quotient, affine
 from assay.semantics.integers.ranges import Interval
 from assay.semantics.scalar import Expr, Load, Var, const
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, post_order, rewrite
 
 
 def split_loops(blocks: Blocks) -> None:
@@ -29,9 +29,8 @@ def split_loops(blocks: Blocks) -> None:
 
     Then `oc // 4` and `oc % 4` are variables themselves, and an access with them is as regular as any other.
     """
-    loops = [i for i in walk(blocks.body) if isinstance(i, Loop)]
-    while loops:
-        loop = loops.pop()
+    work = Worklist([i for i in walk(blocks.body) if isinstance(i, Loop)][::-1])
+    for loop in work:
         divisor = _divisor(loop, blocks.ranges)
         if divisor is None or loop.trip is None:
             continue
@@ -43,7 +42,7 @@ def split_loops(blocks: Blocks) -> None:
         inside = Loop(low, count, Affine({}, divisor), divisor, divisor, loop.kind, loop.body, span=loop.span)
         loop.var, loop.trip, loop.most = outer, loop.trip // divisor, loop.trip // divisor
         loop.extent, loop.form, loop.body = const(loop.trip), Affine({}, loop.trip), [inside]
-        loops += [loop, inside]
+        work.add([inside, loop])
 
 
 def _divisor(loop: Loop, ranges: Mapping[Var, Interval]) -> int | None:

@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 from assay.lower.anf import Converted, convert
 from assay.lower.anf.placement import Placement
-from assay.semantics.graph import Expr, Function, If, Let, Match, Var
+from assay.semantics.graph import Expr, Function, If, Let, Match, Var, let_chain
 from assay.semantics.graph.effects import acts, can_fail, is_whole
 from assay.semantics.module import Module
+from assay.semantics.walk import Worklist
 
 
 def to_bbnf(module: Module) -> Module:
@@ -36,11 +37,7 @@ class Chain:
 
     @staticmethod
     def of(body: Expr) -> Chain:
-        lets: list[Let] = []
-        while isinstance(body, Let):
-            lets.append(body)
-            body = body.body
-        return Chain(lets, body)
+        return Chain(*let_chain(body))
 
 
 Key: TypeAlias = tuple[int, int]
@@ -101,13 +98,12 @@ class _Folding:
     def find(self, root: Function) -> None:
         """Find the blocks, and the variables that keep their lets because of the source or of another block."""
         homes: dict[Var, Key] = {}
-        work = list(_blocks(root).items())
-        while work:
-            key, body = work.pop()
+        work = Worklist(_blocks(root).items())
+        for key, body in work:
             chain = self.chains[key] = Chain.of(body)
             homes.update((let.var, key) for let in chain.lets)
             for let in chain.lets:
-                work += _blocks(let.value).items()
+                work.add(_blocks(let.value).items())
         self.kept = {v for v in homes if v not in self.source.made}
         for key, chain in self.chains.items():
             for let in chain.lets:

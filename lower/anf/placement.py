@@ -25,7 +25,7 @@ from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.module import Module
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import open_symbols, symbols
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 
 def entered(node: Expr) -> Collection[Expr]:
@@ -143,21 +143,14 @@ class Placement:
             inside[self.forest.parent[r]].append(r)
         found: dict[int, list[int]] = {}
         bound: dict[Symbol, int] = {}
-        opened: dict[int, list[Symbol]] = {}
-        work = [(self.top, True)]
-        while work:
-            r, entering = work.pop()
-            if not entering:
-                for s in opened.pop(r):
-                    del bound[s]
-                continue
-            here = dict.fromkeys(s for v in self.binds.get(r, ()) for s in symbols(v.type))
-            opened[r] = new = [s for s in here if s not in bound]
-            bound.update((s, r) for s in new)
+        work = Worklist([self.top])
+        for r in work:
+            for s in {s: None for v in self.binds.get(r, ()) for s in symbols(v.type) if s not in bound}:
+                bound[s] = r
+                work.on_leave(bound.pop, s)
             for node, used in asked.get(r, ()):
                 found[id(node)] = [bound[s] for s in used if s in bound]
-            work.append((r, False))
-            work += [(c, True) for c in inside[r]]
+            work.add(inside[r])
         return found
 
     # --- pins: operands first -------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from assay.lower.c.externs import Externs
 from assay.lower.c.names import Names
 from assay.semantics.errors import Crash
+from assay.semantics.walk import needed_first, reached
 
 _SIGNED = {
     "abs": (
@@ -449,12 +450,7 @@ class Library:
         """The C name of a helper; it and what it needs will be printed."""
         if name not in HELPERS:
             raise Crash(f"no such helper: {name}")
-        stack = [name]
-        while stack:
-            one = stack.pop()
-            if one not in self._used:
-                self._used.add(one)
-                stack += HELPERS[one][0]
+        self._used.update(reached([name], lambda n: () if n in self._used else HELPERS[n][0]))
         return f"{self.prefix}_{name}"
 
     def math(self, name: str) -> str:
@@ -481,14 +477,6 @@ class Library:
         yield from self._functions.values()
 
     def _helpers(self, wanted: set[str]) -> Iterable[str]:
-        done: set[str] = set()
-        stack = [n for n in reversed(HELPERS) if n in wanted]
-        while stack:
-            missing = [n for n in HELPERS[stack[-1]][0] if n in wanted and n not in done]
-            if missing:
-                stack += missing
-                continue
-            one = stack.pop()
-            if one not in done:
-                done.add(one)
-                yield HELPERS[one][1].replace("@", f"{self.prefix}_")
+        roots = [n for n in HELPERS if n in wanted]
+        for name in needed_first(roots, lambda n: [m for m in reversed(HELPERS[n][0]) if m in wanted]):
+            yield HELPERS[name][1].replace("@", f"{self.prefix}_")

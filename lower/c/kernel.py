@@ -44,6 +44,7 @@ from assay.semantics.tensor import (
     program_order,
 )
 from assay.semantics.tensor.blocks import without_blocks
+from assay.semantics.walk import Worklist
 
 TRAPS = {
     "assertion": ("ASSERT", "an assertion of a kernel does not hold"),
@@ -122,7 +123,7 @@ class KernelStyle:
 
 @dataclass(eq=False)
 class _Writer:
-    """Walks one kernel's body with a stack of its own: depth of the program is no depth of Python."""
+    """Prints one kernel's body."""
 
     kernel: PrimFunc
     name: str
@@ -133,7 +134,7 @@ class _Writer:
     tables: list[str] = field(default_factory=list)
     depth: int = 1
     traps: bool = False
-    stack: list[Callable[[], None]] = field(default_factory=list)
+    work: Worklist[Stmt] = field(default_factory=lambda: Worklist([]))
     held: dict[str, Place] = field(default_factory=dict)
     """The constants that are handed over, by name."""
 
@@ -170,8 +171,8 @@ class _Writer:
         for i, b in enumerate(kernel.outputs):
             self.parameter("output", i, b)
         self.enter(kernel.body)
-        while self.stack:
-            self.stack.pop()()
+        for stmt in self.work:
+            self.statement(stmt)
         last = ""
         if self.style.handle:
             last = f"void *{self.last}"
@@ -202,8 +203,9 @@ class _Writer:
 
     def enter(self, stmt: Stmt, *after: Callable[[], None]) -> None:
         """Print `stmt` next, then do `after`."""
-        self.stack += reversed(after)
-        self.stack.append(lambda: self.statement(stmt))
+        for call in reversed(after):
+            self.work.on_leave(call)
+        self.work.add([stmt])
 
     def close(self) -> None:
         self.depth -= 1
@@ -217,9 +219,8 @@ class _Writer:
         match stmt:
             case Seq():
                 facts = len(self.ranges.facts)
-                self.stack.append(partial(self.forget, facts))
-                for s in reversed(stmt.body):
-                    self.enter(s)
+                self.work.on_leave(self.forget, facts)
+                self.work.add(stmt.body)
             case For():
                 self.loop(stmt)
             case While():

@@ -29,7 +29,7 @@ from assay.semantics.integers.ranges import (
     scaled,
 )
 from assay.semantics.scalar import Apply, Cast, Const, Expr, Load, Var, operation
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 MOST_TERMS = 12
 """A linear form with more terms than this counts as an atom, so that the work stays linear."""
@@ -162,15 +162,14 @@ class Ranges:
     def assume(self, condition: Expr, holds: bool) -> None:
         """Add what follows from `condition` being `holds`. Reads of memory are left out: memory changes."""
         known = self.analyse(condition)
-        stack = [(condition, holds)]
-        while stack:
-            node, positive = stack.pop()
+        work = Worklist([(condition, holds)])
+        for node, positive in work:
             if not isinstance(node, Apply):
                 continue
             if node.op == "not":
-                stack.append((node.args[0], not positive))
+                work.add([(node.args[0], not positive)])
             elif node.op == ("and" if positive else "or"):
-                stack += [(a, positive) for a in node.args]
+                work.add((a, positive) for a in reversed(node.args))
             else:
                 fact = _fact(node, positive, known)
                 self.facts += [fact] if fact is not None else []

@@ -20,7 +20,7 @@ from assay.semantics.graph import CallTIR, Constant, Expr, Function, GlobalVar
 from assay.semantics.module import PLAIN, ConstantInfo, Definition, Module, Program
 from assay.semantics.tensor import AllocateConst, PrimFunc, Stmt, program_order
 from assay.semantics.tensor.calls import called
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, post_order, rewrite
 
 
 def extract_constants(module: Module) -> Module:
@@ -170,11 +170,10 @@ def through_calls(places: Mapping[str, set[VirtualDevice]], module: Module) -> d
     """Where tensor functions run: where graph functions call them, and where the tensor functions do that call them."""
     found = {name: set(some) for name, some in places.items()}
     inner = {name: {c.function for c in called(k)} & found.keys() for name, k in module.kernels.items()}
-    work = sorted(found)
-    while work:
-        name = work.pop()
+    work = Worklist(sorted(found))
+    for name in work:
         for of in inner[name]:
             if not found[name] <= found[of]:
                 found[of] |= found[name]
-                work.append(of)
+                work.add([of])
     return found

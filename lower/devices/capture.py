@@ -32,7 +32,7 @@ from assay.semantics.names import unused
 from assay.semantics.ops import operator
 from assay.semantics.tensor.copying import DEVICE_COPY
 from assay.semantics.types import TupleType
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +209,8 @@ class _Capture:
 
     def copied(self, value: Expr, to: VirtualDevice) -> Expr:
         """A value on a device. One copy serves all its users; of a tuple each tensor is copied by itself."""
-        work: list[tuple[Expr, bool]] = [(value, False)]
-        while work:
-            of, ready = work.pop()
+        work = Worklist([(value, False)])
+        for of, ready in work:
             if of.device == to or (_key(of), to) in self.copies:
                 continue
             if not isinstance(of.type, TupleType):
@@ -221,8 +220,7 @@ class _Capture:
             bound = self.bound(of)
             fields = self.fields(bound or of)
             if not ready:
-                work.append((of, True))
-                work += ((f, False) for f in reversed(fields))
+                work.add([*((f, False) for f in fields), (of, True)])
                 continue
             parts = tuple(f if f.device == to else self.copies[_key(f), to] for f in fields)
             made: Expr = Tuple(of.type, parts, device=to, span=of.span)

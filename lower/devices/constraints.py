@@ -39,6 +39,7 @@ from assay.semantics.graph import (
     Tuple,
     TupleGetItem,
     Var,
+    let_chain,
 )
 from assay.semantics.graph.effects import is_copy, is_whole
 from assay.semantics.graph.nodes import LEAVES
@@ -431,10 +432,7 @@ class Constraints:
 
 def _given(function: Function) -> Expr:
     """What a function gives: its body, behind lets."""
-    value = function.body
-    while isinstance(value, Let):
-        value = value.body
-    return value
+    return let_chain(function.body)[1]
 
 
 class Tensors:

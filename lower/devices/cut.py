@@ -9,7 +9,6 @@ all begins.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -79,9 +78,8 @@ class Flow:
     def _levels(self) -> list[int] | None:
         level = [-1] * len(self.out)
         level[0] = 0
-        queue = deque([0])
-        while queue:
-            here = queue.popleft()
+        queue = [0]
+        for here in queue:
             for e in self.out[here]:
                 if self.left[e] and level[self.to[e]] < 0:
                     level[self.to[e]] = level[here] + 1
@@ -92,9 +90,8 @@ class Flow:
         """The nodes on the sink's side of a minimum cut, of all such cuts the one with the fewest."""
         found = [False] * len(self.out)
         found[1] = True
-        queue = deque([1])
-        while queue:
-            here = queue.popleft()
+        queue = [1]
+        for here in queue:
             for e in self.out[here]:  # the arc back: what it is the reverse of leads here
                 there = self.to[e]
                 if self.left[e ^ 1] and not found[there]:

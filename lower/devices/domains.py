@@ -8,12 +8,12 @@ variable is never bound to a structure, it swallows it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from assay.semantics.graph import Expr
 from assay.semantics.types import FuncType, Type
+from assay.semantics.walk import Worklist
 
 
 class Tie(NamedTuple):
@@ -102,9 +102,8 @@ class Domains:
 
     def tie(self, a: int, b: int, why: str, node: Expr) -> None:
         """The two are one from now on, with all their parts."""
-        work = [(a, b)]
-        while work:
-            a, b = work.pop()
+        work = Worklist([(a, b)])
+        for a, b in work:
             x, y = self.find(a), self.find(b)
             self.ties.append(Tie(a, b, why, node))
             if x == y:
@@ -123,9 +122,9 @@ class Domains:
                 if inner:
                     self._inner[x] = inner[0]
                 if len(parts) == 2:
-                    work += zip(*parts, strict=True)
+                    work.add(zip(*parts, strict=True))
             else:
-                work += ((p, x) for ps in parts for p in ps)
+                work.add((p, x) for ps in parts for p in ps)
 
     def _opened(self, root: int) -> tuple[int, ...]:
         if root not in self._parts:
@@ -143,9 +142,8 @@ class Domains:
             at.setdefault(t.other, []).append(t)
         came: dict[int, Tie] = {}
         seen = {a}
-        queue = deque([a])
-        while queue and b not in seen:
-            here = queue.popleft()
+        queue = [a]
+        for here in queue:
             for t in at.get(here, ()):
                 there = t.other if t.one == here else t.one
                 if there not in seen:

@@ -27,6 +27,7 @@ from assay.semantics.tensor import (
 from assay.semantics.tensor.calls import callee
 from assay.semantics.tensor.mapping import bound_buffers
 from assay.semantics.tensor.places import crosses
+from assay.semantics.walk import Worklist, reached
 
 Signature: TypeAlias = tuple[str, ...]
 """The scope of each parameter, "" where it is open."""
@@ -103,13 +104,12 @@ class Inference:
         for n, reading in self.readings.items():
             for c in reading.calls:
                 callers[c.function].append(n)
-        work = sorted(functions, reverse=True)
-        while work:
-            name = work.pop()
+        work = Worklist(sorted(functions))
+        for name in work:
             found = tuple(self.scope(name, b) for b in functions[name].params)
             if found != self.signatures[name]:
                 self.signatures[name] = found
-                work += callers[name]
+                work.add(callers[name])
         for name in sorted(functions):
             for root in self.readings[name].roots:
                 self.check(name, root)
@@ -118,13 +118,7 @@ class Inference:
     def _open(self, functions: Mapping[str, PrimFunc], callers: Mapping[str, Sequence[str]]) -> set[str]:
         """The functions in which, or in what they call, a scope is open."""
         found = {n for n, f in functions.items() if any(not b.scope for b in (*f.params, *bound_buffers(f.body)))}
-        work = list(found)
-        while work:
-            for n in callers[work.pop()]:
-                if n not in found:
-                    found.add(n)
-                    work.append(n)
-        return found
+        return set(reached(found, callers.__getitem__))
 
     def says(self, of: _Said) -> str:
         return self.signatures[of.callee][of.number] if of.callee else of.scope

@@ -19,7 +19,6 @@ for p parameters.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count
@@ -37,7 +36,7 @@ from assay.semantics.graph.nodes import bound_by
 from assay.semantics.module import Definition, Module
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import ShapeType
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, post_order, reached, rewrite
 
 
 def planned_with_instances(module: Module, config: CompilationConfig, plan: Callable[[Module], Module]) -> Module:
@@ -141,15 +140,14 @@ class _Instances:
         only its unit counts; what else it names is general, each call for itself."""
         general = {n for u in self.waiting for n in u}
         needed = {*callers}
-        work = [*callers]
-        while work:
-            name = work.pop()
+        work = Worklist(callers)
+        for name in work:
             if INSTANCE not in self.functions[name].attrs:
                 return self.module
             for n in self.named[name]:
                 if n not in needed:
                     needed.add(n)
-                    work += [n] if n not in general else []
+                    work.add([n] if n not in general else [])
         definitions = {n: d for n, d in self.module.definitions.items() if n in needed or not isinstance(d, Function)}
         return replace(self.module, definitions=definitions)
 
@@ -281,13 +279,7 @@ def _reached(functions: Mapping[str, Function], named: Mapping[str, Sequence[str
     """The functions that may run: those that no instance replaces, the entry, and what they name."""
     replaced = {str(f.attrs[INSTANCE]) for f in functions.values() if INSTANCE in f.attrs}
     found = {n for n, f in functions.items() if n == "main" or (n not in replaced and INSTANCE not in f.attrs)}
-    work = deque(found)
-    while work:
-        for n in named[work.popleft()]:
-            if n not in found:
-                found.add(n)
-                work.append(n)
-    return found
+    return set(reached(found, named.__getitem__))
 
 
 def _units(named: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:

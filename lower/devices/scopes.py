@@ -34,7 +34,7 @@ from assay.semantics.tensor import (
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.tensor.places import is_private
 from assay.semantics.types import flatten
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, post_order, rewrite
 
 INSTANCE = "instance_of"
 """The attribute of an instance: the name of the function of which it is one."""
@@ -128,7 +128,7 @@ class _Clones:
         self.known = Inference(functions)
         self.taken = taken
         self.names: dict[tuple[str, Signature], str] = {}
-        self.work: list[tuple[str, Signature, str]] = []
+        self.work = Worklist[tuple[str, Signature, str]]([])
 
     def request(self, func: PrimFunc, scopes: Sequence[str], span: Span | None, name: str | None = None) -> str:
         """The name of the function to be called for operands in these scopes; "" asks for nothing."""
@@ -145,7 +145,7 @@ class _Clones:
         if key not in self.names:
             self.names[key] = name or self.name(func, signature)
             self.taken.add(self.names[key])
-            self.work.append((*key, self.names[key]))
+            self.work.add([(*key, self.names[key])])
         return self.names[key]
 
     def name(self, func: PrimFunc, signature: Signature) -> str:
@@ -167,8 +167,7 @@ class _Clones:
 
     def finished(self) -> dict[str, PrimFunc]:
         """All functions, with those that were asked for."""
-        while self.work:
-            of, signature, name = self.work.pop()
+        for of, signature, name in self.work:
             made = self.clone(self.known.readings[of].func, signature, name)
             there = self.functions.get(name) if name != of else None
             if there is not None and not structural_equal(made, there):

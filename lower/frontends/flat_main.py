@@ -16,7 +16,7 @@ from assay.semantics.module import Module
 from assay.semantics.names import unused
 from assay.semantics.parts import input_parts, output_parts
 from assay.semantics.types import FuncType, TupleType, Type
-from assay.semantics.walk import rewrite
+from assay.semantics.walk import fold_scoped, occurrences, rewrite
 
 
 def with_flat_main(module: Module) -> Module:
@@ -77,31 +77,21 @@ def _nests(main: Function) -> bool:
 
 def _built(param: Var, leaves: Iterator[tuple[str, Type]], made: list[Var]) -> Expr:
     """The tuple of a parameter, of new parameters for its parts, which are added to `made`."""
-    work: list[Type | int] = [param.type]
-    done: list[Expr] = []
-    while work:
-        now = work.pop()
-        if isinstance(now, int):
-            fields = done[len(done) - now :]
-            del done[len(done) - now :]
-            done.append(tuple_of(*fields))
-        elif isinstance(now, TupleType):
-            work += [len(now.fields), *reversed(now.fields)]
-        else:
-            name, of = next(leaves)
-            made.append(Var(of, name, span=param.span, device=param.device))
-            done.append(made[-1])
-    return done[0]
+
+    def build(of: Type, fields: list[Expr]) -> Expr:
+        if isinstance(of, TupleType):
+            return tuple_of(*fields)
+        name, of = next(leaves)
+        made.append(Var(of, name, span=param.span, device=param.device))
+        return made[-1]
+
+    return fold_scoped(param.type, lambda t: t.fields if isinstance(t, TupleType) else (), build)
 
 
 def _parts_of(value: Expr) -> list[Expr]:
     """The parts of a value, left to right, taken out of it."""
-    found: list[Expr] = []
-    work: list[Expr] = [value]
-    while work:
-        now = work.pop()
-        if isinstance(now.type, TupleType):
-            work += [get(now, i) for i in reversed(range(len(now.type.fields)))]
-        else:
-            found.append(now)
-    return found
+
+    def inside(value: Expr) -> list[Expr]:
+        return [get(value, i) for i in range(len(value.type.fields))] if isinstance(value.type, TupleType) else []
+
+    return [v for v in occurrences(value, inside) if not isinstance(v.type, TupleType)]

@@ -19,6 +19,7 @@ from assay.semantics.graph.effects import kernel_can_trap
 from assay.semantics.module import Module
 from assay.semantics.tensor.copying import claims_copy
 from assay.semantics.types import TensorType
+from assay.semantics.walk import Worklist
 
 Binding = tuple[Var, Expr]
 
@@ -126,15 +127,14 @@ class _Chain:
     def between(self, i: int, last: int) -> list[int] | None:
         """Every binding on a way from `i` to `last`, but for these two; None if they are too many for a group."""
         found: dict[int, None] = {}
-        work = [use for use, _ in self.nodes[i].uses]
-        while work:
-            at = work.pop()
+        work = Worklist([use for use, _ in self.nodes[i].uses])
+        for at in work:
             if at == last or at in found:
                 continue
             found[at] = None
             if len(found) > self.limits.calls:
                 return None
-            work += [use for use, _ in self.nodes[at].uses]
+            work.add(use for use, _ in self.nodes[at].uses)
         return list(found)
 
     # --- groups

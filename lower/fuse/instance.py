@@ -24,7 +24,7 @@ from assay.semantics.tensor import (
 )
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.mapping import Mapper
-from assay.semantics.walk import post_order
+from assay.semantics.walk import occurrences, post_order
 
 Held: TypeAlias = tuple[Buffer, AllocateConst | None]
 """A buffer, and for a constant the statement that holds it."""
@@ -79,18 +79,14 @@ class _Instance(Mapper):
 def _opened(body: Stmt) -> Body:
     """Statements without the allocations around them."""
     found = Body()
-    work = [body]
-    while work:
-        stmt = work.pop()
+    for stmt in occurrences(body, lambda s: s.children if isinstance(s, (Seq, Allocate, AllocateConst)) else ()):
         match stmt:
             case Seq():
-                work += reversed(stmt.body)
+                pass
             case Allocate():
                 found.held.append((stmt.buffer, None))
-                work.append(stmt.body)
             case AllocateConst():
                 found.held.append((stmt.buffer, stmt))
-                work.append(stmt.body)
             case _:
                 found.statements.append(stmt)
     return found

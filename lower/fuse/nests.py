@@ -31,7 +31,7 @@ from assay.semantics.tensor import (
     program_order,
     seq,
 )
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, post_order, rewrite
 
 
 def improve(statements: list[Stmt], internal: Sequence[Buffer], results: set[Buffer]) -> list[Stmt]:
@@ -67,9 +67,8 @@ class Access:
 def accesses(stmt: Stmt) -> list[Access]:
     """Every access of a statement, in the order of the text."""
     found: list[Access] = []
-    work: list[tuple[Stmt, tuple[For, ...]]] = [(stmt, ())]
-    while work:
-        node, around = work.pop()
+    work = Worklist[tuple[Stmt, tuple[For, ...]]]([(stmt, ())])
+    for node, around in work:
         for root in node.expressions:
             for part in post_order(root):
                 if isinstance(part, Load):
@@ -77,7 +76,7 @@ def accesses(stmt: Stmt) -> list[Access]:
         if isinstance(node, Store):
             found.append(Access(node.buffer, node.indices, True, around, node))
         inner = (*around, node) if isinstance(node, For) else around
-        work += [(c, inner) for c in reversed(node.children)]
+        work.add((c, inner) for c in node.children)
     return found
 
 

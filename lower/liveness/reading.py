@@ -28,6 +28,7 @@ from assay.semantics.graph import (
     RefWrite,
     Var,
     free_variables,
+    let_chain,
     show_head,
 )
 from assay.semantics.graph.effects import is_whole
@@ -158,9 +159,9 @@ class _Reader:
 
     def chain(self, body: Expr, at: _Activation, arm: Arm) -> Task[tuple[Origin, ...]]:
         """The origins of a chain's result."""
-        while isinstance(body, Let):
-            yield from self.bind(body.var, body.value, at, arm)
-            body = body.body
+        lets, body = let_chain(body)
+        for let in lets:
+            yield from self.bind(let.var, let.value, at, arm)
         found = passed(body, at.look)
         return at.look(body) if found is None else found
 

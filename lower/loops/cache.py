@@ -31,7 +31,7 @@ from assay.semantics.tensor import (
     when,
 )
 from assay.semantics.tensor.places import is_private
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, post_order, rewrite
 
 MOST_ELEMENTS = 1 << 20
 
@@ -316,16 +316,13 @@ def _is_bound(condition: Expr, access: Access) -> bool:
 def _path(body: Stmt, access: Access) -> list[Stmt] | None:
     """The statements around an access, all of which must run it: the way through branches is not followed."""
     path: list[Stmt] = []
-    work: list[tuple[Stmt, int]] = [(body, 0)]
-    while work:
-        node, depth = work.pop()
-        del path[depth:]
+    work = Worklist([body])
+    for node in work:
         if node is access.stmt:
             return path
         path.append(node)
-        work.extend(
-            (c, depth + 1) for c in reversed(node.children) if not (isinstance(node, If) and c is node.otherwise)
-        )
+        work.on_leave(path.pop)
+        work.add(c for c in node.children if not (isinstance(node, If) and c is node.otherwise))
     return None
 
 

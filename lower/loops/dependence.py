@@ -31,7 +31,7 @@ from assay.semantics.tensor import (
     Store,
     program_order,
 )
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 Direction: TypeAlias = Literal["=", "<", ">", "*"]
 """How the iteration of the first access lies to that of the second: the same, earlier, later, any."""
@@ -78,9 +78,8 @@ class Nest:
             self.accesses = [a for a in self.accesses if a.buffer in written]
 
     def _collect(self, body: Stmt, own: set[Buffer], part: int) -> None:
-        work: list[tuple[Stmt, Mapping[Var, Interval]]] = [(body, self.ranges)]
-        while work:
-            stmt, within = work.pop()
+        work = Worklist[tuple[Stmt, Mapping[Var, Interval]]]([(body, self.ranges)])
+        for stmt, within in work:
             for e in stmt.expressions:
                 for n in post_order(e):
                     if isinstance(n, Load):
@@ -94,12 +93,8 @@ class Nest:
                     own.add(stmt.buffer)
                 case Call():
                     raise Unsupported(f"it is not known what {stmt} touches", where=stmt.span, label="loops.C1")
-            if isinstance(stmt, If):
-                work.append((stmt.then, narrowed(stmt.condition, within)))
-                if stmt.otherwise is not None:
-                    work.append((stmt.otherwise, within))
-            else:
-                work.extend((c, within) for c in stmt.children)
+            inside = narrowed(stmt.condition, within) if isinstance(stmt, If) else within
+            work.add((c, within if isinstance(stmt, If) and c is stmt.otherwise else inside) for c in stmt.children)
 
     def _note(
         self,
@@ -207,18 +202,15 @@ def reversed_pairs(nest: Nest, loops: Sequence[Var], order: Sequence[Var]) -> It
 
 
 def _may_turn(nest: Nest, a: Access, b: Access, loops: Sequence[Var], order: Sequence[Var]) -> bool:
-    work: list[dict[Var, Direction]] = [{}]
-    steps = 0
-    while work:
-        known = work.pop()
-        steps += 1
-        if steps > MOST_VECTORS:
+    work = Worklist[dict[Var, Direction]]([{}])
+    for step, known in enumerate(work, 1):
+        if step > MOST_VECTORS:
             return True
         if nest.apart(a, b, {v: known.get(v, "*") for v in loops}):
             continue
         if len(known) < len(loops):
             var = loops[len(known)]
-            work += [{**known, var: "="}, {**known, var: "<"}, {**known, var: ">"}]
+            work.add([{**known, var: ">"}, {**known, var: "<"}, {**known, var: "="}])
             continue
         before = next((known[v] for v in loops if known[v] != "="), "=")
         after = next((known[v] for v in order if known[v] != "="), "=")

@@ -27,7 +27,7 @@ from assay.semantics.tensor import (
 )
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.places import is_private
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, fold_scoped, post_order, rewrite
 
 Values: TypeAlias = Mapping[Var, Expr]
 
@@ -116,61 +116,57 @@ def renewed(body: Stmt, by: Values, inline: bool = False, shared: Collection[Buf
         return rewrite(expr, node)
 
     # What is bound is entered on the way down, before its uses, and left on the way up, where the parts are put
-    # together.
-    made: list[Stmt] = []
-    work: list[tuple[Stmt, tuple[Any, ...] | None]] = [(body, None)]
-    while work:
-        stmt, left = work.pop()
-        if left is None:
-            table: dict[Any, Any] = values
-            key: Any = None
-            new: Any = None
-            gone = False
-            match stmt:
-                case For():
-                    key, new = stmt.var, Var(stmt.var.name, stmt.var.dtype)
-                case LetStmt():
-                    value = change(stmt.value)
-                    gone = inline and value.dtype.is_integer and is_index(value)
-                    key, new = stmt.var, value if gone else Var(stmt.var.name, stmt.var.dtype)
-                case Allocate() | AllocateConst():
-                    shape = tuple(_size(change(d)) if isinstance(d, Expr) else d for d in stmt.buffer.shape)
-                    scope = "global" if stmt.buffer in shared else stmt.buffer.scope
-                    table, key, new = buffers, stmt.buffer, replace(stmt.buffer, shape=shape, scope=scope)
-            work.append((stmt, (table, key, new, table.get(key), gone)))
-            if key is not None:
-                table[key] = new
-            work.extend((c, None) for c in reversed(stmt.children))
-            continue
-        table, key, bound, before, gone = left
-        count = len(stmt.children)
-        parts = made[len(made) - count :]
-        del made[len(made) - count :]
+    # together. Of each statement around: what it binds in which table, what that stood for before, and whether it goes.
+    scopes: list[tuple[dict[Any, Any], Any, Any, Any, bool]] = []
+
+    def enter(stmt: Stmt) -> Sequence[Stmt]:
+        table: dict[Any, Any] = values
+        key: Any = None
+        new: Any = None
+        gone = False
+        match stmt:
+            case For():
+                key, new = stmt.var, Var(stmt.var.name, stmt.var.dtype)
+            case LetStmt():
+                value = change(stmt.value)
+                gone = inline and value.dtype.is_integer and is_index(value)
+                key, new = stmt.var, value if gone else Var(stmt.var.name, stmt.var.dtype)
+            case Allocate() | AllocateConst():
+                shape = tuple(_size(change(d)) if isinstance(d, Expr) else d for d in stmt.buffer.shape)
+                scope = "global" if stmt.buffer in shared else stmt.buffer.scope
+                table, key, new = buffers, stmt.buffer, replace(stmt.buffer, shape=shape, scope=scope)
+        scopes.append((table, key, new, table.get(key), gone))
+        if key is not None:
+            table[key] = new
+        return stmt.children
+
+    def leave(stmt: Stmt, parts: list[Stmt]) -> Stmt:
+        table, key, bound, before, gone = scopes.pop()
         if key is not None:
             table.pop(key)
             if before is not None:
                 table[key] = before
         if gone:
-            made.append(parts[0])
-            continue
+            return parts[0]
         if inline and isinstance(stmt, Seq):
-            made.append(flat(parts))
-            continue
+            return flat(parts)
         copy = changed(stmt, parts, change)
         match copy:
             case For() if inline and not is_index(copy.extent):
                 name = Var(f"{bound.name}_extent", copy.extent.dtype)
-                copy = LetStmt(name, copy.extent, replace(copy, var=bound, extent=name), span=copy.span)
+                return LetStmt(name, copy.extent, replace(copy, var=bound, extent=name), span=copy.span)
             case For() | LetStmt():
-                copy = replace(copy, var=bound)
+                return replace(copy, var=bound)
             case Allocate():
-                copy = replace(copy, buffer=bound, movable=False)
+                return replace(copy, buffer=bound, movable=False)
             case AllocateConst():
-                copy = replace(copy, buffer=bound)
+                return replace(copy, buffer=bound)
             case Store():
-                copy = replace(copy, buffer=buffers.get(copy.buffer, copy.buffer))
-        made.append(copy)
-    return made[0]
+                return replace(copy, buffer=buffers.get(copy.buffer, copy.buffer))
+            case _:
+                return copy
+
+    return fold_scoped(body, enter, leave)
 
 
 def flat(parts: Sequence[Stmt]) -> Stmt:
@@ -234,14 +230,13 @@ def loop(func: PrimFunc, name: str) -> For:
 def around(func: PrimFunc, stmt: Stmt) -> list[Stmt]:
     """The statements from the body of `func` down to `stmt`, which is the last of them."""
     path: list[Stmt] = []
-    work: list[tuple[Stmt, int]] = [(func.body, 0)]
-    while work:
-        node, depth = work.pop()
-        del path[depth:]
+    work = Worklist([func.body])
+    for node in work:
         path.append(node)
         if node is stmt:
             return path
-        work.extend((c, depth + 1) for c in reversed(node.children))
+        work.on_leave(path.pop)
+        work.add(node.children)
     raise Crash(f"a loop over {getattr(stmt, 'var', '?')} that is not in {func.name}")
 
 

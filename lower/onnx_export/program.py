@@ -37,6 +37,7 @@ from assay.semantics.graph import (
     Tuple,
     TupleGetItem,
     Var,
+    let_chain,
     show_head,
 )
 from assay.semantics.linked import unlinked
@@ -46,7 +47,7 @@ from assay.semantics.ops import operator
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, occurrences, post_order
 
 MOST_NODES = 1_000_000
 """Functions that call each other can make more nodes of a few than fit anywhere."""
@@ -142,13 +143,11 @@ class Program:
             value = Value(p.name, p.type.dtype)
             inputs.append(_info(value, p.type))
             self.bind(top, p, value, block)
-        result = main.body
-        while isinstance(result, Let):
-            self.writer.kept.add(result.var.name)
-            result = result.body
+        lets, result = let_chain(main.body)
+        self.writer.kept.update(let.var.name for let in lets)
         if any(o in {p.name for p in main.params} for o in self.outputs):
             raise Unsupported("a result has the name of a parameter", label="onnx_export.C5")
-        fields = self._fields_of(main.body, result)
+        fields = self._fields_of(lets, result)
         for name, atom in zip(self.outputs, fields, strict=False):
             if isinstance(atom, Var):
                 self.wanted.setdefault(atom, name)
@@ -175,12 +174,9 @@ class Program:
             raise Unsupported(f"the model is larger than {MOST_BYTES} bytes", label="onnx_export.C6")
         return model
 
-    def _fields_of(self, body: Expr, result: Expr) -> Sequence[Expr]:
+    def _fields_of(self, lets: Sequence[Let], result: Expr) -> Sequence[Expr]:
         """The atoms of the results, where they are seen."""
-        values: dict[Var, Expr] = {}
-        while isinstance(body, Let):
-            values[body.var] = body.value
-            body = body.body
+        values = {let.var: let.value for let in lets}
         while isinstance(result, Var) and isinstance(values.get(result), Var):
             result = values[result]
         found = values.get(result) if isinstance(result, Var) else None
@@ -228,11 +224,10 @@ class Program:
 
     def bind(self, at: _Activation, var: Var, item: Item, block: Block) -> None:
         at.values[var] = item
-        work: list[tuple[Type, Item]] = [(var.type, item)]
-        while work:
-            of, part = work.pop()
+        work = Worklist[tuple[Type, Item]]([(var.type, item)])
+        for of, part in work:
             if isinstance(of, TupleType) and isinstance(part, tuple):
-                work += reversed([*zip(of.fields, part, strict=True)])
+                work.add(zip(of.fields, part, strict=True))
             elif isinstance(part, Value):
                 at.sizes.bind(of, part, block)
 
@@ -403,15 +398,8 @@ def _no_word(node: Expr) -> Unsupported:
 
 def _values(item: Item) -> list[Value]:
     """The tensors of an item, left to right; what is a function has none."""
-    found: list[Value] = []
-    work = [item]
-    while work:
-        part = work.pop()
-        if isinstance(part, tuple):
-            work += reversed(part)
-        elif isinstance(part, Value):
-            found.append(part)
-    return found
+    inside = occurrences(item, lambda part: part if isinstance(part, tuple) else ())
+    return [part for part in inside if isinstance(part, Value)]
 
 
 def _renamed(item: Item, new: Mapping[str, Value]) -> Item:
@@ -432,14 +420,10 @@ def _renamed(item: Item, new: Mapping[str, Value]) -> Item:
 def _leaves(of: Type) -> list[TensorType | ShapeType]:
     """The tensors and shapes of a type, left to right. Unsupported (onnx_export.C1) where there is anything else."""
     found: list[TensorType | ShapeType] = []
-    work = [of]
-    while work:
-        t = work.pop()
+    for t in occurrences(of, lambda t: t.fields if isinstance(t, TupleType) else ()):
         if isinstance(t, (TensorType, ShapeType)):
             found.append(t)
-        elif isinstance(t, TupleType):
-            work += reversed(t.fields)
-        else:
+        elif not isinstance(t, TupleType):
             raise Unsupported(f"an If gives {t}; ONNX has no word for that", label="onnx_export.C1")
     return found
 

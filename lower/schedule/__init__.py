@@ -23,7 +23,7 @@ from assay.lower.schedule.search import Outcome, solve
 from assay.lower.schedule.work import Work, peak, profile, work_of
 from assay.semantics.alias import bindings
 from assay.semantics.errors import Invalid
-from assay.semantics.graph import CallTIR, Expr, Function, Let, Tuple, TupleGetItem, Var
+from assay.semantics.graph import CallTIR, Expr, Function, Tuple, TupleGetItem, Var, let_chain
 from assay.semantics.module import Module
 
 EFFORT = 6_000_000
@@ -165,11 +165,8 @@ def reordered(main: Function, order: Sequence[Var]) -> Function:
                 waits[user] -= 1
                 if not waits[user]:
                     ready.append(user)
-    lets: dict[Var, Let] = {}
-    node = main.body
-    while isinstance(node, Let):
-        lets[node.var] = node
-        node = node.body
+    chained, node = let_chain(main.body)
+    lets = {let.var: let for let in chained}
     for v, value in reversed(chain):
         node = lets[v].with_children([value, node])
     return replace(main, body=node)

@@ -33,6 +33,7 @@ from assay.semantics.graph import (
     call,
     get,
     let,
+    let_chain,
     match_cast,
     show_head,
     var,
@@ -55,7 +56,7 @@ from assay.semantics.scalar import (
 )
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, dims, open_symbols
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 MOST_PARTS = 4096
 """A value of more tensors than this is Unsupported: each would be looked at by itself."""
@@ -131,9 +132,9 @@ class Lowering:
     def block(self, body: Expr, out: list[Binding], declared: Function | None = None) -> Task[Expr]:
         """The lets of a block in order behind those of `out`; on return from a function its `declared` result is
         met."""
-        while isinstance(body, Let):
-            yield self.binding(body, out)
-            body = body.body
+        lets, body = let_chain(body)
+        for of in lets:
+            yield self.binding(of, out)
         if declared is not None:
             self.returned(out, declared, body)
         for b in reversed(out):
@@ -265,11 +266,8 @@ class Lowering:
         """The tensors and shapes of a value, left to right, whose sizes have to be looked at."""
         if met.shown is met.of and not any(not self.known.has(s) for s in open_symbols(met.of)):
             return
-        work: list[tuple[Type, Type | None, tuple[int, ...], str]] = [(met.of, met.shown, (), met.what)]
-        count = 0
-        while work:
-            of, shown, path, what = work.pop()
-            count += 1
+        work = Worklist[tuple[Type, Type | None, tuple[int, ...], str]]([(met.of, met.shown, (), met.what)])
+        for count, (of, shown, path, what) in enumerate(work, 1):
             if count > MOST_PARTS:
                 raise Unsupported(f"{what} has more than {MOST_PARTS} parts", where=met.value.span, label="shapes.C2")
             match of:
@@ -278,7 +276,7 @@ class Lowering:
                 case TupleType():
                     inside = shown.fields if isinstance(shown, TupleType) else [None] * len(of.fields)
                     parts = zip(of.fields, inside, strict=True)
-                    work += reversed([(t, s, (*path, i), f"{what}.{i}") for i, (t, s) in enumerate(parts)])
+                    work.add((t, s, (*path, i), f"{what}.{i}") for i, (t, s) in enumerate(parts))
                 case _:
                     pass  # what is inside a reference, a data type or a function no run looks at
 

@@ -15,7 +15,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, Function, Let, Var
 from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, post_order, rewrite
 
 
 def dead_code(module: Module, entries: Sequence[str] = ("main",)) -> Module:
@@ -79,27 +79,22 @@ class DeadCode:
         """The let-bound variables whose bindings stay."""
         live: set[Var] = set()
         waiting: dict[Var, Expr] = {}
-        done: set[int] = set()
-        work: list[Expr] = [function]
+        work = Worklist[Expr]([function], id)
 
         def keep(var: Var) -> None:
             if var in waiting:
                 live.add(var)
-                work.append(waiting.pop(var))
+                work.add([waiting.pop(var)])
 
-        while work:
-            node = work.pop()
-            if id(node) in done:
-                continue
-            done.add(id(node))
+        for node in work:
             match node:
                 case Var():
                     keep(node)
                 case Let():
                     waiting[node.var] = node.value
-                    work.append(node.body)
+                    work.add([node.body])
                     if not silent[id(node.value)]:
                         keep(node.var)
                 case _:
-                    work += self.uses(node)
+                    work.add(self.uses(node))
         return live

@@ -30,7 +30,7 @@ from assay.semantics.graph.scopes import function_scopes
 from assay.semantics.module import GROUP, Module
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import same_type
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, needed_first, post_order
 
 SMALL = 8
 """A function of at most so many nodes is copied to each of its calls."""
@@ -60,7 +60,7 @@ class Inlining:
         self.recursive = _recursive(self.calls)
 
     def run(self) -> Module:
-        for name in _callees_first(self.calls):
+        for name in needed_first(self.calls, self.calls.__getitem__):
             self.done[name] = self.function(self.functions[name])
         return replace(self.module, definitions={**self.module.definitions, **self.done})
 
@@ -158,23 +158,6 @@ def _function(node: Expr) -> Function:
     return node
 
 
-def _callees_first(calls: Mapping[str, Sequence[str]]) -> list[str]:
-    """The names, each after those that it calls but for those that call it."""
-    found: dict[str, None] = {}
-    seen: set[str] = set()
-    for root in calls:
-        work = [(root, False)]
-        while work:
-            name, left = work.pop()
-            if left:
-                found[name] = None
-            elif name not in seen:
-                seen.add(name)
-                work.append((name, True))
-                work += ((c, False) for c in reversed(calls[name]))
-    return list(found)
-
-
 def _recursive(calls: Mapping[str, Sequence[str]]) -> set[str]:
     """The names that reach themselves: one after another, what nobody left calls, or what calls nobody left, is
     none."""
@@ -184,12 +167,11 @@ def _recursive(calls: Mapping[str, Sequence[str]]) -> set[str]:
         for m in c:
             callers[m].add(n)
     for forth, back in ((left, callers), (callers, left)):
-        work = [n for n in forth if not forth[n]]
-        while work:
-            n = work.pop()
+        work = Worklist([n for n in forth if not forth[n]])
+        for n in work:
             for m in back.pop(n, set()):
                 forth[m].discard(n)
                 if not forth[m]:
-                    work.append(m)
+                    work.add([m])
             forth.pop(n, None)
     return set(left)

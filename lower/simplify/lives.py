@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from assay.semantics.devices import VirtualDevice
-from assay.semantics.graph import Expr, Let
+from assay.semantics.graph import Expr, let_chain
 
 
 def device_of(node: Expr) -> VirtualDevice:
     """The device of a value: of a let that of its body, whatever the let says."""
-    while isinstance(node, Let):
-        node = node.body
-    return node.device
+    return let_chain(node)[1].device

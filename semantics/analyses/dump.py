@@ -6,6 +6,7 @@ itself, its type. A node that is reached several times is written once, with a n
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from assay.semantics.analyses.structure import NAMES, Node, labelled
@@ -16,6 +17,7 @@ from assay.semantics.module import Module, Program
 from assay.semantics.scalar import Expr as Scalar, show
 from assay.semantics.tensor import AllocateConst, Buffer, PrimFunc
 from assay.semantics.types import DataDef, TensorType, TypeVar, show_type
+from assay.semantics.walk import Worklist, pre_order
 
 DEEPEST = 60
 """Levels that are shown by indentation; deeper ones by their number, so that a long chain takes linear space."""
@@ -47,18 +49,12 @@ class _Dump:
         return [(p, n) for p, n in labelled(node) if not _is_type(n) and not isinstance(n, (Scalar, VirtualDevice))]
 
     def lines(self, depth: int) -> list[str]:
-        uses: dict[int, int] = {}
-        work: list[Node] = [self.root]
-        while work:
-            node = work.pop()
-            uses[id(node)] = uses.get(id(node), 0) + 1
-            if uses[id(node)] == 1:
-                work += [n for _, n in self.parts(node)]
+        inside = {id(n): self.parts(n) for n in pre_order(self.root, lambda n: [p for _, p in self.parts(n)])}
+        uses = Counter(id(n) for parts in inside.values() for _, n in parts)
         out: list[str] = []
         number: dict[int, int] = {}
-        rest: list[tuple[str, Node, int]] = [("", self.root, depth)]
-        while rest:
-            path, node, level = rest.pop()
+        work = Worklist([("", self.root, depth)])
+        for path, node, level in work:
             pad = "  " * level if level <= DEEPEST else "  " * DEEPEST + f"[{level}] "
             label = f"{path}: " if path else ""
             if id(node) in number:
@@ -69,7 +65,7 @@ class _Dump:
                 number[id(node)] = len(number) + 1
                 mark = f"#{number[id(node)]} "
             out.append(f"{pad}{label}{mark}{self.head(node)}")
-            rest += [(p, n, level + 1) for p, n in reversed(self.parts(node))]
+            work.add((p, n, level + 1) for p, n in inside[id(node)])
         return out
 
     def head(self, node: Node) -> str:

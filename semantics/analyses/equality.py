@@ -9,7 +9,7 @@ process.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -34,7 +34,7 @@ from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol
 from assay.semantics.sets import DisjointSets
 from assay.semantics.tensor import Buffer, PrimFunc, Stmt
 from assay.semantics.types import FuncType, ShapeType, TensorType, Type, TypeVar, dims, symbols
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, fold, post_order, pre_order
 
 __all__ = ["first_difference", "structural_equal", "structural_hash"]
 
@@ -119,14 +119,9 @@ class _Tree:
     _named: dict[int, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        work = [self.root]
-        while work:
-            node = work.pop()
-            if id(node) in self.views:
-                continue
-            found = self.views[id(node)] = self._view(node)
+        for node in pre_order(self.root, lambda n: self.views[id(n)][1]):
+            self.views[id(node)] = self._view(node)
             self.order.append(node)
-            work += reversed(found[1])
         self._find_bound()
 
     def _view(self, node: Node) -> View:
@@ -138,18 +133,12 @@ class _Tree:
 
     def _has_names(self, of: FuncType) -> bool:
         """Whether a function type binds anything: its type parameters, and the symbols of its dims."""
-        stack: list[tuple[Any, bool]] = [(of, False)]
-        while stack:
-            t, ready = stack.pop()
-            if id(t) in self._named:
-                continue
-            if ready or not t.children:
+        root: Type = of
+        for t in post_order(root, lambda t: () if id(t) in self._named else t.children):
+            if id(t) not in self._named:
                 own = bool(symbols(t)) if isinstance(t, (TensorType, ShapeType)) else isinstance(t, TypeVar)
                 own = own or (isinstance(t, FuncType) and bool(t.type_params))
                 self._named[id(t)] = own or any(self._named[id(c)] for c in t.children)
-            else:
-                stack.append((t, True))
-                stack += [(c, False) for c in t.children]
         return self._named[id(of)]
 
     def _find_bound(self) -> None:
@@ -204,26 +193,18 @@ def _anonymous(name: Node) -> tuple[str, int]:
 
 def _merkle(tree: _Tree, name: Callable[[Node], tuple[str, int]]) -> bytes:
     """A digest of the root from those of its parts."""
-    done: dict[int, bytes] = {}
-    work: list[tuple[Node, bool]] = [(tree.root, False)]
-    while work:
-        node, ready = work.pop()
-        if id(node) in done:
-            continue
-        head, parts = tree.views[id(node)]
-        if not ready:
-            work.append((node, True))
-            work += [(p, False) for p in reversed(parts) if id(p) not in done]
-            continue
+
+    def digested(node: Node, inside: Sequence[bytes]) -> bytes:
         digest = blake2b(digest_size=16)
-        for token in head:
+        for token in tree.views[id(node)][0]:
             digest.update(_bytes(token))
         if isinstance(node, NAMES):
             digest.update(repr(name(node)).encode())
-        for p in parts:
-            digest.update(done[id(p)])
-        done[id(node)] = digest.digest()
-    return done[id(tree.root)]
+        for part in inside:
+            digest.update(part)
+        return digest.digest()
+
+    return fold(tree.root, digested, lambda n: tree.views[id(n)][1])
 
 
 def _bytes(token: Any) -> bytes:
@@ -261,9 +242,8 @@ class _Comparison:
 
     def run(self) -> str | None:
         self.pairs.append((self.a.root, self.b.root, -1, 0))
-        work = [0]
-        while work:
-            at = work.pop()
+        work = Worklist([0])
+        for at in work:
             x, y = self.pairs[at][:2]
             match self.settle(x, y, at):
                 case str() as wrong:
@@ -275,7 +255,7 @@ class _Comparison:
                 return self.show(at)
             first = len(self.pairs)
             self.pairs += [(p, q, at, i) for i, (p, q) in enumerate(zip(parts, others, strict=True))]
-            work += range(len(self.pairs) - 1, first - 1, -1)
+            work.add(range(first, len(self.pairs)))
             if not self.sharing:
                 mine, theirs = ([v for v in binds(n) if isinstance(v, Var)] for n in (x, y))
                 for v, w in zip(mine, theirs, strict=True):

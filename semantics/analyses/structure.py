@@ -42,6 +42,7 @@ from assay.semantics.tensor import (
     View as Window,
 )
 from assay.semantics.types import DataDef, FuncType, TensorType, TypeVar
+from assay.semantics.walk import Worklist
 
 Node: TypeAlias = Any
 """A node of any of the languages: expression, pattern, type, scalar, statement, buffer, definition."""
@@ -115,13 +116,12 @@ def labels(node: Node) -> list[str]:
 def labelled(node: Node) -> Iterator[tuple[str, Node]]:
     """The parts of a node with how each is reached."""
     for name, value, is_dim in _slots(node):
-        work = [(name, value)]
-        while work:
-            path, v = work.pop()
+        work = Worklist([(name, value)])
+        for path, v in work:
             if isinstance(v, (tuple, list)):
-                work += [(f"{path}[{i}]", x) for i, x in reversed(list(enumerate(v)))]
+                work.add((f"{path}[{i}]", x) for i, x in enumerate(v))
             elif isinstance(v, Mapping):
-                work += [(f"{path}[{k!r}]", v[k]) for k in sorted(v, reverse=True)]
+                work.add((f"{path}[{k!r}]", v[k]) for k in sorted(v))
             elif _kind(type(v)) == "node" and not (is_dim and _number(v) is not None) and not _plain_type(v):
                 yield path, v
 

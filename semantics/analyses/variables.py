@@ -29,7 +29,7 @@ from assay.semantics.module import GROUP, Definition, Module, Program
 from assay.semantics.scalar import Var as Symbol, variables
 from assay.semantics.tensor import AllocateConst, Call as TensorCall, PrimFunc, program_order
 from assay.semantics.types import DataDef, DataType, FuncType, ShapeType, TensorType, Type, dims
-from assay.semantics.walk import post_order
+from assay.semantics.walk import post_order, reached
 
 __all__ = [
     "Called",
@@ -113,16 +113,11 @@ def _data_types(types: Iterable[Type], seen: set[int]) -> Iterator[str]:
 
 def reachable(module: Module, entries: Sequence[str] = ("main",)) -> list[str]:
     """The names of definitions and constants that the entries need, in the order in which they are met."""
-    found: dict[str, None] = {}
-    work = list(reversed(entries))
-    while work:
-        name = work.pop()
-        if name in found or (name not in module.definitions and name not in module.constants):
-            continue
-        found[name] = None
-        if name in module.definitions:
-            work += reversed(_mentioned(module.definitions[name]))
-    return list(found)
+
+    def needed(name: str) -> Sequence[str]:
+        return _mentioned(module.definitions[name]) if name in module.definitions else ()
+
+    return [n for n in reached(entries, needed) if n in module.definitions or n in module.constants]
 
 
 def _mentioned(definition: Definition) -> list[str]:

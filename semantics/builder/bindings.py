@@ -30,7 +30,7 @@ from assay.semantics.graph.nodes import ATOMS, bound_by
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import TensorType, Type
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 
 class Bindings:
@@ -94,28 +94,26 @@ class Bindings:
     def atom(self, value: Any, name: str = "") -> Expr:
         """The variable (or name of the module) that stands for an expression, which is bound if it is not yet."""
         root = self.operand(value)
-        work: list[tuple[Expr, bool]] = [(root, False)]
-        while work:
-            node, ready = work.pop()
+        work = Worklist([(root, False)])
+        for node, ready in work:
             if self._known(node) is not None:
                 continue
             if isinstance(node, ATOMS):
                 self._check_visible(node)
             elif isinstance(node, Let):
-                work += self._let(node, ready)
+                work.add(self._let(node, ready))
             elif ready:
                 self.bind(self._with_known(node), name if node is root else "", of=node)
             else:
-                work.append((node, True))
-                work += [(c, False) for c in reversed(_operands(node))]
+                work.add([*((c, False) for c in _operands(node)), (node, True)])
         return self._known(root) or root
 
     def _let(self, node: Let, ready: bool) -> list[tuple[Expr, bool]]:
-        """A let as an operand: its bindings become bindings here (row A3). What is to be done, last first."""
+        """A let as an operand: its bindings become bindings here (row A3). What is to be done, in order."""
         value = node.value
         if self._known(node.var) is not None:
             if not ready:
-                return [(node, True), (node.body, False)]
+                return [(node.body, False), (node, True)]
             self._remember(node, self._known(node.body) or node.body)
             return []
         if isinstance(value, ATOMS) or self._known(value) is not None:
@@ -124,9 +122,9 @@ class Bindings:
             return [(node, False)]
         missing = [c for c in _operands(value) if not isinstance(c, ATOMS) and self._known(c) is None]
         if isinstance(value, Let):
-            return [(node, False), (value, False)]
+            return [(value, False), (node, False)]
         if missing:
-            return [(node, False), *((c, False) for c in reversed(missing))]
+            return [*((c, False) for c in missing), (node, False)]
         for c in _operands(value):
             self._check_visible(c)
         var = Var(node.var.type, self.unique(node.var.name), device=node.var.device)

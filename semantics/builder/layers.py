@@ -29,6 +29,7 @@ from assay.semantics.graph import Expr, Var
 from assay.semantics.module import Module
 from assay.semantics.scalar import Dim
 from assay.semantics.types import TensorType
+from assay.semantics.walk import Worklist
 
 Array = np.ndarray[Any, Any]
 
@@ -75,9 +76,8 @@ class Layer:
     def parameters(self) -> Iterator[tuple[str, Parameter]]:
         """Every parameter below this layer, once, with the attributes that lead to it, in order."""
         seen: set[int] = set()
-        work: list[tuple[str, Any]] = [("", self)]
-        while work:
-            name, item = work.pop()
+        work = Worklist[tuple[str, Any]]([("", self)])
+        for name, item in work:
             inside: list[tuple[str, Any]] = []
             match item:
                 case Parameter() if id(item) not in seen:
@@ -90,7 +90,7 @@ class Layer:
                     inside = [(str(i), x) for i, x in enumerate(item)]
                 case _:
                     pass
-            work += [(f"{name}.{n}" if name else n, x) for n, x in reversed(inside)]
+            work.add((f"{name}.{n}" if name else n, x) for n, x in inside)
 
     def state(self) -> dict[str, Array]:
         """The numbers of the parameters that have some, by name."""

@@ -12,6 +12,7 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constructor, Dataflow, Expr, GlobalVar, Pattern, Var, field_types
 from assay.semantics.scalar import Dim, Var as Symbol
+from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, FuncType, TensorType, TupleType, Type
 
 # --- types with symbols by name ----------------------------------------------------------------------------------
@@ -208,31 +209,30 @@ class MatchScope(Choice):
 
     def pattern(self, spec: Any) -> tuple[Pattern, list[Var]]:
         vars: list[Var] = []
-        made: list[Pattern] = []
-        work: list[Any] = [(spec, self.of.type)]
-        while work:  # parts are made before the pattern that holds them
-            what, of = work.pop()
-            match what:
-                case ("made", constructor, count):
-                    fields = tuple(made[len(made) - count :])
-                    del made[len(made) - count :]
-                    made.append(graph.Fields(fields) if constructor is None else graph.Made(constructor, fields))
+
+        def made(spec: Any, of: Type) -> Task[Pattern]:
+            match spec:
                 case "_":
-                    made.append(graph.Wildcard())
+                    return graph.Wildcard()
                 case str():
-                    vars.append(graph.var(self.builder.unique(what), of))
-                    made.append(graph.Bind(vars[-1]))
+                    vars.append(graph.var(self.builder.unique(spec), of))
+                    return graph.Bind(vars[-1])
                 case tuple():
-                    constructor = what[0] if what and isinstance(what[0], Constructor) else None
-                    parts = what if constructor is None else what[1:]
-                    types = self._fields(constructor, of, len(parts))
-                    work.append((("made", constructor, len(parts)), of))
-                    work += reversed(list(zip(parts, types, strict=True)))
+                    constructor = spec[0] if spec and isinstance(spec[0], Constructor) else None
+                    parts = spec if constructor is None else spec[1:]
+                    fields: list[Pattern] = []
+                    for part, t in zip(parts, self._fields(constructor, of, len(parts)), strict=True):
+                        fields.append((yield made(part, t)))
+                    return (
+                        graph.Fields(tuple(fields)) if constructor is None else graph.Made(constructor, tuple(fields))
+                    )
                 case Constructor():
-                    work.append(((what,), of))
+                    pattern: Pattern = yield made((spec,), of)
+                    return pattern
                 case _:
-                    raise Invalid(f"{what!r} is no pattern: a name, _, or a tuple", label="builder.C7")
-        return made[0], vars
+                    raise Invalid(f"{spec!r} is no pattern: a name, _, or a tuple", label="builder.C7")
+
+        return run_task(made(spec, self.of.type)), vars
 
     def _fields(self, constructor: Constructor | None, of: Type, count: int) -> Sequence[Type]:
         types: Sequence[Type] | None = None

@@ -22,6 +22,7 @@ from assay.semantics.names import unused
 from assay.semantics.scalar import Dim, Expr, Load, Number, Var, apply, const, neutral
 from assay.semantics.tensor import Allocate, Buffer, PrimFunc, Stmt, loads, loops, program_order, seq, store
 from assay.semantics.types import TensorType
+from assay.semantics.walk import needed_first
 
 Reduction = Literal["sum", "prod", "max", "min"]
 _STEP = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
@@ -157,19 +158,12 @@ def _expr(value: Number) -> Expr:
 
 def _in_order(outputs: Sequence[Computed], computed: Mapping[Buffer, Computed]) -> list[Computed]:
     """All that is computed, what is read before what reads it."""
-    order: dict[Computed, None] = {}
-    work = [(c, False) for c in reversed(outputs)]
-    while work:
-        c, ready = work.pop()
-        if c in order:
-            continue
-        if ready:
-            order[c] = None
-            continue
-        read = {ld.buffer: None for s in program_order(c.body) for e in s.expressions for ld in loads(e)}
-        work.append((c, True))
-        work += [(computed[b], False) for b in reversed(read) if b in computed and b is not c.buffer]
-    return list(order)
+
+    def reads(c: Computed) -> list[Computed]:
+        found = {ld.buffer: None for s in program_order(c.body) for e in s.expressions for ld in loads(e)}
+        return [computed[b] for b in found if b in computed and b is not c.buffer]
+
+    return needed_first(outputs, reads)
 
 
 def renamed(kernel: PrimFunc, name: str) -> PrimFunc:

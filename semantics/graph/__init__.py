@@ -48,6 +48,7 @@ from assay.semantics.graph.nodes import (
     TupleGetItem,
     Var,
     Wildcard,
+    let_chain,
 )
 from assay.semantics.operator import Operator
 from assay.semantics.ops import operator
@@ -68,7 +69,7 @@ from assay.semantics.types import (
     same_type,
     with_dims,
 )
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 __all__ = [
     "AssertOp",
@@ -116,6 +117,7 @@ __all__ = [
     "if_",
     "instantiate",
     "let",
+    "let_chain",
     "match",
     "match_cast",
     "print_",
@@ -360,9 +362,8 @@ def bind_pattern(var: Var) -> Bind:
 
 
 def _check_pattern(pattern: Pattern, of: Type, span: Span | None) -> None:
-    work = [(pattern, of)]
-    while work:
-        pattern, of = work.pop()
+    work = Worklist([(pattern, of)])
+    for pattern, of in work:
         types: Sequence[Type]
         match pattern:
             case Wildcard():
@@ -385,7 +386,7 @@ def _check_pattern(pattern: Pattern, of: Type, span: Span | None) -> None:
                 types = field_types(made, of)
         if len(types) != len(pattern.fields):
             raise Invalid(f"a pattern has {len(pattern.fields)} fields for {len(types)}", where=span, label="match.C4")
-        work += zip(pattern.fields, types, strict=True)
+        work.add(zip(pattern.fields, types, strict=True))
 
 
 def field_types(made: Constructor, of: DataType) -> tuple[Type, ...]:

@@ -30,7 +30,7 @@ from assay.semantics.types import (
     symbols,
     with_dims,
 )
-from assay.semantics.walk import rewrite
+from assay.semantics.walk import Worklist, rewrite
 
 Bound: TypeAlias = dict[Var | TypeVar, Dim | Type]
 """What symbols and type parameters stand for."""
@@ -84,16 +84,13 @@ def _match(
     """The first part that does not match, if there is one."""
     later: list[tuple[Dim, Dim, Type, Type, Path]] = []
     closed: list[tuple[Type, Type, Path]] = []
-    seen: set[tuple[int, int, Place]] = set()
-    rest: list[tuple[Type, Type, Path, Place]] = [
-        (w, g, (None, i), "open") for i, (w, g) in enumerate(zip(want, got, strict=True))
-    ]
-    rest.reverse()
-    while rest:
-        w, g, what, place = rest.pop()
-        if (id(w), id(g), place) in seen or (w is g and not symbols(w) and not free_type_vars(w)):
+    work = Worklist[tuple[Type, Type, Path, Place]](
+        ((w, g, (None, i), "open") for i, (w, g) in enumerate(zip(want, got, strict=True))),
+        lambda pair: (id(pair[0]), id(pair[1]), pair[3]),
+    )
+    for w, g, what, place in work:
+        if w is g and not symbols(w) and not free_type_vars(w):
             continue
-        seen.add((id(w), id(g), place))
         inside = place
         match w, g:
             case TypeVar(), _ if w in type_params:
@@ -131,10 +128,8 @@ def _match(
                 return _Mismatch(what, g, instantiate(w, bound))
         if len(w.children) != len(g.children):
             return _Mismatch(what, g, instantiate(w, bound))
-        parts: list[tuple[Type, Type, Path, Place]] = [
-            (a, b, (what, i), inside) for i, (a, b) in enumerate(zip(w.children, g.children, strict=True))
-        ]
-        rest += reversed(parts)
+        parts = enumerate(zip(w.children, g.children, strict=True))
+        work.add((a, b, (what, i), inside) for i, (a, b) in parts)
     for a, b, w, g, what in later:  # when every plain symbol is bound
         if provably_different(instantiate_dim(a, bound), b):
             return _Mismatch(what, g, instantiate(w, bound))
@@ -261,9 +256,8 @@ def _join(a: Type, b: Type) -> Type:
             raise Invalid(f"{a} and {b}")
         return known.setdefault((id(p), id(q)), Var(p.name if isinstance(p, Var) else "d"))
 
-    work = [(a, b, False)]
-    while work:
-        x, y, ready = work.pop()
+    work = Worklist([(a, b, False)])
+    for x, y, ready in work:
         if (id(x), id(y)) in made:
             continue
         match x, y:
@@ -278,8 +272,7 @@ def _join(a: Type, b: Type) -> Type:
                 if ready:
                     made[id(x), id(y)] = x.with_children([made[id(p), id(q)] for p, q in parts])
                 else:
-                    work.append((x, y, True))
-                    work += [(p, q, False) for p, q in reversed(parts)]
+                    work.add([*((p, q, False) for p, q in parts), (x, y, True)])
             case _ if same_type(x, y):
                 made[id(x), id(y)] = x
             case _:

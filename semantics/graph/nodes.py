@@ -177,6 +177,15 @@ class Let(Expr):
         return replace(self, value=children[0], body=children[1])
 
 
+def let_chain(expr: Expr) -> tuple[list[Let], Expr]:
+    """The lets that an expression begins with, in order, and what stands behind them: its result."""
+    lets: list[Let] = []
+    while isinstance(expr, Let):
+        lets.append(expr)
+        expr = expr.body
+    return lets, expr
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class If(Expr):
     """`then` where the bool scalar `condition` holds, else `otherwise`; only the taken branch is demanded."""

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Bind, Fields, Made, Pattern, Var, Wildcard
 from assay.semantics.module import Module
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 Row: TypeAlias = tuple[Pattern | None, ...]
 """What a clause asks of each part of a value; None asks nothing."""
@@ -27,11 +27,8 @@ LIMIT = 2_000_000
 def covers(patterns: Sequence[Pattern], module: Module, limit: int = LIMIT) -> bool:
     """Whether every value matches one of the patterns, which are well-typed. Unsupported where that is too
     intricate."""
-    start = _matrix([(_asks(p),) for p in patterns])
-    work: list[Sequence[Row]] = [start]
-    seen = {_key(start)}
-    while work:
-        rows = work.pop()
+    work = Worklist[Sequence[Row]]([_matrix([(_asks(p),) for p in patterns])], _key)
+    for rows in work:
         if not rows:
             return False
         if not all(rows):  # some row asks nothing: it takes every value
@@ -43,10 +40,7 @@ def covers(patterns: Sequence[Pattern], module: Module, limit: int = LIMIT) -> b
                 " patterns simpler",
                 label="match.C6",
             )
-        for matrix in _opened(rows, _column(rows), module):
-            if (key := _key(matrix)) not in seen:
-                seen.add(key)
-                work.append(matrix)
+        work.add(_opened(rows, _column(rows), module))
     return True
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from assay.semantics.graph.nodes import Call, CallTIR, Expr, Function, MatchCast, ShapeExpr
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
 from assay.semantics.types import Type, dims, symbols
-from assay.semantics.walk import post_order
+from assay.semantics.walk import occurrences, post_order
 
 EXPLICIT = "explicit_shapes"
 """The attribute of a function whose own statements check and name its sizes; nothing else does (rule M4.7)."""
@@ -45,13 +45,9 @@ def sizes_in(values: Iterable[object]) -> Iterator[Symbol]:
 
 def dims_in(values: Iterable[object]) -> Iterator[Scalar]:
     """The symbolic dims among values, and in tuples of them; left to right."""
-    work: list[object] = list(values)[::-1]
-    while work:
-        v = work.pop()
-        if isinstance(v, Scalar):
-            yield v
-        elif isinstance(v, (tuple, list)):
-            work += reversed(v)
+    root: object = tuple(values)
+    inside = occurrences(root, lambda v: v if isinstance(v, (tuple, list)) else ())
+    return (v for v in inside if isinstance(v, Scalar))
 
 
 def _computed(types: Iterable[Type]) -> Iterator[Symbol]:

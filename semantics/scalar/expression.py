@@ -14,6 +14,7 @@ import numpy as np
 from assay.semantics.dtypes import BOOL, INT64, DType, dtype, size_in_bytes
 from assay.semantics.errors import Crash, Invalid, Trap
 from assay.semantics.scalar.arithmetic import FLOAT_OF, operation, rounded
+from assay.semantics.walk import commas, occurrences, spelled
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -316,14 +317,7 @@ def leaves_range(op: str, args: Sequence[Any], value: Any) -> bool:
 
 def _is_small_and_total(expr: Expr) -> bool:
     """Whether an expression of few nodes has a value, whatever is in memory; larger ones are not looked at."""
-    work, left = [expr], 64
-    while work:
-        node = work.pop()
-        left -= 1
-        if left < 0 or step_may_fail(node):
-            return False
-        work += node.children
-    return True
+    return not any(i == 64 or step_may_fail(node) for i, node in enumerate(occurrences(expr)))
 
 
 def step_may_fail(node: Expr) -> bool:
@@ -413,17 +407,7 @@ def either(a: Expr, b: Expr) -> Expr:
 
 def show(expr: Number) -> str:
     """The expression as TVMScript writes it."""
-    if not isinstance(expr, Expr):
-        return str(expr)
-    text: list[str] = []
-    rest: list[Expr | str] = [expr]
-    while rest:
-        node = rest.pop()
-        if isinstance(node, str):
-            text.append(node)
-        else:
-            rest.extend(reversed(_pieces(node)))
-    return "".join(text)
+    return spelled(expr, _pieces) if isinstance(expr, Expr) else str(expr)
 
 
 def _pieces(node: Expr) -> list[Expr | str]:
@@ -439,16 +423,12 @@ def _pieces(node: Expr) -> list[Expr | str]:
                 return ["(", node.args[0], f" {symbol} ", node.args[1], ")"]
             if symbol:
                 return [f"({symbol}", node.args[0], ")"]
-            return [f"T.{node.op}(", *_commas(node.args), ")"]
+            return [f"T.{node.op}(", *commas(node.args), ")"]
         case Cast():
             return [f'T.Cast("{node.dtype}", ', node.arg, ")"]
         case Load():
-            return [f"{node.buffer.name}[", *_commas(node.indices), "]"]
+            return [f"{node.buffer.name}[", *commas(node.indices), "]"]
         case Choice():
-            return ["T.if_then_else(", *_commas(node.children), ")"]
+            return ["T.if_then_else(", *commas(node.children), ")"]
         case _:
             raise Crash(f"no such scalar node: {type(node).__name__}")
-
-
-def _commas(parts: Sequence[Expr]) -> list[Expr | str]:
-    return [piece for i, part in enumerate(parts) for piece in ((", ", part) if i else (part,))]

@@ -64,7 +64,7 @@ from assay.semantics.tensor.recast import in_units, views_of
 from assay.semantics.tensor.regions import matching
 from assay.semantics.tensor.sugar import has_sugar, wants_pointers
 from assay.semantics.tensor.within import Within
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import occurrences, post_order, rewrite
 
 _done: WeakKeyDictionary[PrimFunc, PrimFunc] = WeakKeyDictionary()
 _pointed: WeakKeyDictionary[PrimFunc, PrimFunc] = WeakKeyDictionary()
@@ -256,13 +256,7 @@ class _Plain:
 
     def guarded(self, condition: Expr, body: Stmt) -> Stmt:
         """`body` where a condition holds; each part of TVM's `and` guards the next."""
-        parts, rest = [], [self.plain(condition)]
-        while rest:
-            node = rest.pop()
-            if isinstance(node, Choice) and _is(node.otherwise, False):
-                rest += [node.then, node.condition]
-            else:
-                parts.append(node)
+        parts = [n for n in occurrences(self.plain(condition), _conjuncts) if not _conjuncts(n)]
         for part in reversed(parts):
             body = self.tested(part, body)
         return body
@@ -490,3 +484,8 @@ def _all(conditions: Sequence[Expr]) -> Expr:
 
 def _inside(index: Expr, low: Expr, stop: Expr) -> Expr:
     return apply("and", low <= index, index < stop)
+
+
+def _conjuncts(node: Expr) -> Sequence[Expr]:
+    """The two sides of TVM's `and`; nothing of what is none."""
+    return (node.condition, node.then) if isinstance(node, Choice) and _is(node.otherwise, False) else ()

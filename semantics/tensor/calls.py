@@ -30,7 +30,7 @@ from assay.semantics.tensor import (
 from assay.semantics.tensor.mapping import Mapper
 from assay.semantics.tensor.places import strides_of
 from assay.semantics.tensor.regions import is_checked
-from assay.semantics.walk import rewrite
+from assay.semantics.walk import occurrences, rewrite
 
 DEEPEST = 200
 """Activations inside one another; more are a trap."""
@@ -96,14 +96,8 @@ def activation(call: Call, func: PrimFunc) -> Stmt:
 
 def _open(body: Stmt) -> Stmt:
     """`body`, its root blocks saying expressly that they say nothing: it may come to stand in a block that does."""
-    roots: dict[int, Stmt] = {}
-    work = [body]
-    while work:
-        stmt = work.pop()
-        if not isinstance(stmt, Block):
-            work += stmt.children
-        elif not is_checked(stmt, outermost=True):
-            roots[id(stmt)] = stmt
+    outermost = occurrences(body, lambda s: () if isinstance(s, Block) else s.children)
+    roots = {id(s) for s in outermost if isinstance(s, Block) and not is_checked(s, outermost=True)}
     return rewrite(
         body, lambda s: replace(s, reads=None, writes=None) if isinstance(s, Block) and id(s) in roots else s
     )

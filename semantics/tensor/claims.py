@@ -26,6 +26,7 @@ from assay.semantics.tensor.statements import (
 )
 from assay.semantics.tensor.views import Region, View
 from assay.semantics.tensor.within import Within
+from assay.semantics.walk import Worklist
 
 Names: TypeAlias = Sequence[tuple[Buffer, Sequence[Expr]]]
 
@@ -58,9 +59,8 @@ class Claims:
         self.movable: set[Buffer] = set()
         self.here = NOTHING
         self.any = False
-        work: list[tuple[Stmt, Inside]] = [(func.body, NOTHING)]
-        while work:
-            stmt, outer = work.pop()
+        work = Worklist[tuple[Stmt, Inside]]([(func.body, NOTHING)])
+        for stmt, outer in work:
             self.around[id(stmt)] = inner = outer
             match stmt:
                 case Block():
@@ -83,7 +83,7 @@ class Claims:
             for v in stmt.views if isinstance(stmt, Block) else ():
                 if is_kept(v):
                     self.same_memory(v)
-            work += [(s, inner) for s in stmt.children]
+            work.add((s, inner) for s in stmt.children)
 
     def same_memory(self, view: View) -> None:
         """A view that stands for a memory as a whole is as old as that."""

@@ -31,6 +31,7 @@ from assay.semantics.tensor import (
     allocated,
     loads,
 )
+from assay.semantics.walk import Worklist
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,10 @@ class _Reading:
         """What a view is a view of."""
 
     def run(self) -> Phases:
-        work: list[Stmt | Callable[[], None]] = [self.func.body]
-        while work:
-            item = work.pop()
+        work = Worklist[Stmt | Callable[[], None]]([self.func.body])
+        for item in work:
             if isinstance(item, Stmt):
-                work += reversed(list(self.enter(item)))
+                work.add(self.enter(item))
             else:
                 item()
         for b in self.func.params:

@@ -40,7 +40,7 @@ from assay.semantics.tensor.statements import (
     program_order,
 )
 from assay.semantics.tensor.views import Region, View
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import post_order, pre_order, rewrite
 
 _looks: WeakKeyDictionary[PrimFunc, tuple[bool, frozenset[str]]] = WeakKeyDictionary()
 
@@ -53,18 +53,12 @@ def views_of(stmt: Stmt) -> Sequence[View]:
 def is_bytewise(func: PrimFunc, functions: Mapping[str, PrimFunc]) -> bool:
     """Whether a function, or one that it calls, sees some memory in numbers of several widths, or as bools and
     others."""
-    work, seen = [func], {func}
-    while work:
-        at = work.pop()
+    for at in pre_order(func, lambda f: [functions[n] for n in _looks[f][1] if n in functions]):
         if at not in _looks:
             calls = frozenset(s.function for s in program_order(at.body) if isinstance(s, Call) and not s.extern)
             _looks[at] = any(_differs(v) for s in program_order(at.body) for v in views_of(s)), calls
-        found, calls = _looks[at]
-        if found:
+        if _looks[at][0]:
             return True
-        inner = {functions[n] for n in calls if n in functions} - seen
-        seen |= inner
-        work += inner
     return False
 
 

@@ -28,7 +28,7 @@ from assay.semantics.tensor import (
     allocated,
 )
 from assay.semantics.tensor.places import has_bytes, same_width
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 
 def check_prim_func(function: PrimFunc) -> None:
@@ -41,19 +41,14 @@ def check_prim_func(function: PrimFunc) -> None:
         raise Invalid("two parameters have one name", label="tensor.C7")
     symbols = {v for b in function.params for d in b.shape for v in variables(d)}
     scope = _TensorScope(set(function.params), symbols | set(function.scalars))
-    work: list[tuple[str, Stmt | Buffer | Var]] = [("enter", function.body)]
-    while work:
-        what, item = work.pop()
-        if what == "leave":
-            scope.leave(item)
-            continue
-        assert isinstance(item, Stmt)
+    work = Worklist([function.body])
+    for item in work:
         scope.check(item.expressions, item)
         for bound in _bound_by(item, scope):
             if isinstance(bound, Buffer):
                 scope.check([d for d in bound.shape if isinstance(d, Expr)], item)
             scope.enter(bound, item)
-            work.append(("leave", bound))
+            work.on_leave(scope.leave, bound)
         match item:
             case Block():
                 _check_block(item, scope)
@@ -81,7 +76,7 @@ def check_prim_func(function: PrimFunc) -> None:
                 )
             case _:
                 pass
-        work += [("enter", s) for s in reversed(item.children)]
+        work.add(item.children)
 
 
 def _bound_by(item: Stmt, scope: _TensorScope) -> list[Var | Buffer]:

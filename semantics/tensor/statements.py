@@ -16,7 +16,7 @@ from assay.semantics.errors import Invalid, Span
 from assay.semantics.scalar import Expr, Load, Var, show
 from assay.semantics.scalar.expression import Buffer
 from assay.semantics.tensor.views import Region, View
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, occurrences, post_order
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,13 +53,12 @@ Shown: TypeAlias = tuple[Stmt | str, int]
 def show_stmt(body: Stmt, depth: int = 0) -> str:
     """The statement as messages show it, one line for each; `assay.semantics.text` has the text to be read."""
     lines: list[str] = []
-    stack: list[Shown] = [(body, depth)]
-    while stack:
-        part, at = stack.pop()
+    work = Worklist[Shown]([(body, depth)])
+    for part, at in work:
         if isinstance(part, str):
             lines.append("    " * at + part)
         else:
-            stack.extend((p, at + more) for p, more in reversed(part.shown()))
+            work.add((p, at + more) for p, more in part.shown())
     return "\n".join(lines)
 
 
@@ -451,11 +450,7 @@ class PrimFunc:
 
 def program_order(body: Stmt) -> Iterator[Stmt]:
     """Every statement in the order of the text, wholes before parts."""
-    stack = [body]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(reversed(node.children))
+    return occurrences(body)
 
 
 def loads(expr: Expr) -> list[Load]:

@@ -77,8 +77,8 @@ def show(module: Module, tensors: TensorWriter | None = None) -> str:
                 lines += [*_data(d, names[n], texts), ""]
             case _:
                 raise Unsupported(f"{n} has no text form", label="text.C18")
-    while lines and not lines[-1]:
-        lines.pop()
+    if module.definitions:
+        lines.pop()  # the blank line behind the last
     if tensors is not None and tensors.declaration:
         lines.insert(0, f"{INDENT}{tensors.declaration}")
     if texts.devices:

@@ -34,6 +34,7 @@ from assay.semantics.text.source import Source
 from assay.semantics.text.tensor.parser import parse_prim_func
 from assay.semantics.text.types_text import exact
 from assay.semantics.types import DataDef, TensorType, Type, TypeVar
+from assay.semantics.walk import Worklist
 
 __all__ = ["parse", "read_module", "show", "show_function", "write_module"]
 
@@ -390,13 +391,11 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _inner(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Every statement, in functions, classes and branches too, in the order of the text."""
-    work = list(reversed(body))
-    while work:
-        stmt = work.pop()
+    work = Worklist(body)
+    for stmt in work:
         yield stmt
         if not (isinstance(stmt, ast.FunctionDef) and stmt.decorator_list):
-            for part in ("orelse", "finalbody", "body"):
-                work += reversed(getattr(stmt, part, []))
+            work.add(s for part in ("body", "finalbody", "orelse") for s in getattr(stmt, part, []))
 
 
 def entry(module: Module, name: str | None = None) -> str:

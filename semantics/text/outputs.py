@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from assay.semantics.dtypes import INT32
 from assay.semantics.scalar import Const, Expr, Load, Var
 from assay.semantics.tensor import Alias, Allocate, Block, Buffer, Call, Seq, Stmt, Store, program_order
-from assay.semantics.walk import post_order
+from assay.semantics.walk import occurrences, post_order
 
 
 def written(params: Sequence[Buffer], body: Stmt) -> set[Buffer]:
@@ -50,13 +51,8 @@ def handed_over(params: Sequence[Buffer], body: Stmt) -> bool:
 
 def alone(body: Stmt) -> Stmt:
     """The one statement that a body is, out of the sequences around it; the body itself where there are more."""
-    stack, found = [body], list[Stmt]()
-    while stack and len(found) < 2:
-        stmt = stack.pop()
-        if isinstance(stmt, Seq):
-            stack.extend(reversed(stmt.body))
-        else:
-            found.append(stmt)
+    inside = occurrences(body, lambda s: s.body if isinstance(s, Seq) else ())
+    found = [*islice((s for s in inside if not isinstance(s, Seq)), 2)]
     return found[0] if len(found) == 1 else body
 
 

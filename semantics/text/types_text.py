@@ -26,7 +26,7 @@ from assay.semantics.types import (
     Type,
     TypeVar,
 )
-from assay.semantics.walk import Tree, post_order
+from assay.semantics.walk import Tree, commas, post_order, spelled
 
 Kind: TypeAlias = Literal["tensor", "tuple", "func", "ref", "data", "shape", "typevar", "object"]
 
@@ -177,48 +177,39 @@ class TypePrinter:
             text = self.dim(d)
             return text if isinstance(d, (int, Symbol)) or not quoted else f'"{text}"'
 
-        out: list[str] = []
-        rest: list[Type | str] = [of]
-        while rest:
-            t = rest.pop()
+        def pieces(t: Type) -> list[Type | str]:
             match t:
-                case str():
-                    out.append(t)
                 case TensorType() if self.unknown and t.shape and all(d in self.unknown for d in t.shape):
-                    out.append(f'R.Tensor(dtype="{t.dtype}", ndim={t.ndim})')
+                    return [f'R.Tensor(dtype="{t.dtype}", ndim={t.ndim})']
                 case TensorType():
-                    out.append(f'R.Tensor({listed([size(d) for d in t.shape])}, dtype="{t.dtype}")')
+                    return [f'R.Tensor({listed([size(d) for d in t.shape])}, dtype="{t.dtype}")']
                 case ShapeType():
-                    out.append(f"R.Shape([{', '.join(map(size, t.dims))}])")
+                    return [f"R.Shape([{', '.join(map(size, t.dims))}])"]
                 case TupleType(fields=()):
-                    out.append("R.Tuple")
+                    return ["R.Tuple"]
                 case TupleType():
-                    rest += reversed(["R.Tuple(", *_commas(t.fields), ")"])
+                    return ["R.Tuple(", *commas(t.fields), ")"]
                 case FuncType():
                     params = [self.type_vars(p) for p in t.type_params]
                     tail = f", type_params={listed(params)})" if params else ")"
                     comma = "," if len(t.params) == 1 else ""
-                    head: list[Type | str] = ["R.Callable((", *_commas(t.params), comma + "), ", t.result]
-                    rest += reversed([*head, f", {t.pure}{tail}"])
+                    return ["R.Callable((", *commas(t.params), comma + "), ", t.result, f", {t.pure}{tail}"]
                 case RefType():
-                    rest += reversed(["A.Ref(", t.value, ")"])
+                    return ["A.Ref(", t.value, ")"]
                 case DataType():
                     name = self.data_types.get(t.name, t.name)
-                    rest += reversed([name, "[", *_commas(t.args), "]"] if t.args else [name])
+                    return [name, "[", *commas(t.args), "]"] if t.args else [name]
                 case TypeVar():
-                    out.append(self.type_vars(t))
+                    return [self.type_vars(t)]
                 case ObjectType():
-                    out.append("R.Any")
-        return "".join(out)
+                    return ["R.Any"]
+
+        return spelled(of, pieces)
 
 
 def listed(items: Sequence[str]) -> str:
     """Texts as a Python tuple."""
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
-
-
-def _commas(parts: Sequence[Type]) -> list[Type | str]:
-    return [piece for i, p in enumerate(parts) for piece in ((", ", p) if i else (p,))]
 
 
 def height(of: Tree) -> int:

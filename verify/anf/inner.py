@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from assay.semantics.graph import Expr, Function, If, Let, Match
+from assay.semantics.graph import Expr, Function, If, Let, Match, let_chain
 from assay.semantics.graph.effects import can_fail
 from assay.semantics.module import Module
+from assay.semantics.tasks import Task, run_task
 from assay.semantics.walk import post_order
 from assay.verify.value_numbering import Numbering
 from assay.verify.value_numbering.events import Walk, cover, scrutiny
@@ -102,15 +103,13 @@ class Inner:
         found = self.pasts.get(id(body))
         if found is None:
             found = self.pasts[id(body)] = Past()
-            while isinstance(body, Let):
-                if not is_atom(body.value):
-                    step, branch = self._does(body.value, numbering)
-                    if step is not None:
-                        found.steps.setdefault(step, []).append(body.value)
-                    if isinstance(body.value, (If, Match)):
-                        assert branch is not None
-                        found.decided.setdefault(branch, []).append(body.value)
-                body = body.body
+            for value in (let.value for let in let_chain(body)[0] if not is_atom(let.value)):
+                step, branch = self._does(value, numbering)
+                if step is not None:
+                    found.steps.setdefault(step, []).append(value)
+                if isinstance(value, (If, Match)):
+                    assert branch is not None
+                    found.decided.setdefault(branch, []).append(value)
         return found
 
     def _within(self, node: Expr, around: Expr) -> bool:
@@ -166,33 +165,24 @@ class Inner:
         """Events without the steps that have succeeded before the function is made."""
         keys, table = self.table.keys, self.table
         nothing = table.number("events")
-        made: list[int] = []
-        work: list[tuple[int, Sequence[Past], list[int] | None]] = [(events, (), None)]
-        while work:
-            of, past, kept = work.pop()
-            if kept is None:
-                kept = [e for e in keys[of][1:] if not self._old(e, past, function, numbering)]
-                work.append((of, past, kept))
-                for e in reversed(kept):
-                    if keys[e][0] == "branch":
-                        _, which, parts, _ = keys[e]
-                        for i in reversed(range(len(parts))):
-                            work.append((parts[i], self._taken(which, i + 1, past, function, numbering), None))
-                continue
-            counts = [len(keys[e][2]) if keys[e][0] == "branch" else 0 for e in kept]
-            start = len(made) - sum(counts)
-            rest = iter(made[start:])
-            del made[start:]
+
+        def reduced(of: int, past: Sequence[Past]) -> Task[int]:
             out: list[int] = []
-            for e, count in zip(kept, counts, strict=True):
-                if not count:
+            for e in keys[of][1:]:
+                if self._old(e, past, function, numbering):
+                    continue
+                if keys[e][0] != "branch":
                     out.append(e)
                     continue
-                parts = tuple(next(rest) for _ in range(count))
+                _, which, inside, _ = keys[e]
+                parts: list[int] = []
+                for i, part in enumerate(inside, 1):
+                    parts.append((yield reduced(part, self._taken(which, i, past, function, numbering))))
                 if any(p != nothing for p in parts):
-                    out.append(table.number("branch", keys[e][1], parts, None))
-            made.append(table.number("events", *out))
-        return made[0]
+                    out.append(table.number("branch", which, tuple(parts), None))
+            return table.number("events", *out)
+
+        return run_task(reduced(events, ()))
 
     def _old(self, event: int, past: Sequence[Past], function: Function, numbering: Numbering) -> bool:
         what, of, *_ = self.table.keys[event]

@@ -7,11 +7,12 @@ use, symbols are used under what binds them, and dataflow blocks hold together. 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from assay.semantics.graph import Dataflow, Expr, Function, If, Let, Match, Var, free_variables, show_head
+from assay.semantics.graph import Dataflow, Expr, Function, If, Let, Match, Var, free_variables, let_chain, show_head
 from assay.semantics.graph.effects import acts, is_whole
 from assay.semantics.scalar import Var as Symbol
+from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import same_type
 from assay.semantics.walk import post_order
 from assay.verify.value_numbering.nesting import is_atom, plain_symbols, used_symbols
@@ -35,21 +36,14 @@ class _Shape:
         self.bound: dict[int, Var] = {}
         self.finished: set[int] = set()
         self.block: Dataflow | None = None
-        self.work: list[Callable[[], None]] = []
-        """What is left to do, the next last. Each step may put its parts on top."""
 
     def run(self) -> str | None:
         self.enter(self.function.params, self.function)
-        self.work.append(lambda: self.chain(self.function.body))
         try:
-            while self.work:
-                self.work.pop()()
+            run_task(self.chain(self.function.body))
         except _Wrong as wrong:
             return str(wrong)
         return None
-
-    def then(self, *steps: Callable[[], None]) -> None:
-        self.work += reversed(steps)
 
     def enter(self, vars: Iterable[Var], binder: Expr) -> None:
         for v in vars:
@@ -64,26 +58,22 @@ class _Shape:
             self.scope.discard(v)
             self.symbols.subtract(plain_symbols(v.type))
 
-    def chain(self, body: Expr) -> None:
-        """A let chain, from here on to its result. Each let is done before the next is looked at."""
+    def chain(self, body: Expr) -> Task[None]:
+        """A let chain, and its result. Each let is done before the next is looked at."""
         block, self.block = self.block, None
-        inside: list[Var] = []
-        self.then(lambda: self.link(body, inside), lambda: setattr(self, "block", block))
-
-    def link(self, body: Expr, inside: list[Var]) -> None:
-        if not isinstance(body, Let):
-            if not is_atom(body):
-                raise _Wrong(f"the result {named(body)} is not atomic: it has no binding")
-            self.use(body, body)
-            self.leave(inside)
-            return
-        self.mark(body)
-        inside.append(body.var)
-        rest = lambda: self.link(body.body, inside)  # noqa: E731
-        bind = lambda: self.enter([body.var], body.value)  # noqa: E731
-        value = lambda: self.value(body)  # noqa: E731
-        # a function may name itself; nothing else may
-        self.then(*((bind, value) if isinstance(body.value, Function) else (value, bind)), rest)
+        lets, result = let_chain(body)
+        for let in lets:
+            self.mark(let)
+            if isinstance(let.value, Function):  # it may name itself; nothing else may
+                self.enter([let.var], let.value)
+            yield self.value(let)
+            if not isinstance(let.value, Function):
+                self.enter([let.var], let.value)
+        if not is_atom(result):
+            raise _Wrong(f"the result {named(result)} is not atomic: it has no binding")
+        self.use(result, result)
+        self.leave([let.var for let in lets])
+        self.block = block
 
     def mark(self, let: Let) -> None:
         """A dataflow block is one run of lets, and nothing in it acts."""
@@ -99,12 +89,13 @@ class _Shape:
             if doer is not None:
                 raise _Wrong(f"{named(doer)} acts inside a dataflow block")
 
-    def value(self, let: Let) -> None:
+    def value(self, let: Let) -> Task[None]:
         node = let.value
         if not same_type(let.var.type, node.type):
             raise _Wrong(f"{let.var.name} is {let.var.type}, its value is {named(node)}")
         if is_atom(node):
-            return self.use(node, node)
+            self.use(node, node)
+            return
         other = self.bound.setdefault(id(node), let.var)
         # what fails may be bound in each of two branches; one object for both is as good as a copy
         whole = isinstance(node, (If, Match, Function)) or acts(node)
@@ -118,25 +109,27 @@ class _Shape:
                 raise _Wrong(f"a let as an operand: the value of {let.var.name} binds {node.var.name}")
             case If():
                 self.use(node.condition, node)
-                self.then(lambda: self.chain(node.then), lambda: self.chain(node.otherwise))
+                yield self.chain(node.then)
+                yield self.chain(node.otherwise)
             case Match():
                 self.use(node.value, node)
-                for c in reversed(node.clauses):
-                    vars = c.vars
-                    self.then(*self.within(vars, c.body, node))
+                for c in node.clauses:
+                    yield self.within(c.vars, c.body, node)
             case Function() if is_whole(node):
                 for v in free_variables(node):
                     if v not in self.scope:
                         raise _Wrong(f"variable {v.name} is used before it is bound, by {named(node)}")
             case Function():
-                self.then(*self.within(node.params, node.body, node))
+                yield self.within(node.params, node.body, node)
             case _:
                 for operand in node.children:
                     self.use(operand, node)
 
-    def within(self, vars: Iterable[Var], body: Expr, binder: Expr) -> list[Callable[[], None]]:
+    def within(self, vars: Iterable[Var], body: Expr, binder: Expr) -> Task[None]:
         own = list(vars)
-        return [lambda: self.enter(own, binder), lambda: self.chain(body), lambda: self.leave(own)]
+        self.enter(own, binder)
+        yield self.chain(body)
+        self.leave(own)
 
     def use(self, operand: Expr, user: Expr) -> None:
         if not is_atom(operand):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from assay.semantics.graph import Expr, Function, If, Let, Match, TupleGetItem
 from assay.semantics.graph.effects import is_whole
+from assay.semantics.walk import Worklist
 from assay.verify.anf.shape import named
 from assay.verify.value_numbering import GROWTH, STEPS, Numbered
 from assay.verify.value_numbering.events import inner_path, root_path
@@ -113,9 +114,8 @@ def work_fault(source: Numbered, target: Numbered, table: Table, ordered: bool) 
     allowed = allowance(source, table)
     visible: Counter[int] = Counter()
     top = _Chain((TOP, root_path(table)), None, Counter())
-    work: list[tuple[_Chain, Expr, int]] = [(top, target.function.body, -1)]
-    while work:
-        chain, body, bind = work.pop()
+    work = Worklist[tuple[_Chain, Expr, int]]([(top, target.function.body, -1)])
+    for chain, body, bind in work:
         if bind >= 0:  # a value is done, its branches too: from here on it is visible
             visible[bind] += 1
             chain.bound.append(bind)
@@ -124,7 +124,7 @@ def work_fault(source: Numbered, target: Numbered, table: Table, ordered: bool) 
             continue
         node = body.value
         if is_atom(node):
-            work.append((chain, body.body, -1))
+            work.add([(chain, body.body, -1)])
             continue
         number = target.of[id(node)]
         wrong = _too_much(node, number, chain, allowed, visible) or (
@@ -132,17 +132,16 @@ def work_fault(source: Numbered, target: Numbered, table: Table, ordered: bool) 
         )
         if wrong:
             return wrong
-        work.append((chain, body.body, number))
+        work.add([(chain, body.body, number)])
         unit, path = chain.place
         match node:
             case If() | Match():
-                parts = list(enumerate(node.children[1:], 1))
-                work += [
+                work.add(
                     (_Chain((unit, inner_path(table, path, number, i)), (node, i), chain.used), part, -1)
-                    for i, part in reversed(parts)
-                ]
+                    for i, part in enumerate(node.children[1:], 1)
+                )
             case Function() if not is_whole(node):
-                work.append((_Chain((number, root_path(table)), (node, 0), Counter()), node.body, -1))
+                work.add([(_Chain((number, root_path(table)), (node, 0), Counter()), node.body, -1)])
             case _:
                 pass
     return None

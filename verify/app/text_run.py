@@ -37,6 +37,7 @@ from assay.semantics.tensor import PrimFunc
 from assay.semantics.text.module_text import entry, parse
 from assay.semantics.text.source import Source
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, symbols
+from assay.semantics.walk import Worklist
 from assay.verify.border.inputs import as_values, names_of, sizes_of
 from assay.verify.border.values import form, from_arrays, from_value, to_arrays, to_value
 
@@ -317,12 +318,9 @@ def kind(value: Value) -> str:
 
 def body(root: Value) -> Iterator[str]:
     """The numbers of a value, long ones abbreviated; the parts of tuples, data and references one after another."""
-    work: list[tuple[str, Value, int]] = [("", root, 0)]
-    shown = 0
-    while work:
-        head, value, depth = work.pop()
+    work = Worklist[tuple[str, Value, int]]([("", root, 0)])
+    for shown, (head, value, depth) in enumerate(work, 1):
         pad = "  " * depth
-        shown += 1
         if shown > 200:
             yield f"{pad}..."
             return
@@ -334,11 +332,11 @@ def body(root: Value) -> Iterator[str]:
                 text = np.array2string(array, threshold=32, edgeitems=3, separator=", ", max_line_width=100)
                 yield from (pad + line for line in text.splitlines())
             case tuple():
-                work += reversed([(f".{i}: ", v, depth + 1) for i, v in enumerate(value)])
+                work.add((f".{i}: ", v, depth + 1) for i, v in enumerate(value))
             case Data():
                 yield f"{pad}{value.constructor}"
-                work += reversed([(f".{i}: ", v, depth + 1) for i, v in enumerate(value.fields)])
+                work.add((f".{i}: ", v, depth + 1) for i, v in enumerate(value.fields))
             case Cell():
-                work.append(("holds ", value.value, depth + 1))
+                work.add([("holds ", value.value, depth + 1)])
             case _:
                 pass

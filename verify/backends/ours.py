@@ -17,7 +17,7 @@ from assay.lower.instrument import run_passes
 from assay.lower.simplify.bind_params import with_sizes
 from assay.semantics.dtypes import FLOAT64
 from assay.semantics.errors import AssayError, Crash, Trap
-from assay.semantics.graph import Call, Expr, Function, Let, call, get, tuple_of
+from assay.semantics.graph import Call, Expr, Function, call, get, let_chain, tuple_of
 from assay.semantics.graph.matching import Bound
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -47,11 +47,7 @@ def with_results(subject: Subject, wanted: Sequence[str]) -> Module:
     whole = _function(main, tuple_of(main.body, *dead)) if dead else main
     converted = convert(whole, subject.module)
     atoms = converted.atoms
-    lets: list[Let] = []
-    body = converted.function.body
-    while isinstance(body, Let):
-        lets.append(body)
-        body = body.body
+    lets, _ = let_chain(converted.function.body)
     result = atoms.get(id(main.body), main.body)  # a parameter or a constant is its own
     multiple = isinstance(main.body.type, TupleType)
     results: list[Expr] = []

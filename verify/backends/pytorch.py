@@ -27,6 +27,7 @@ from assay.semantics.graph import (
     Tuple,
     TupleGetItem,
     Var,
+    let_chain,
     show_head,
 )
 from assay.semantics.graph.matching import Bound
@@ -117,10 +118,9 @@ def _module(torch: Any, table: Mapping[str, Callable[..., Any]], of: Module) -> 
 
         def forward(self, *args: Any) -> Any:
             values: dict[Var, Any] = dict(zip(main.params, args, strict=True))
-            body: Expr = main.body
-            while isinstance(body, Let):
-                values[body.var] = value(self, body.value, values)
-                body = body.body
+            lets, body = let_chain(main.body)
+            for let in lets:
+                values[let.var] = value(self, let.value, values)
             result = value(self, body, values)
             results = result if isinstance(result, tuple) else (result,)
             return tuple(r.clone() for r in results)

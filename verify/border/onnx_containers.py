@@ -18,6 +18,7 @@ from assay.lower.frontends.onnx.containers import inside_option
 from assay.lower.frontends.onnx.interface import declared_type, is_container
 from assay.semantics.errors import Invalid
 from assay.semantics.types import Type
+from assay.semantics.walk import Worklist
 from assay.verify.app.onnx_run import run_values
 from assay.verify.border.values import LENGTH, NONE, form, from_arrays, to_arrays
 
@@ -175,8 +176,8 @@ class _Border:
 
 def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
     """The nodes of a graph and of the graphs inside it."""
-    work = [graph]
-    while work:
-        for node in work.pop().node:
-            yield node
-            work += [g for a in node.attribute for g in (*([a.g] if a.HasField("g") else []), *a.graphs)]
+    work = Worklist(graph.node)
+    for node in work:
+        yield node
+        graphs = (g for a in node.attribute for g in (*([a.g] if a.HasField("g") else []), *a.graphs))
+        work.add(n for g in graphs for n in g.node)

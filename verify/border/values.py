@@ -24,6 +24,7 @@ from assay.semantics.graph import constant, function
 from assay.semantics.module import Module
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import DataType, ShapeType, TensorType, TupleType, Type
+from assay.semantics.walk import Worklist
 from assay.verify.evidence import listed
 
 Array = np.ndarray[Any, Any]
@@ -137,9 +138,8 @@ def _from_value(value: Value, module: Module, what: str) -> Task[Any]:
 def to_arrays(values: Mapping[str, Any]) -> dict[str, Array]:
     """The named arrays of values in Python's form. Invalid (parts.C1): two have one name."""
     found: dict[str, Array] = {}
-    work = list(reversed(list(values.items())))
-    while work:
-        name, value = work.pop()
+    work = Worklist(values.items())
+    for name, value in work:
         parts: list[tuple[str, Any]] = []
         match value:
             case None:
@@ -156,7 +156,7 @@ def to_arrays(values: Mapping[str, Any]) -> dict[str, Array]:
             if name in found:
                 raise Invalid(f"{name} is the name of two tensors, one a part of a value: rename one", label="parts.C1")
             found[name] = value
-        work += reversed(parts)
+        work.add(parts)
     return found
 
 

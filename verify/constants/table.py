@@ -20,7 +20,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import CallTIR, Constant, Expr, Function, GlobalVar, Let, Tuple, TupleGetItem
 from assay.semantics.module import ConstantInfo, Module
 from assay.semantics.tensor import AllocateConst, Call, PrimFunc, program_order
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 from assay.verify.value_numbering import Numbered
 
 Array = np.ndarray[Any, Any]
@@ -95,13 +95,12 @@ def _places(module: Module) -> dict[str, set[VirtualDevice]]:
     calls = {
         name: {s.function for s in program_order(k.body) if isinstance(s, Call)} for name, k in module.kernels.items()
     }
-    work = list(calls)
-    while work:
-        caller = work.pop()
+    work = Worklist(calls)
+    for caller in work:
         for callee in calls[caller] & calls.keys():
             if found[caller] - found[callee]:
                 found[callee] |= found[caller]
-                work.append(callee)
+                work.add([callee])
     return found
 
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.types import FuncType, Type
+from assay.semantics.walk import Worklist, fold_scoped, occurrences
 
 Domain: TypeAlias = "int | Sequence[Domain]"
 
@@ -38,26 +39,22 @@ class Cells:
 
     def fresh(self, of: Type, said: VirtualDevice = ANYWHERE) -> Domain:
         """A new domain for a value of a type. `said` is where it is; of a function, where its result is."""
-        done: list[Domain] = []
-        work: list[tuple[Type, bool, VirtualDevice]] = [(of, False, said)]
-        while work:
-            t, ready, here = work.pop()
-            if not isinstance(t, FuncType):
-                done.append(self.cell(here))
-            elif ready:
-                count = len(t.params) + 1
-                done[-count:] = [tuple(done[-count:])]
-            else:
-                work += [(t, True, here), (t.result, False, here)]
-                work += [(p, False, ANYWHERE) for p in reversed(t.params)]
-        return done[0]
+
+        def inside(at: tuple[Type, VirtualDevice]) -> list[tuple[Type, VirtualDevice]]:
+            t, here = at
+            return [*((p, ANYWHERE) for p in t.params), (t.result, here)] if isinstance(t, FuncType) else []
+
+        def made(at: tuple[Type, VirtualDevice], parts: list[Domain]) -> Domain:
+            t, here = at
+            return tuple(parts) if isinstance(t, FuncType) else self.cell(here)
+
+        return fold_scoped((of, said), inside, made)
 
     def unite(self, a: Domain, b: Domain) -> tuple[VirtualDevice, VirtualDevice] | None:
         """Make two domains one; what is said of two cells that do not go together, at the first such place. Where only
         one is a structure, all of it is one with the other."""
-        work = [(a, b)]
-        while work:
-            x, y = work.pop()
+        work = Worklist([(a, b)])
+        for x, y in work:
             if isinstance(x, int) and isinstance(y, int):
                 x, y = self.find(x), self.find(y)
                 both = self.said[x].join(self.said[y])
@@ -66,22 +63,16 @@ class Cells:
                 self.above[y] = x
                 self.said[x] = both
             elif isinstance(x, int):
-                work += [(x, p) for p in leaves(y)]
+                work.add((x, p) for p in leaves(y))
             elif isinstance(y, int):
-                work += [(p, y) for p in leaves(x)]
+                work.add((p, y) for p in leaves(x))
             else:
-                work += zip(x, y, strict=True)
+                work.add(zip(x, y, strict=True))
         return None
 
 
 def leaves(of: Domain) -> Iterator[int]:
-    work = [of]
-    while work:
-        d = work.pop()
-        if isinstance(d, int):
-            yield d
-        else:
-            work += reversed(d)
+    return (d for d in occurrences(of, lambda d: () if isinstance(d, int) else d) if isinstance(d, int))
 
 
 def result(of: Domain) -> int:

@@ -34,6 +34,7 @@ from assay.semantics.graph import (
     RefWrite,
     Tuple,
     TupleGetItem,
+    let_chain,
     show_head,
 )
 from assay.semantics.graph.effects import is_copy, is_whole
@@ -380,10 +381,7 @@ class Demands:
 
 def given(function: Function) -> Expr:
     """What is behind the lets of a function's body."""
-    found = function.body
-    while isinstance(found, Let):
-        found = found.body
-    return found
+    return let_chain(function.body)[1]
 
 
 def is_annotated(node: Expr) -> bool:

@@ -12,9 +12,21 @@ from typing import TypeAlias
 
 from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Span
-from assay.semantics.graph import Constant, Expr, Function, Let, OnDevice, Tuple, TupleGetItem, Var, show_head
+from assay.semantics.graph import (
+    Constant,
+    Expr,
+    Function,
+    Let,
+    OnDevice,
+    Tuple,
+    TupleGetItem,
+    Var,
+    let_chain,
+    show_head,
+)
 from assay.semantics.graph.effects import is_whole
 from assay.semantics.graph.nodes import bound_by
+from assay.semantics.walk import Worklist, ids
 from assay.verify.devices.erase import Eraser, chain
 
 
@@ -36,20 +48,15 @@ Step: TypeAlias = tuple[list[Expr], list[Expr]]
 
 def in_step(pairs: Iterable[tuple[Function, Function]], old: Eraser, new: Eraser) -> Iterator[Step]:
     """All uses in functions that are equal but for devices, in both modules at once; each value before its parts."""
-    seen: set[tuple[int, int]] = set()
     walked: set[tuple[int, int]] = set()
-    work: list[tuple[Expr, Expr]] = list(pairs)
-    while work:
-        use = work.pop()
-        if (id(use[0]), id(use[1])) in seen:
-            continue
-        seen.add((id(use[0]), id(use[1])))
+    work = Worklist[tuple[Expr, Expr]](pairs, ids)
+    for use in work:
         wanted, got = chain(use[0], old), chain(use[1], new)
         yield wanted, got
         a, b = wanted[0], got[0]
         if (id(a), id(b)) not in walked:
             walked.add((id(a), id(b)))
-            work += zip(a.children, b.children, strict=True)
+            work.add(zip(a.children, b.children, strict=True))
 
 
 def unheard(steps: Iterable[Step], old: Eraser, new: Eraser) -> Iterator[Broken]:
@@ -70,10 +77,7 @@ def unheard(steps: Iterable[Step], old: Eraser, new: Eraser) -> Iterator[Broken]
             case Let(), Let():
                 yield from _fixed(a.value, b.var)
             case Function(), Function() if not is_whole(a):
-                value: Expr = a.body
-                while isinstance(value, Let):
-                    value = value.body
-                yield from _fixed(value, b.body)
+                yield from _fixed(let_chain(a.body)[1], b.body)
             case _:
                 pass
 

@@ -20,7 +20,7 @@ from assay.semantics.module import Module
 from assay.semantics.scalar import Var
 from assay.semantics.tensor import Buffer, Call, PrimFunc, View
 from assay.semantics.types import flatten
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, ids, post_order, pre_order
 from assay.verify.devices.erase import INSTANCE, original_of
 from assay.verify.evidence import Evidence, checked, plural, refuted
 
@@ -116,29 +116,20 @@ def _call(call: CallTIR, module: Module) -> Iterator[str]:
     for p, scope in zip(func.params, given, strict=True):
         if p.scope != scope:
             yield f"{p.name} is in {p.scope or 'an open scope'}, what it is given in {scope}"
-    seen = {func.name}
-    work = [func]
-    while work:
-        of = work.pop()
+    work = Worklist([call.func], lambda name: name)
+    for name in work:
+        of = module.kernel(name)
         for part in _parts(of):
             if isinstance(part, Buffer) and not part.scope:
                 yield f"{part.name} of {of.name} is in an open scope"
-            if isinstance(part, Call) and not part.extern and part.function not in seen:
-                seen.add(part.function)
-                work.append(module.kernel(part.function))
+            if isinstance(part, Call) and not part.extern:
+                work.add([part.function])
 
 
 def _parts(root: object) -> Iterator[object]:
     """Everything in a tensor function, by its fields."""
-    seen: set[int] = set()
-    work = [root]
-    while work:
-        at = work.pop()
-        if isinstance(at, (str, int, float, type(None), np.ndarray, np.generic, Span)) or id(at) in seen:
-            continue
-        seen.add(id(at))
-        yield at
-        work += _children(at).values()
+    plain = (str, int, float, type(None), np.ndarray, np.generic, Span)
+    return pre_order(root, lambda at: [v for v in _children(at).values() if not isinstance(v, plain)])
 
 
 def _children(of: object) -> dict[str, Any]:
@@ -162,13 +153,8 @@ class _Walk:
     back: dict[int, int] = field(default_factory=dict)
 
     def run(self, a: PrimFunc, b: PrimFunc) -> Iterator[str]:
-        seen: set[tuple[int, int]] = set()
-        work: list[tuple[str, Any, Any]] = [("the function", a, b)]
-        while work:
-            path, x, y = work.pop()
-            if (id(x), id(y)) in seen:
-                continue
-            seen.add((id(x), id(y)))
+        work = Worklist[tuple[str, Any, Any]]([("the function", a, b)], lambda item: ids(item[1:]))
+        for path, x, y in work:
             if type(x) is not type(y):
                 yield f"{path}: {type(x).__name__} has become {type(y).__name__}"
                 continue
@@ -194,7 +180,7 @@ class _Walk:
                 yield f"{path}: other parts"
             elif left:
                 where = "".join(f" {n.name}" for n in (x,) if isinstance(n, (Var, Buffer)))
-                work += [(f"{type(x).__name__}{where}.{k}", left[k], right[k]) for k in reversed(left) if k != "span"]
+                work.add((f"{type(x).__name__}{where}.{k}", left[k], right[k]) for k in left if k != "span")
             elif not _same(x, y):
                 yield f"{path}: {x!r} has become {y!r}"
 

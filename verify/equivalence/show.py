@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from assay.semantics.scalar import OPERATIONS
+from assay.semantics.walk import spelled
 from assay.verify.equivalence.terms import UNWRITTEN, Terms
 
 DEEPEST = 4
@@ -15,16 +16,11 @@ ENDS = 3
 
 def show_term(terms: Terms, number: int, depth: int = DEEPEST) -> str:
     """The term, its outer levels only: what is left out is `...`, of a long chain its middle."""
-    text: list[str] = []
-    work: list[tuple[int, int] | str] = [(int(number), depth)]
-    while work:
-        item = work.pop()
-        if isinstance(item, str):
-            text.append(item)
-        else:
-            pieces = _pieces(terms, *item) if item[1] or not _is_inner(terms, item[0]) else ["..."]
-            work.extend(reversed(pieces))
-    return "".join(text)
+
+    def pieces(term: tuple[int, int]) -> list[tuple[int, int] | str]:
+        return _pieces(terms, *term) if term[1] or not _is_inner(terms, term[0]) else ["..."]
+
+    return spelled((int(number), depth), pieces)
 
 
 def _is_inner(terms: Terms, number: int) -> bool:

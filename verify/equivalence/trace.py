@@ -35,7 +35,7 @@ from assay.semantics.tensor import (
     loads,
 )
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 from assay.verify.equivalence.events import Event, Known, Read
 from assay.verify.equivalence.frames import Cells, Frame, Numbers
 from assay.verify.equivalence.order import Clock, Races, Undecided
@@ -89,13 +89,10 @@ class _Tracer:
             cells[b] = self.begin(b, tuple(evaluate_dim(d, dims) for d in b.shape), 1)
         data = {v: k for k, v in enumerate(self.func.scalars) if v not in self.sizes}
         env = {v: v.dtype.numpy.type(n) for v, n in self.sizes.items()}
-        work: list[tuple[Stmt, Frame, int]] = [
-            (self.func.body, Frame(1, env=env, cells=cells, data=data), self.clock.root)
-        ]
-        while work:
-            stmt, lanes, group = work.pop()
+        work = Worklist([(self.func.body, Frame(1, env=env, cells=cells, data=data), self.clock.root)])
+        for stmt, lanes, group in work:
             if lanes.count:
-                work.extend(reversed(self.statement(stmt, lanes, group)))
+                work.add(self.statement(stmt, lanes, group))
         outputs = tuple(cells[b] for b in self.func.outputs)
         return Trace(self.func, self.events, outputs, self.instances, self.clock, self.races)
 

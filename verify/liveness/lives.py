@@ -17,7 +17,7 @@ from assay.semantics.scalar import Load
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import Alias, Block, Buffer, Call, For, If, PrimFunc, Stmt, Store, While, allocated
 from assay.semantics.tensor.phases import phases
-from assay.semantics.walk import post_order
+from assay.semantics.walk import post_order, reached
 from assay.verify.evidence import Evidence, checked, refuted
 from assay.verify.liveness.program import describe
 
@@ -61,16 +61,12 @@ def _walk(
 ) -> set[int]:
     """Where one comes to from the starts, between `low` and `high`: not into closed nodes, and on from `end` no
     more."""
-    seen = set(starts)
-    work = list(seen)
     closed = set(closed)
-    while work:
-        here = work.pop()
-        for n in ways[here] if here != end else ():
-            if low <= n < high and n not in seen and n not in closed:
-                seen.add(n)
-                work.append(n)
-    return seen
+    return {
+        *reached(
+            starts, lambda here: [n for n in ways[here] if low <= n < high and n not in closed] if here != end else ()
+        )
+    }
 
 
 class Flow:

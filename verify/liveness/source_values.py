@@ -21,12 +21,12 @@ from assay.semantics.graph import (
     Function,
     GlobalVar,
     If,
-    Let,
     MatchCast,
     OnDevice,
     Tuple,
     TupleGetItem,
     Var,
+    let_chain,
     show_head,
 )
 from assay.semantics.graph.effects import can_fail
@@ -135,14 +135,14 @@ class _Reader:
 
     def body(self, expr: Expr, env: _Names) -> Task[Numbers]:
         """The value of a chain of lets."""
-        while isinstance(expr, Let):
-            if (name := env.function(expr.value)) is not None:
-                env.functions[expr.var] = name
+        lets, result = let_chain(expr)
+        for let in lets:
+            if (name := env.function(let.value)) is not None:
+                env.functions[let.var] = name
             else:
-                env.holds[expr.var] = yield self.value(expr.value, expr.var, env)
-            expr = expr.body
-        result: Numbers = yield self.value(expr, None, env)
-        return result
+                env.holds[let.var] = yield self.value(let.value, let.var, env)
+        found: Numbers = yield self.value(result, None, env)
+        return found
 
     def atom(self, node: Expr, env: _Names) -> Numbers:
         if isinstance(node, GlobalVar) and node.name in self.module.constants:

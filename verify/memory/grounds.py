@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from assay.semantics.integers.polynomials import Extreme, Polynomial, Product, Quotient, Symbol, Unknown, one
 from assay.semantics.integers.ranges import Range
 from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Var, operation
+from assay.semantics.walk import Worklist
 from assay.verify.memory.forms import Forms, limits
 from assay.verify.memory.query import comment, literal
 from assay.verify.memory.solve import BEGIN, END
@@ -111,18 +112,13 @@ class Grounds:
     ) -> Iterator[str]:
         """The questions whether each fact, and each "one of two is 0", follows from the definitions; what they need
         too."""
-        asked: dict[tuple[Polynomial, ...], None] = dict.fromkeys([*((f,) for f in facts), *pairs])
+        work = Worklist[tuple[Polynomial, ...]]([*((f,) for f in facts), *pairs], lambda claim: claim)
         linear: list[tuple[str, list[int], list[Polynomial]]] = []
-        todo = list(asked)
-        while todo:
-            claim = todo.pop()
+        for claim in work:
             if self._assumed(claim) or len(claim) == 1 and not claim[0].terms and claim[0].constant >= 0:
                 continue
             atoms, premises, nonlinear = self._needs(claim)
-            for f in premises:
-                if (f,) not in asked:
-                    asked[f,] = None
-                    todo.append((f,))
+            work.add((f,) for f in premises)
             wrong = (
                 f"(< {total(claim[0])} 0)" if len(claim) == 1 else " ".join(f"(not (= {total(f)} 0))" for f in claim)
             )

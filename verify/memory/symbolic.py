@@ -20,6 +20,7 @@ from assay.semantics.integers.polynomials import Polynomial, value
 from assay.semantics.integers.ranges import Range
 from assay.semantics.memory import BufferInfo, Place, Plan, Pool, Problem, range_of
 from assay.semantics.scalar import Var
+from assay.semantics.walk import reached
 from assay.verify.evidence import Evidence, plural, proved, refuted, unknown
 from assay.verify.memory.definition import Fault, both_live, clash, faults, misplaced
 from assay.verify.memory.derive import derive
@@ -353,16 +354,11 @@ def with_lemmas(
 ) -> list[tuple[Goal, Sequence[Polynomial]]]:
     """Some goals with their facts, and before them the earlier goals that are such facts: a text stands by itself."""
     stated = {g.ways[0].form: i for i, (g, _) in reversed([*enumerate(easy)]) if len(g.ways) == 1 and not g.multiple}
-    wanted = set(range(first, last))
-    todo = list(wanted)
-    while todo:
-        at = todo.pop()
-        for fact in easy[at][1]:
-            other = stated.get(fact)
-            if other is not None and other < at and other not in wanted:
-                wanted.add(other)
-                todo.append(other)
-    return [easy[i] for i in sorted(wanted)]
+
+    def earlier(at: int) -> list[int]:
+        return [i for fact in easy[at][1] if (i := stated.get(fact)) is not None and i < at]
+
+    return [easy[i] for i in sorted(reached(range(first, last), earlier))]
 
 
 def undecided(text: str, count: int, deadline: Deadline = NEVER) -> list[int]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
+from assay.semantics.walk import Worklist
 from assay.verify.evidence import listed, plural
 from assay.verify.oracle.expected import Expected
 from assay.verify.oracle.judge import Oracle
@@ -41,14 +42,13 @@ def find_between(oracle: Oracle, first: Expected, outputs: Mapping[str, Any]) ->
     search = _Search(oracle, outputs, RUNS)
     best: tuple[Expected, list[str]] | None = None
     kept = [name for name, given in first.inputs.items() if name not in ways and np.size(given)]
-    work = [list(ways)]
-    while work:
-        group = work.pop()
+    work = Worklist([list(ways)])
+    for group in work:
         found = search.best(first.inputs if best is None else best[0].inputs, {name: ways[name] for name in group})
         if found is not None:
             best = found
         elif len(group) > 1:
-            work += [group[len(group) // 2 :], group[: len(group) // 2]]
+            work.add([group[: len(group) // 2], group[len(group) // 2 :]])
         else:
             kept += group
     if best is None:

@@ -15,6 +15,7 @@ from assay.semantics.builder.prelude import LIST, OPTION
 from assay.semantics.errors import Trap, Unpredictable
 from assay.semantics.module import Module
 from assay.semantics.types import DataType
+from assay.semantics.walk import Worklist
 from assay.verify.backends.protocol import as_tensor
 from assay.verify.border.values import LENGTH, NONE, from_value
 from assay.verify.oracle.accepts import EVERYTHING_KEPT, Accepts
@@ -137,11 +138,8 @@ def _leaves(
     beside them.
     """
     found: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {}
-    work: list[tuple[str, Any, Any, tuple[Any, ...]]] = [
-        (n, allowed[n], outputs.get(n), (n,)) for n in reversed(list(allowed))
-    ]
-    while work:
-        name, want, got, path = work.pop()
+    work = Worklist[tuple[str, Any, Any, tuple[Any, ...]]]((n, allowed[n], outputs.get(n), (n,)) for n in allowed)
+    for name, want, got, path in work:
         if isinstance(want, Data) and (
             want.type in (LIST.name, OPTION.name) or any_dtype(DataType(want.type, ())) is not None
         ):
@@ -154,9 +152,7 @@ def _leaves(
             fields: Any = got if several else (None,) * len(want)
             if isinstance(want, list):
                 found[f"{name}.{LENGTH}"] = len(want), len(fields) if several else None, path
-            work += reversed(
-                [(f"{name}.{i}", w, g, (*path, i)) for i, (w, g) in enumerate(zip(want, fields, strict=False))]
-            )
+            work.add((f"{name}.{i}", w, g, (*path, i)) for i, (w, g) in enumerate(zip(want, fields, strict=False)))
         else:
             found[name] = want, as_tensor(got) if isinstance(got, list) and hasattr(want, "dtype") else got, path
     return found

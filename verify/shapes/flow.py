@@ -28,6 +28,7 @@ from assay.semantics.graph import (
     ShapeExpr,
     TupleGetItem,
     Var,
+    let_chain,
     show_head,
 )
 from assay.semantics.graph.matching import Bound, instantiate_dim
@@ -51,7 +52,7 @@ from assay.semantics.scalar import (
 from assay.semantics.tasks import Task, run_task
 from assay.semantics.tensor import Assert, Buffer, PrimFunc, Seq, Stmt, Store
 from assay.semantics.types import ShapeType, TensorType, TupleType, Type, dims, flatten
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, occurrences, post_order, rewrite
 
 Place: TypeAlias = tuple[Expr, tuple[int, ...]]
 """A part of the value of a variable, or of a name of the module: the fields that lead to it."""
@@ -137,12 +138,12 @@ class Flow:
         self.leave(marks)
 
     def block(self, body: Expr, of: Function | None = None) -> Task[None]:
-        while isinstance(body, Let):
-            if body.var in self.added:
-                self.added_let(body)
+        lets, body = let_chain(body)
+        for let in lets:
+            if let.var in self.added:
+                self.added_let(let)
             else:
-                yield self.let(body)
-            body = body.body
+                yield self.let(let)
         if of is not None:
             self.met([(of.result_type, body.type, (self.root(body), ()))], "the result")
         self.settle()
@@ -208,13 +209,12 @@ class Flow:
         """Values meet types: symbols without a value get it, every other dim is compared unless it is shown, by the
         type that is given second, to be equal."""
         later: list[Duty] = []
-        work = list(reversed(meetings))
-        while work:
-            t, s, (root, path) = work.pop()
+        work = Worklist(meetings)
+        for t, s, (root, path) in work:
             if isinstance(t, TupleType):
                 inside = s.fields if isinstance(s, TupleType) else (None,) * len(t.fields)
-                parts = list(enumerate(zip(t.fields, inside, strict=True)))
-                work += [(a, b, (root, (*path, i))) for i, (a, b) in reversed(parts)]
+                parts = enumerate(zip(t.fields, inside, strict=True))
+                work.add((a, b, (root, (*path, i))) for i, (a, b) in parts)
             elif isinstance(t, (TensorType, ShapeType)):
                 for i, (d, n) in enumerate(zip(dims(t), self.sizes((root, path), t), strict=True)):
                     if isinstance(d, Symbol) and d not in self.truth.table:
@@ -451,13 +451,9 @@ def _straight(kernel: PrimFunc) -> Sequence[Stmt]:
 
 
 def _scalars(values: Iterable[object]) -> Iterator[Scalar]:
-    work = list(values)[::-1]
-    while work:
-        v = work.pop()
-        if isinstance(v, Scalar):
-            yield v
-        elif isinstance(v, (tuple, list)):
-            work += reversed(v)
+    root: object = tuple(values)
+    inside = occurrences(root, lambda v: v if isinstance(v, (tuple, list)) else ())
+    return (v for v in inside if isinstance(v, Scalar))
 
 
 def _told_by_type(node: CallTIR, kernel: PrimFunc) -> list[Dim]:

@@ -101,7 +101,4 @@ def reduce_picks(
 
 def _without_tail(picks: Sequence[int]) -> list[int]:
     """A tape goes on with 0: zeros at its end say nothing."""
-    kept = list(picks)
-    while kept and kept[-1] == 0:
-        kept.pop()
-    return kept
+    return list(picks[: max((i for i, pick in enumerate(picks, 1) if pick), default=0)])

@@ -33,7 +33,7 @@ from assay.semantics.tensor import (
 )
 from assay.semantics.tensor.calls import activation
 from assay.semantics.tensor.regions import concerned, is_checked
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 MOST_SITES = 600
 DEEPEST = 250
@@ -227,16 +227,15 @@ class _Walk:
         """The sites of asserts whose facts stand in a frame already."""
 
     def run(self) -> Events:
-        work: Parts = [(self.found.func.body, None)]
-        while work:
-            stmt, frame = work.pop()
+        work = Worklist[tuple[Stmt, Frame | None]]([(self.found.func.body, None)])
+        for stmt, frame in work:
             if len(self.found.sites) > MOST_SITES:
                 self.found.strange.append((stmt, f"the function has more than {MOST_SITES} statements"))
                 break
             if frame is not None and frame.depth > DEEPEST:
                 self.found.strange.append((stmt, f"more than {DEEPEST} loops, conditions and the like are nested here"))
                 continue
-            work += reversed(self.statement(stmt, frame))
+            work.add(self.statement(stmt, frame))
         return self.found
 
     def statement(self, stmt: Stmt, frame: Frame | None) -> Parts:

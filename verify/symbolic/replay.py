@@ -17,7 +17,7 @@ from assay.semantics.errors import Invalid, Trap
 from assay.semantics.scalar import Apply, Cast, Choice, Expr, Load, Var, evaluate, operation
 from assay.semantics.scalar.expression import show
 from assay.semantics.tensor import Buffer, PrimFunc
-from assay.semantics.walk import post_order
+from assay.semantics.walk import post_order, pre_order
 from assay.verify.symbolic.events import Again, Guard, Let, Loop, Site, chain
 from assay.verify.symbolic.goals import TRAPS, Answer, Kind
 
@@ -152,20 +152,15 @@ def _no_loads(expr: Expr) -> None:
 
 def _visited(root: Expr, env: Mapping[Var, Any]) -> Iterator[Expr]:
     """The nodes that are evaluated: of a choice the side that is taken, where that does not depend on elements."""
-    stack = [root]
-    seen: set[int] = set()
-    while stack:
-        node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        yield node
-        if isinstance(node, Choice):
-            stack.append(node.condition)
-            if not any(isinstance(n, Load) for n in post_order(node.condition)):
-                stack.append(node.then if evaluate(node.condition, env) else node.otherwise)
-        else:
-            stack.extend(node.children)
+
+    def parts(node: Expr) -> Sequence[Expr]:
+        if not isinstance(node, Choice):
+            return node.children
+        if any(isinstance(n, Load) for n in post_order(node.condition)):
+            return (node.condition,)
+        return (node.condition, node.then if evaluate(node.condition, env) else node.otherwise)
+
+    return pre_order(root, parts)
 
 
 def _number(value: Any) -> int:

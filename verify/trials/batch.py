@@ -15,7 +15,7 @@ from assay.semantics.scalar import Expr, Load, Var, const, evaluate_dim, variabl
 from assay.semantics.tensor import Buffer, Call, For, PrimFunc, Stmt, Store, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.mapping import Mapper
-from assay.semantics.walk import rewrite
+from assay.semantics.walk import Worklist, rewrite
 from assay.verify.trials.data import every
 
 Array = np.ndarray[Any, Any]
@@ -51,14 +51,13 @@ def stores(func: PrimFunc, sizes: Mapping[Var, int] | None = None) -> int:
     """About how many stores a run is."""
     sizes = sizes or {}
     total = 0
-    work: list[tuple[Stmt, int]] = [(func.body, 1)]
-    while work:
-        stmt, times = work.pop()
+    work = Worklist[tuple[Stmt, int]]([(func.body, 1)])
+    for stmt, times in work:
         total += times if isinstance(stmt, Store) else 0
         if isinstance(stmt, For):
             known = all(v in sizes for v in variables(stmt.extent))
             times *= max(evaluate_dim(stmt.extent, sizes), 0) if known else 1
-        work += [(c, times) for c in stmt.children]
+        work.add([(c, times) for c in stmt.children])
     return total
 
 

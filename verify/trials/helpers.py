@@ -26,6 +26,7 @@ from assay.lower.c import CSource
 from assay.semantics.bounds import UFUNCS, Bounded, contains, erf
 from assay.semantics.dtypes import DTYPES, DType
 from assay.semantics.scalar import OPERATIONS, TRANSCENDENTAL, convert
+from assay.semantics.walk import reached
 from assay.verify.evidence import listed
 from assay.verify.trials.data import distinct, special_values
 from assay.verify.trials.kernels import different
@@ -73,14 +74,8 @@ def helpers_of(source: CSource) -> list[Helper]:
 
 
 def _whole(name: str, texts: Mapping[str, str]) -> str:
-    seen = {name: None}
-    work = [name]
-    while work:
-        for inner in re.findall(r"@(\w+)\(", texts[work.pop()]):
-            if inner in texts and inner not in seen:
-                seen[inner] = None
-                work.append(inner)
-    return "".join(texts[n] for n in seen)
+    found = reached([name], lambda n: [i for i in re.findall(r"@(\w+)\(", texts[n]) if i in texts])
+    return "".join(texts[n] for n in found)
 
 
 _passed: set[str] = set()

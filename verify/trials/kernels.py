@@ -15,6 +15,7 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Trap
 from assay.semantics.operator import Operator
 from assay.semantics.tensor import PrimFunc
+from assay.semantics.walk import Worklist
 from assay.verify.evidence import listed
 from assay.verify.trials.batch import Through, batched, stores, through, through_some
 from assay.verify.trials.data import KINDS, Kind, constants_of, draw, ordinary, telling
@@ -246,15 +247,12 @@ class _Run:
         if known is not None:
             return np.asarray(known.reshape(count, -1).all(axis=1))
         found = np.ones(count, np.bool_)
-        work, left = [(0, count)], ASKED
-        while work:
-            left -= 1
-            if not left:
-                for low, high in work:
-                    found[low:high] = False
+        work = Worklist([(0, count)])
+        for asked, (low, high) in enumerate(work, 1):
+            if asked >= ASKED:
+                found[low:high] = False
                 self.complete = False
-                break
-            low, high = work.pop()
+                continue
             with np.errstate(all="ignore"):
                 try:
                     self.op.value(self.attrs, *[x[low:high] for x in rows])
@@ -262,7 +260,7 @@ class _Run:
                     if high - low == 1:
                         found[low] = False
                     else:
-                        work += [(low, (low + high) // 2), ((low + high) // 2, high)]
+                        work.add([((low + high) // 2, high), (low, (low + high) // 2)])
         return found
 
 

@@ -20,7 +20,7 @@ from assay.semantics.errors import Trap, Unsupported
 from assay.semantics.scalar import Apply, Const, Expr, Load, Var, apply, cast, const, operation, show
 from assay.semantics.tensor import Buffer, Call, For, If, PrimFunc, Seq, Stmt, While, loops, program_order, store
 from assay.semantics.tensor.blocks import without_blocks
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, fold, post_order
 
 Array = np.ndarray[Any, Any]
 SIDE = DTYPES["int8"]
@@ -57,9 +57,8 @@ class Sides:
         before: dict[int, list[Stmt]] = {}
         buffers: list[Buffer] = []
         left = MOST
-        work: list[tuple[Stmt, tuple[tuple[Var, int], ...] | None]] = [(flat.body, ())]
-        while work:
-            stmt, around = work.pop()
+        work = Worklist[tuple[Stmt, tuple[tuple[Var, int], ...] | None]]([(flat.body, ())])
+        for stmt, around in work:
             for condition, tie in (
                 *((c, False) for c in conditions_of(stmt)),
                 *((c, True) for c in comparisons_of(stmt)),
@@ -87,13 +86,14 @@ class Sides:
                     if around is not None and isinstance(stmt.extent, Const) and known
                     else None
                 )
-            work += [(c, inner) for c in reversed(stmt.children)]
+            work.add([(c, inner) for c in stmt.children])
         if not buffers:
             return
-        new: dict[int, Stmt] = {}
-        for s in post_order(flat.body):
-            made = s.with_children([new[id(c)] for c in s.children])
-            new[id(s)] = Seq((*before[id(s)], made)) if id(s) in before else made
+
+        def watched(stmt: Stmt, parts: list[Stmt]) -> Stmt:
+            made = stmt.with_children(parts)
+            return Seq((*before[id(stmt)], made)) if id(stmt) in before else made
+
         blank = [
             loops(
                 " ".join(f"w{k}" for k in range(len(b.shape))),
@@ -102,7 +102,7 @@ class Sides:
             )
             for b in buffers
         ]
-        body = Seq((*blank, new[id(flat.body)]))
+        body = Seq((*blank, fold(flat.body, watched)))
         count = flat.num_outputs + len(buffers)
         self.watched = replace(
             flat, name=f"{flat.name} watched", params=(*flat.params, *buffers), num_outputs=count, body=body
@@ -151,13 +151,8 @@ def comparisons_of(stmt: Stmt) -> list[Expr]:
     """The comparisons of elements in a statement that are made wherever it runs: those in a side of a select, or behind
     another truth, may stand there to guard what they read."""
     found: dict[int, Expr] = {}
-    work = [*stmt.expressions]
-    seen: set[int] = set()
-    while work:
-        node = work.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
+    work = Worklist(stmt.expressions, id)
+    for node in work:
         if (
             isinstance(node, Apply)
             and operation(node.op).has("compares")
@@ -165,7 +160,7 @@ def comparisons_of(stmt: Stmt) -> list[Expr]:
         ):
             found[id(node)] = node
         guards = isinstance(node, Apply) and node.op in ("select", "and", "or")
-        work += node.children[:1] if guards else node.children
+        work.add(node.children[:1] if guards else node.children)
     return list(found.values())
 
 

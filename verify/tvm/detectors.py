@@ -23,6 +23,7 @@ from assay.semantics.dtypes import dtype
 from assay.semantics.errors import Invalid, Trap
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import FuncType, TensorType, Type, flatten
+from assay.semantics.walk import occurrences
 from assay.verify.tvm import wraps
 from assay.verify.tvm.kernels import UNDEFINED, KernelReport, judge_calls
 from assay.verify.tvm.meaning import observed, run_main
@@ -280,13 +281,8 @@ def crossings(mod: Object) -> Iterator[str]:
 
 
 def _tensors(of: Object) -> Iterator[Object]:
-    work = [of]
-    while work:
-        t = work.pop()
-        if type_key(t) == "relax.TensorType":
-            yield t
-        elif type_key(t) == "ir.TupleType":
-            work.extend(reversed(list(t.fields)))
+    inside = occurrences(of, lambda t: list(t.fields) if type_key(t) == "ir.TupleType" else ())
+    return (t for t in inside if type_key(t) == "relax.TensorType")
 
 
 DECLARED = "tvm.C11"

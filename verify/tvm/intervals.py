@@ -22,7 +22,7 @@ from assay.semantics.dtypes import FLOAT64, DType, dtype
 from assay.semantics.errors import Invalid, Trap, Unpredictable, Unsupported
 from assay.semantics.graph import CallTIR
 from assay.semantics.module import Module
-from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, convert, operation, same
+from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, chosen, convert, needed, operation, same
 from assay.semantics.scalar.derived import DEFINITIONS
 from assay.semantics.tensor import Assert, Buffer, Evaluate, PrimFunc, Store, program_order
 from assay.semantics.tensor.blocks import without_blocks
@@ -214,24 +214,11 @@ class Walk(_Run):
     def evaluated(self, root: Expr, env: Mapping[Var, Any] | None = None) -> Any:
         """The value of an expression, both ways of a choice only where they are taken."""
         value: dict[int, Any] = {}
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            parts = node.children
+        for node in needed(root, value):
             if isinstance(node, Choice):
-                known = id(node.condition) in value
-                parts = (
-                    [node.condition, node.then if value[id(node.condition)] else node.otherwise]
-                    if known
-                    else [node.condition]
-                )
-            if missing := [c for c in parts if id(c) not in value]:
-                stack.extend(reversed(missing))
-                continue
-            stack.pop()
-            if id(node) not in value:
-                args = [value[id(c)] for c in parts]
-                value[id(node)] = args[1] if isinstance(node, Choice) else self.meaning(node, args, env)
+                value[id(node)] = value[id(chosen(node, value))]
+            else:
+                value[id(node)] = self.meaning(node, [value[id(c)] for c in node.children], env)
         return value[id(root)]
 
     def meaning(self, node: Expr, args: list[Any], env: Mapping[Var, Any] | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.lower.frontends.tvm.objects import Object, handle, op_name, type_key
+from assay.semantics.walk import Worklist, occurrences
 
 VARS = ("ir.Var", "relax.expr.DataflowVar")
 
@@ -30,32 +31,24 @@ def parts(o: Object) -> list[Object]:
 
 def bindings(function: Object) -> Iterator[tuple[Object, Object]]:
     """Every variable that is bound in a function with its value, those of branches and local functions too."""
-    work = [function]
-    while work:
-        o = work.pop()
+    for o in occurrences(function, parts):
         if type_key(o) == "relax.expr.SeqExpr":
             yield from ((b.var, b.value) for block in o.blocks for b in block.bindings)
-        work += reversed(parts(o))
 
 
 def nodes(function: Object, live: bool) -> Iterator[Object]:
     """The expressions of a function; with `live` only what its result or an effect depends on."""
     bound = {handle(v): value for v, value in bindings(function)}
     effects = [value for value in bound.values() if acts(value)]
-    seen: set[int] = set()
-    work = [*effects, *([_result(function)] if live else [function])]
-    while work:
-        o = work.pop()
-        if handle(o) in seen:
-            continue
-        seen.add(handle(o))
+    work = Worklist([*effects, _result(function) if live else function], handle)
+    for o in work:
         yield o
         if type_key(o) in VARS:
-            work += [bound[handle(o)]] if handle(o) in bound else []
+            work.add([bound[handle(o)]] if handle(o) in bound else [])
         elif live and type_key(o) == "relax.expr.SeqExpr":
-            work.append(o.body)
+            work.add([o.body])
         else:
-            work += parts(o)
+            work.add(parts(o))
 
 
 def _result(function: Object) -> Object:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from assay.semantics.graph import Expr, Fields, Function, If, Let, Made, Match, Pattern, Var, show_head
 from assay.semantics.graph.effects import acts, can_fail
 from assay.semantics.module import Module
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 from assay.verify.value_numbering.nesting import Nesting, Part, Undecided, is_atom
 
 
@@ -105,60 +105,59 @@ def walk_body(
         lists[-1].append(number)
         found.nodes.setdefault(number, node)
 
-    work: list[tuple[str, Expr, int]] = [("visit", function.body, 0)]
-    while work:
-        what, node, part = work.pop()
-        if what == "visit":
-            if id(node) not in nest.late or id(node) in seen or isinstance(node, Var):
-                continue
-            budget.spend(1, node)
-            seen.add(id(node))
-            undo[-1][0].append(id(node))
-            work.append(("done", node, 0))
-            match node:
-                case If() | Match():
-                    bodies = node.children[1:]
-                    for i, body in reversed(list(enumerate(bodies, 1))):
-                        work += [("close", node, i), ("visit", body, 0), ("open", node, i)]
-                    if isinstance(node, Match) and node.partial:
-                        work.append(("cover", node, 0))
-                    work.append(("visit", node.children[0], 0))
-                case Function():
-                    pass
-                case _:
-                    work += [("visit", c, 0) for c in reversed(node.children)]
-        elif what == "open":
-            path.append(inner_path(table, path[-1], at(node), part))
-            found.paths.setdefault((id(node), part), []).append(path[-1])
-            undo.append(([], []))
-            lists.append([])
-        elif what == "close":
-            nodes, numbers = undo.pop()
-            seen.difference_update(nodes)
-            done.difference_update(numbers)
-            closed.append(table.number("events", *lists.pop()))
-            path.pop()
-        elif what == "cover":
-            assert isinstance(node, Match)
-            fail(cover(node, at(node.value), table), node)
-        else:
-            if not isinstance(node, Let) and not is_atom(node):
-                found.demands[path[-1], at(node)] += 1
-            match node:
-                case If() | Match():
-                    parts = len(node.children) - 1
-                    inside = tuple(closed[-parts:])
-                    del closed[-parts:]
-                    if any(len(table.keys[e]) > 1 for e in inside):
-                        event(("branch", scrutiny(node, at(node.children[0]), table), inside), node)
-                case Let() | Function():
-                    pass
-                case _ if acts(node):
-                    event(("act", deed(node)), node)
-                case _ if can_fail(node, module):
-                    fail(at(node), node)
-                case _:
-                    pass
+    def open_(node: Expr, part: int) -> None:
+        path.append(inner_path(table, path[-1], at(node), part))
+        found.paths.setdefault((id(node), part), []).append(path[-1])
+        undo.append(([], []))
+        lists.append([])
+
+    def close() -> None:
+        nodes, numbers = undo.pop()
+        seen.difference_update(nodes)
+        done.difference_update(numbers)
+        closed.append(table.number("events", *lists.pop()))
+        path.pop()
+
+    def leave(node: Expr) -> None:
+        if not isinstance(node, Let) and not is_atom(node):
+            found.demands[path[-1], at(node)] += 1
+        match node:
+            case If() | Match():
+                parts = len(node.children) - 1
+                inside = tuple(closed[-parts:])
+                del closed[-parts:]
+                if any(len(table.keys[e]) > 1 for e in inside):
+                    event(("branch", scrutiny(node, at(node.children[0]), table), inside), node)
+            case Let() | Function():
+                pass
+            case _ if acts(node):
+                event(("act", deed(node)), node)
+            case _ if can_fail(node, module):
+                fail(at(node), node)
+            case _:
+                pass
+
+    work = Worklist([function.body])
+    for node in work:
+        if id(node) not in nest.late or id(node) in seen or isinstance(node, Var):
+            continue
+        budget.spend(1, node)
+        seen.add(id(node))
+        undo[-1][0].append(id(node))
+        work.on_leave(leave, node)
+        match node:
+            case If() | Match():
+                for i, body in reversed(list(enumerate(node.children[1:], 1))):
+                    work.on_leave(close)
+                    work.add([body])
+                    work.on_leave(open_, node, i)
+                if isinstance(node, Match) and node.partial:
+                    work.on_leave(lambda m: fail(cover(m, at(m.value), table), m), node)
+                work.add(node.children[:1])
+            case Function():
+                pass
+            case _:
+                work.add(node.children)
     found.events = table.number("events", *lists.pop())
     return found
 

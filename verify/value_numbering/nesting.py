@@ -34,7 +34,7 @@ from assay.semantics.graph.scopes import Forest
 from assay.semantics.module import Module
 from assay.semantics.scalar import Expr as Scalar, Var as Symbol, variables
 from assay.semantics.types import FuncType, TensorType, Type, dims, symbols
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, occurrences, post_order
 
 Step = tuple[str, int]
 """One step into a matched value: the constructor (or "" for a tuple), and which field."""
@@ -53,13 +53,8 @@ def plain_symbols(of: Type) -> list[Symbol]:
     """The symbols that are a whole dim in a type: a value of the type says what they are (rule M4)."""
     if not symbols(of):
         return []
-    found: list[Symbol] = []
-    work: list[Type] = [of]
-    while work:
-        t = work.pop()
-        found += [d for d in dims(t) if isinstance(d, Symbol)]
-        work += () if isinstance(t, FuncType) else reversed(t.children)
-    return found
+    inside = occurrences(of, lambda t: () if isinstance(t, FuncType) else t.children)
+    return [d for t in inside for d in dims(t) if isinstance(d, Symbol)]
 
 
 def scalars_in(value: object) -> list[Scalar]:
@@ -91,15 +86,14 @@ def used_symbols(node: Expr) -> list[Symbol]:
 def pattern_places(pattern: Pattern) -> list[tuple[Var, tuple[Step, ...]]]:
     """The variables of a pattern, each with the way to it through the matched value."""
     found: list[tuple[Var, tuple[Step, ...]]] = []
-    work: list[tuple[Pattern, tuple[Step, ...]]] = [(pattern, ())]
-    while work:
-        p, way = work.pop()
+    work = Worklist[tuple[Pattern, tuple[Step, ...]]]([(pattern, ())])
+    for p, way in work:
         match p:
             case Bind():
                 found.append((p.var, way))
             case Made() | Fields():
                 name = p.constructor.name if isinstance(p, Made) else ""
-                work += [(f, (*way, (name, i))) for i, f in enumerate(p.fields)]
+                work.add((f, (*way, (name, i))) for i, f in enumerate(p.fields))
             case _:
                 pass
     return found

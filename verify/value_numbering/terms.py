@@ -15,7 +15,7 @@ from assay.semantics.linked import in_numbers, linked, unlinked
 from assay.semantics.scalar import Dim, Expr as Scalar, Var as Symbol, show, substitute, variables
 from assay.semantics.tensor import PrimFunc
 from assay.semantics.types import DataType, FuncType, RefType, ShapeType, TensorType, TupleType, Type, TypeVar
-from assay.semantics.walk import post_order
+from assay.semantics.walk import post_order, spelled
 
 Array = np.ndarray[Any, Any]
 Key = tuple[Any, ...]
@@ -125,22 +125,18 @@ def type_head(of: Type, table: Table) -> str:
 
 def type_text(of: Type, dim: Callable[[Dim], str], table: Table) -> str:
     """A type as text, each dim as `dim` writes it; two types of one text are one."""
-    text: list[str] = []
-    rest: list[Type | str] = [of]
-    while rest:
-        t = rest.pop()
+
+    def pieces(t: Type) -> list[Type | str]:
         match t:
-            case str():
-                text.append(t)
             case TensorType():
-                text.append(f"Tensor(({', '.join(map(dim, t.shape))}), {t.dtype})")
+                return [f"Tensor(({', '.join(map(dim, t.shape))}), {t.dtype})"]
             case ShapeType():
-                text.append(f"Shape({', '.join(map(dim, t.dims))})")
+                return [f"Shape({', '.join(map(dim, t.dims))})"]
             case TypeVar():
-                text.append(f"%{table.symbol(t)}")
+                return [f"%{table.symbol(t)}"]
             case TupleType() | RefType() | DataType() | FuncType():
-                text.append(f"{type_head(t, table)}(")
-                rest += [")", *(piece for c in reversed(t.children) for piece in (", ", c))]
+                return [f"{type_head(t, table)}(", *(piece for c in t.children for piece in (c, ", ")), ")"]
             case _:
-                text.append(str(t))
-    return "".join(text)
+                return [str(t)]
+
+    return spelled(of, pieces)

@@ -22,6 +22,7 @@ from assay.semantics.graph import Bind, Constructor, Expr, GlobalVar, Made, Var,
 from assay.semantics.module import Definition, Module
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.types import DataDef, DataType, FuncType, TensorType, Type, TypeVar
+from assay.semantics.walk import pre_order
 
 MOST_RANK = 8
 """Tensors of a sequence have at most so many axes."""
@@ -184,15 +185,12 @@ class Containers:
 
     def need(self, of: Type) -> Type:
         """A type, with the definitions that it mentions."""
-        work: list[Type] = [of]
-        while work:
-            t = work.pop()
+        for t in pre_order(of):
             if isinstance(t, DataType):
                 if (inner := any_dtype(t)) is not None:
                     self.definitions[t.name] = any_tensor(inner)
                 else:
                     self.definitions[t.name] = LIST if t.name == LIST.name else OPTION
-            work += t.children
         return of
 
     def function(self, name: str) -> GlobalVar:

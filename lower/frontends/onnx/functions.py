@@ -18,6 +18,7 @@ from assay.lower.frontends.onnx.tensors import number_of
 from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.types import DataType, TensorType, Type
+from assay.semantics.walk import Worklist, needed_first, reached
 
 
 def body_of(schema: Schema, node: NodeProto, operands: Sequence[Expr | None]) -> FunctionProto:
@@ -130,18 +131,9 @@ def nodes_made(nodes: Iterable[NodeProto], functions: Functions) -> int:
     Each function is counted once, however often it is called. A call of what is being counted, which the import
     refuses, counts nothing."""
     sizes: dict[tuple[str, str, str], int] = {}
-    begun: set[tuple[str, str, str]] = set()
     called = {key: _calls(f.node, functions) for key, f in functions.items()}
     first = _calls(nodes, functions)
-    stack = [*dict.fromkeys(first)]
-    while stack:
-        key = stack[-1]
-        missing = [k for k in dict.fromkeys(called[key]) if k not in sizes and k not in begun]
-        begun.add(key)
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
+    for key in needed_first(first, called.__getitem__):
         sizes[key] = len(functions[key].node) + sum(sizes.get(k, 0) for k in called[key])
     return sum(sizes[k] for k in first)
 
@@ -149,13 +141,12 @@ def nodes_made(nodes: Iterable[NodeProto], functions: Functions) -> int:
 def _calls(nodes: Iterable[NodeProto], functions: Functions) -> list[tuple[str, str, str]]:
     """The functions that nodes call, and nodes of the graphs inside of them, each as often as it is called."""
     found: list[tuple[str, str, str]] = []
-    work = [*nodes] if functions else []
-    while work:
-        node = work.pop()
+    work = Worklist(nodes if functions else [])
+    for node in work:
         key = ("" if node.domain == "ai.onnx" else node.domain, node.op_type, node.overload)
         if key in functions:
             found.append(key)
-        work += [n for a in node.attribute for g in (a.g, *a.graphs) for n in g.node]
+        work.add(n for a in node.attribute for g in (a.g, *a.graphs) for n in g.node)
     return found
 
 
@@ -164,14 +155,10 @@ def explain_missing(name: str, nodes: Sequence[NodeProto]) -> str:
     giver = {o: n for n in reversed(nodes) for o in n.output if o}
     if name not in giver:
         return f"nothing gives {name!r}: no input, initializer or node has that name"
-    # a cycle if the giver needs, through others, something that it gives itself
-    stack, seen = [name], set[str]()
-    while stack:
-        at = giver.get(stack.pop())
-        for i in at.input if at is not None else ():
-            if i == name:
-                return f"{name!r} depends on itself: the graph has a cycle"
-            if i not in seen:
-                seen.add(i)
-                stack.append(i)
+
+    def needs(at: str) -> Sequence[str]:
+        return giver[at].input if at in giver else ()
+
+    if name in reached(needs(name), needs):
+        return f"{name!r} depends on itself: the graph has a cycle"
     return f"{name!r} is used before a later node gives it; nodes must stand in order"

@@ -15,6 +15,7 @@ from assay.lower.frontends.onnx.schema import printable, text
 from assay.lower.frontends.onnx.tensors import external_bytes
 from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.files import read_bytes
+from assay.semantics.walk import Worklist
 
 
 @dataclass(frozen=True)
@@ -72,19 +73,17 @@ def load_model(path: str | Path) -> ModelProto:
 
 def tensors_of(model: ModelProto) -> Iterator[TensorProto]:
     """Every tensor in a model: initializers, attributes, those of graphs within graphs and of functions."""
-    graphs: list[GraphProto] = [model.graph]
-    nodes: list[NodeProto] = [n for f in model.functions for n in f.node]
-    while graphs or nodes:
-        while graphs:
-            graph = graphs.pop()
-            yield from graph.initializer
-            yield from (t for s in graph.sparse_initializer for t in (s.values, s.indices))
-            nodes += graph.node
-        for attribute in (a for n in nodes for a in n.attribute):
+    work = Worklist[GraphProto | NodeProto]([model.graph, *(n for f in model.functions for n in f.node)])
+    for item in work:
+        sparse = item.sparse_initializer if isinstance(item, GraphProto) else []
+        if isinstance(item, GraphProto):
+            yield from item.initializer
+            work.add(item.node)
+        for attribute in item.attribute if isinstance(item, NodeProto) else ():
             yield from (attribute.t, *attribute.tensors)
-            yield from (t for s in (attribute.sparse_tensor, *attribute.sparse_tensors) for t in (s.values, s.indices))
-            graphs += (attribute.g, *attribute.graphs)
-        nodes = []
+            sparse = [*sparse, attribute.sparse_tensor, *attribute.sparse_tensors]
+            work.add((attribute.g, *attribute.graphs))
+        yield from (t for s in sparse for t in (s.values, s.indices))
 
 
 def _bytes(path: Path) -> bytes:

@@ -20,7 +20,7 @@ from assay.semantics.scalar import Apply as Choose, Dim, Expr as Scalar, Var as 
 from assay.semantics.text.relax import ops as relax_ops
 from assay.semantics.text.relax.build import Build, operands
 from assay.semantics.types import TensorType, TupleType
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, post_order
 
 MISSING: Any = relax_ops.MISSING
 Attrs: TypeAlias = Mapping[str, Any]
@@ -151,16 +151,15 @@ class Relay(Build):
     def sizes_of(self, value: Any) -> tuple[Dim, ...]:
         """The sizes that a tensor of sizes holds, where they are known before the run: a constant, or shape_of."""
         found: list[Dim] = []
-        work, left = [value], SIZES
-        while work:
-            value, left = work.pop(), left - 1
-            if not left:
+        work = Worklist([value])
+        for step, value in enumerate(work, 1):
+            if step == SIZES:
                 raise self.unsupported(f"sizes that are made in more than {SIZES:,} steps")
             name = value.op.name if isinstance(value, Call) and isinstance(value.op, Operator) else ""
             if name in ("astype", "reshape"):
-                work.append(value.args[0])
+                work.add(value.args[:1])
             elif name == "concat":
-                work += reversed(value.args)
+                work.add(value.args)
             elif name == "shape_of":
                 found += self.tensor(value.args[0]).shape
             elif isinstance(value, Constant) and value.data.ndim <= 1:

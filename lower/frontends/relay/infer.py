@@ -29,7 +29,7 @@ from assay.semantics.types import (
     Type,
     free_type_vars,
 )
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import Worklist, post_order, rewrite
 
 
 class Inference:
@@ -75,9 +75,9 @@ class Inference:
 
     def unify(self, a: Type, b: Type) -> None:
         """Make two types one, as far as they can be."""
-        work = [(a, b)]
-        while work:
-            a, b = (self.head(t) for t in work.pop())
+        work = Worklist([(a, b)])
+        for pair in work:
+            a, b = map(self.head, pair)
             if a is b:
                 continue
             if isinstance(a, Hole) or isinstance(b, Hole):
@@ -89,7 +89,7 @@ class Inference:
             elif isinstance(a, TensorType) and isinstance(b, TensorType):
                 self.meet(a, b)
             elif type(a) is type(b) and len(a.children) == len(b.children):
-                work += zip(a.children, b.children, strict=True)
+                work.add(zip(a.children, b.children, strict=True))
 
     def meet(self, a: TensorType, b: TensorType) -> None:
         for axis, (d, e) in enumerate(zip(a.shape, b.shape, strict=False)):
@@ -204,9 +204,8 @@ class Inference:
         return result
 
     def pattern(self, pattern: Pattern, of: Type) -> None:
-        work = [(pattern, of)]
-        while work:
-            p, of = work.pop()
+        work = Worklist([(pattern, of)])
+        for p, of in work:
             fields: Sequence[Type] = ()
             if p.binder is not None:
                 self.unify(self.binder(p.binder), of)
@@ -219,7 +218,7 @@ class Inference:
                 self.unify(of, DataType(data.name, holes))
                 bound: Bound = dict(zip(data.type_params, holes, strict=True))
                 fields = tuple(instantiate(t, bound) for t in data.constructors[p.constructor])
-            work += zip(p.fields, fields, strict=False)
+            work.add(zip(p.fields, fields, strict=False))
 
     # --- operators -------------------------------------------------------------------------------------------------
 

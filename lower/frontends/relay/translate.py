@@ -29,7 +29,7 @@ from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.text.source import Source
 from assay.semantics.types import DataDef, DataType, FuncType, TupleType, symbols
-from assay.semantics.walk import post_order
+from assay.semantics.walk import Worklist, needed_first, post_order
 
 
 def translate(program: Program, source: Source) -> Module:
@@ -54,13 +54,12 @@ def translate(program: Program, source: Source) -> Module:
 def _add_prelude(program: Program) -> None:
     """The functions of Relay's prelude that a text uses and ours has not."""
     more = read(Source.of(MORE, "the prelude of Relay"))
-    work = [n for used in program.used.values() for n in used]
-    while work:
-        name = work.pop()
+    work = Worklist([n for used in program.used.values() for n in used])
+    for name in work:
         if name in more.functions and name not in program.functions:
             program.functions[name] = more.functions[name]
             program.used[name] = more.used[name]
-            work += more.used[name]
+            work.add(more.used[name])
 
 
 class _Translator:
@@ -140,21 +139,7 @@ class _Translator:
 
     def order(self, waiting: dict[str, Fn]) -> list[str]:
         """Functions whose result is not declared come before those that use them, as far as they can."""
-        order: list[str] = []
-        opened: set[str] = set()
-        for root in self.program.functions:
-            stack = [(root, iter(sorted(self.program.used[root] & waiting.keys())))] if root not in opened else []
-            opened.add(root)
-            while stack:
-                name, rest = stack[-1]
-                below = next((n for n in rest if n not in opened), None)
-                if below is None:
-                    order.append(name)
-                    stack.pop()
-                else:
-                    opened.add(below)
-                    stack.append((below, iter(sorted(self.program.used[below] & waiting.keys()))))
-        return order
+        return needed_first(self.program.functions, lambda name: sorted(self.program.used[name] & waiting.keys()))
 
     def signature(self, fn: Fn) -> FuncType:
         params = tuple(self.var(p).type for p in fn.params)
@@ -213,21 +198,20 @@ class _Translator:
 
     def bind_pattern(self, pattern: Pattern, node: syntax.Match) -> None:
         """The variables of a pattern, at the types of what it meets."""
-        work = [(pattern, self.made[id(node.value)].type)]
-        while work:
-            p, of = work.pop()
+        work = Worklist([(pattern, self.made[id(node.value)].type)])
+        for p, of in work:
             match p.kind, of:
                 case "name", _:
                     assert p.binder is not None
                     self.name(p.binder, graph.var(p.binder.name, of))
                 case "tuple", TupleType() if len(of.fields) == len(p.fields):
-                    work += zip(p.fields, of.fields, strict=True)
+                    work.add(zip(p.fields, of.fields, strict=True))
                 case "made", DataType() if of.name == p.data:
                     fields = graph.field_types(graph.constructor(self.data[p.data], p.constructor), of)
                     if len(fields) != len(p.fields):
                         message = f"{p.constructor} has {len(fields)} fields, the pattern {len(p.fields)}"
                         raise self.places.failure(Invalid, p.start, p.end, message, "match.C4")
-                    work += zip(p.fields, fields, strict=True)
+                    work.add(zip(p.fields, fields, strict=True))
                 case "any", _:
                     pass
                 case _:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from assay.lower.frontends.tvm.objects import Object, handle, type_key
 from assay.lower.frontends.tvm.scalars import parts
+from assay.semantics.walk import Worklist, occurrences
 
 
 def inner(o: Object) -> Sequence[Object]:
@@ -28,11 +29,8 @@ def accesses(root: Object) -> tuple[set[int], set[int], dict[int, int]]:
     stored: set[int] = set()
     loaded: set[int] = set()
     source: dict[int, int] = {}
-    stack = [root]
     exprs: list[Object] = []
-    while stack:
-        o = stack.pop()
-        stack += inner(o)
+    for o in occurrences(root, inner):
         match type_key(o):
             case "tirx.BufferStore":
                 stored.add(handle(o.buffer))
@@ -49,25 +47,18 @@ def accesses(root: Object) -> tuple[set[int], set[int], dict[int, int]]:
                 exprs.append(o.condition)
             case "tirx.For":
                 exprs += [o.min, o.extent]
-    seen: set[int] = set()
-    while exprs:
-        e = exprs.pop()
-        if handle(e) in seen:
-            continue
-        seen.add(handle(e))
+    work = Worklist(exprs, handle)
+    for e in work:
         if type_key(e) == "ir.TensorLoad":
             loaded.add(handle(e.source))
-        exprs += parts(e)
+        work.add(parts(e))
     return stored, loaded, source
 
 
 def pointed(root: Object) -> dict[int, Object]:
     """The first declaration over each pointer that has a name: it says what the pointer points to."""
     found: dict[int, Object] = {}
-    stack = [root]
-    while stack:
-        o = stack.pop()
-        stack += reversed(inner(o))
+    for o in occurrences(root, inner):
         if type_key(o) == "tirx.DeclBuffer" and type_key(o.data) == "ir.Var":
             found.setdefault(handle(o.data), o)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -14,8 +13,9 @@ from assay.semantics.devices import ANYWHERE, VirtualDevice
 from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constant, Dataflow, Expr, Var
 from assay.semantics.scalar import Var as Symbol
+from assay.semantics.tasks import Task
 
-Steps: TypeAlias = Generator[Any, Any, Any]
+Steps: TypeAlias = Task[Any]
 """A part of the reading: it yields the parts that it needs, and returns a value."""
 
 

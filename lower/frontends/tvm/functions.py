@@ -24,21 +24,9 @@ from assay.semantics.errors import Invalid, Span
 from assay.semantics.graph import Constant, Dataflow, Expr, Function, Var
 from assay.semantics.graph.limits import LOWER, UPPER
 from assay.semantics.graph.matching import compatible
+from assay.semantics.tasks import run_task
 from assay.semantics.types import FuncType, TensorType, same_type, symbols
-
-
-def run(steps: Steps) -> Any:
-    """What `steps` returns; whatever it yields is run first."""
-    stack = [steps]
-    given: Any = None
-    while stack:
-        try:
-            stack.append(stack[-1].send(given))
-            given = None
-        except StopIteration as done:
-            stack.pop()
-            given = done.value
-    return given
+from assay.semantics.walk import Worklist
 
 
 class Reader(FunctionState):
@@ -243,16 +231,15 @@ def declared(signature: FuncType, given: dict[str, Any]) -> dict[str, dict[str, 
 
 def changes_in_place(o: Object) -> bool:
     """Whether a SeqExpr calls a tensor function in place of an operand, itself or in a branch."""
-    work = [o]
-    while work:
-        part = work.pop()
+    work = Worklist([o])
+    for part in work:
         for block in part.blocks if type_key(part) == "relax.expr.SeqExpr" else ():
             for b in block.bindings:
                 match type_key(b.value):
                     case "ir.Call" if op_name(b.value.op) == "relax.call_tir_inplace":
                         return True
                     case "relax.expr.If":
-                        work += [b.value.true_branch, b.value.false_branch]
+                        work.add([b.value.true_branch, b.value.false_branch])
     return False
 
 
@@ -261,7 +248,7 @@ def read_function(signatures: Signatures, name: str, o: Object) -> Function:
     reader = Reader(signatures, name)
     signature = signatures.function_type(name)
     try:
-        made = run(reader.function(o, signature))
+        made = run_task(reader.function(o, signature))
     except Invalid as wrong:
         raise wrong.at(reader.place()) from None
     assert isinstance(made, Function)

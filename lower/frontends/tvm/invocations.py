@@ -18,6 +18,7 @@ from assay.semantics.scalar import Const, Dim, Expr, Load, cast, const
 from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Stmt, View, seq
 from assay.semantics.tensor.calls import as_expr, from_element, size_of
 from assay.semantics.tensor.places import strides_of
+from assay.semantics.walk import Worklist, occurrences
 
 PACKED = ("tirx.tvm_call_packed", "tirx.tvm_call_cpacked", "tirx.call_extern", "tirx.call_pure_extern")
 MEMORY = ("tirx.BufferType", "ir.PointerType")
@@ -115,15 +116,14 @@ def expressions(o: Object) -> list[Object]:
 
 def is_lazy(root: Object) -> bool:
     """Whether a call of an extern stands where it may be left out."""
-    stack = [(root, False)]
-    while stack:
-        o, lazy = stack.pop()
+    work = Worklist([(root, False)])
+    for o, lazy in work:
         if type_key(o) == "ir.Call" and op_name(o.op) in PACKED and lazy:
             return True
         choice = type_key(o) in ("prim.And", "prim.Or", "prim.Select") or (
             type_key(o) == "ir.Call" and function_name(o) == "if_then_else"
         )
-        stack += [(p, lazy or choice) for p in parts(o)]
+        work.add((p, lazy or choice) for p in parts(o))
     return False
 
 
@@ -205,10 +205,7 @@ def written(module: Mapping[str, Object], direct: Mapping[str, tuple[int, ...]])
 def calls_in(root: Object) -> list[tuple[str, list[int]]]:
     """The calls of tensor functions in a body: whom, and the handle of the buffer that each argument is, or 0."""
     found: list[tuple[str, list[int]]] = []
-    stack = [root]
-    while stack:
-        o = stack.pop()
-        stack += inner(o)
+    for o in occurrences(root, inner):
         if type_key(o) == "tirx.Evaluate" and type_key(o.value) == "ir.Call" and type_key(o.value.op) == "ir.GlobalVar":
             found.append((str(o.value.op.name_hint), [buffer_of(a) for a in o.value.args]))
     return found

@@ -8,7 +8,7 @@ tensors is found here, by the names of both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr, tuple_of
 from assay.semantics.scalar import Dim
 from assay.semantics.types import TensorType
+from assay.semantics.walk import fold_scoped, occurrences
 
 
 @dataclass(eq=False)
@@ -74,18 +75,15 @@ def held(expr: Expr, parts: Iterable[Value] = ()) -> Held:
 
 def cells_of(value: Value) -> Iterator[tuple[Cell, int]]:
     """The tensors whose memory a value is, as they were."""
-    work = [value]
-    while work:
-        part = work.pop()
-        match part:
-            case Held():
-                yield from part.cells
-            case Cell():
-                yield part, part.version
-            case Group():
-                work += reversed(part.fields)
-            case Storage() | Heap():
-                pass
+    for part in occurrences(value, _fields):
+        if isinstance(part, Held):
+            yield from part.cells
+        elif isinstance(part, Cell):
+            yield part, part.version
+
+
+def _fields(value: Value) -> Sequence[Value]:
+    return value.fields if isinstance(value, Group) else ()
 
 
 def read(value: Value, where: str, *, view: bool = False) -> Expr:
@@ -94,24 +92,20 @@ def read(value: Value, where: str, *, view: bool = False) -> Expr:
     for cell, version in cells_of(value):
         if not view or cell.value is None:
             check(cell, version, where)
-    made: list[Expr] = []
-    work: list[tuple[Value, bool]] = [(value, False)]
-    while work:
-        part, ready = work.pop()
+
+    def made(part: Value, fields: list[Expr]) -> Expr:
         match part:
             case Held():
-                made.append(part.expr)
+                return part.expr
             case Cell():
                 assert part.value is not None
-                made.append(part.value)
-            case Group() if ready:
-                cut = len(made) - len(part.fields)
-                made[cut:] = [tuple_of(*made[cut:])]
+                return part.value
             case Group():
-                work += [(part, True), *((f, False) for f in reversed(part.fields))]
+                return tuple_of(*fields)
             case Storage() | Heap():
                 raise Invalid("memory without a shape is used as a tensor", where=where, label="tvm.P1")
-    return made[0]
+
+    return fold_scoped(value, _fields, made)
 
 
 def check(cell: Cell, version: int, where: str) -> None:

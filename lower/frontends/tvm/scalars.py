@@ -33,6 +33,7 @@ from assay.semantics.scalar import (
 from assay.semantics.scalar.failing import tvm_select
 from assay.semantics.scalar.intrinsics import INTRINSICS, division
 from assay.semantics.tensor import Buffer
+from assay.semantics.walk import Worklist
 
 BINARY = {
     "prim.Add": "add", "prim.Sub": "sub", "prim.Mul": "mul", "prim.Div": "div", "prim.Mod": "truncmod",
@@ -172,9 +173,8 @@ class Scalars:
 
     def expr(self, root: Object) -> Expr:
         """The expression of a TVM expression; what is shared there is shared here."""
-        stack: list[tuple[Object, bool]] = [(root, False)]
-        while stack:
-            o, ready = stack.pop()
+        work = Worklist([(root, False)])
+        for o, ready in work:
             if handle(o) in self.done:
                 continue
             if not ready:
@@ -194,14 +194,13 @@ class Scalars:
                     continue
                 if type_key(o) == "ir.Call" and function_name(o) not in FUNCTIONS:
                     raise self.unsupported(f"the function {callee(o)} of scalars")
-                stack.append((o, True))
                 if type_key(o) == "prim.Let":
                     # the variable stands for the value; it is bound before the body is looked at
                     if handle(o.value) not in self.done:
-                        stack += [(o, False), (o.value, False)]
+                        work.add([(o.value, False), (o, False)])
                         continue
                     self.given[handle(o.var)] = self.done[handle(o.value)]
-                stack += [(part, False) for part in reversed(parts(o))]
+                work.add([*((part, False) for part in parts(o)), (o, True)])
                 continue
             try:
                 made = self.build(o, [self.done[handle(p)] for p in parts(o)])
@@ -340,18 +339,12 @@ def parts(o: Object) -> Sequence[Object]:
 
 def variables_of(root: Object) -> list[Object]:
     """The variables of a TVM expression without lets."""
-    found: dict[int, Object] = {}
-    stack = [root]
-    seen: set[int] = set()
-    while stack:
-        o = stack.pop()
-        if type_key(o) == "int" or handle(o) in seen:
-            continue
-        seen.add(handle(o))
-        if type_key(o) == "ir.Var":
-            found[handle(o)] = o
-        stack += parts(o)
-    return list(found.values())
+    work = Worklist([root], handle)
+    found: list[Object] = []
+    for o in work:
+        found += [o] if type_key(o) == "ir.Var" else []
+        work.add(p for p in parts(o) if type_key(p) != "int")
+    return found
 
 
 def as_index(value: Expr) -> Expr:

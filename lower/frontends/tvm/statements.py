@@ -40,6 +40,7 @@ from assay.semantics.tensor import (
     store_lanes,
 )
 from assay.semantics.tensor.places import has_bytes, same_width
+from assay.semantics.walk import Worklist, occurrences
 
 LOOPS: dict[int, LoopKind] = {0: "serial", 1: "parallel", 2: "vectorized", 3: "unrolled"}
 ITERATORS: dict[int, IterKind] = {0: "spatial", 2: "reduce", 3: "scan", 4: "opaque"}
@@ -142,16 +143,14 @@ class Statements:
         """The statement of a TVM statement. Declarations are read before what may use them."""
         done: dict[int, Stmt] = {}
         before: dict[int, object] = {}
-        stack: list[tuple[Object, bool]] = [(root, False)]
-        while stack:
-            o, ready = stack.pop()
+        work = Worklist([(root, False)])
+        for o, ready in work:
             try:
                 if ready:
                     done[handle(o)] = self.before.around(self.build(o, done, before), o)
                 elif handle(o) not in done:
                     before[handle(o)] = self.enter(o)
-                    stack.append((o, True))
-                    stack += [(s, False) for s in reversed(inner(o))]
+                    work.add([*((s, False) for s in inner(o)), (o, True)])
             except Invalid as wrong:
                 raise wrong.at(self.where) from None
         return done[handle(root)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from assay.lower.frontends.tvm.objects import Object, dtype_of, type_key
 from assay.lower.frontends.tvm.scalars import Scalars, Symbols
 from assay.semantics.devices import ANYWHERE, TYPES, VirtualDevice
@@ -9,6 +11,7 @@ from assay.semantics.errors import Crash, Unsupported
 from assay.semantics.scalar import Dim, Var
 from assay.semantics.tensor import Buffer
 from assay.semantics.types import FuncType, ObjectType, ShapeType, TensorType, TupleType, Type
+from assay.semantics.walk import fold_scoped, occurrences
 
 
 class Types:
@@ -26,30 +29,18 @@ class Types:
 
     def read(self, root: Object) -> Type:
         """The type of a TVM type. A dim that it does not say is a fresh symbol."""
-        made: list[Type] = []
-        stack: list[tuple[Object, bool]] = [(root, False)]
-        while stack:
-            o, ready = stack.pop()
-            inner = parts(o)
-            if inner and not ready:
-                stack.append((o, True))
-                stack += [(p, False) for p in reversed(inner)]
-                continue
-            cut = len(made) - len(inner)
-            below, made = tuple(made[cut:]), made[:cut]
-            made.append(self.build(o, below))
-        return made[0]
+        return fold_scoped(root, parts, self.build)
 
-    def build(self, o: Object, below: tuple[Type, ...]) -> Type:
+    def build(self, o: Object, below: Sequence[Type]) -> Type:
         match type_key(o):
             case "relax.TensorType":
                 return self.tensor(o)
             case "ir.TupleType":
-                return TupleType(below)
+                return TupleType(tuple(below))
             case "relax.FuncType":
                 if o.params is None:
                     raise self.unsupported("a function type without parameters")
-                return FuncType(below[:-1], below[-1], pure=bool(o.purity))
+                return FuncType(tuple(below[:-1]), below[-1], pure=bool(o.purity))
             case "relax.ShapeType":
                 if o.values is not None:
                     return ShapeType(tuple(map(self.scalars.dim, o.values)))
@@ -92,9 +83,7 @@ def parts(o: Object) -> list[Object]:
 
 def is_exact(root: Object) -> bool:
     """Whether a type says every dim in it."""
-    stack = [root]
-    while stack:
-        o = stack.pop()
+    for o in occurrences(root, parts):
         match type_key(o):
             case "relax.TensorType" if not says_shape(o) or o.dtype is None:
                 return False
@@ -102,18 +91,14 @@ def is_exact(root: Object) -> bool:
                 return False
             case "ir.Type" | "relax.AnyType":
                 return False
-        stack += parts(o)
     return True
 
 
 def device_of(root: Object) -> VirtualDevice:
     """The virtual device that a tensor type names; of a tuple, that of its fields."""
-    found, stack = ANYWHERE, [root]
-    while stack:
-        o = stack.pop()
-        if type_key(o) == "ir.TupleType":
-            stack.extend(o.fields)
-        elif type_key(o) == "relax.TensorType" and o.vdevice is not None:
+    found = ANYWHERE
+    for o in occurrences(root, lambda o: list(o.fields) if type_key(o) == "ir.TupleType" else ()):
+        if type_key(o) == "relax.TensorType" and o.vdevice is not None:
             both = found.join(vdevice(o.vdevice))
             if both is None:
                 message = (

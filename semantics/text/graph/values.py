@@ -26,6 +26,7 @@ from assay.semantics.text.relax.build import plain
 from assay.semantics.text.scalars import ScalarParser
 from assay.semantics.text.types_text import Written, exact
 from assay.semantics.types import TensorType, TypeVar
+from assay.semantics.walk import fold_scoped
 
 OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.FloorDiv: "floor_divide",
@@ -102,21 +103,14 @@ class Values:
 
     def value(self, root: ast.expr) -> Any:
         """What `root` stands for, parts first and left to right."""
-        done: dict[int, Any] = {}
-        stack: list[tuple[ast.expr, Sequence[ast.expr] | None]] = [(root, None)]
-        while stack:
-            node, parts = stack.pop()
-            if parts is None:
-                parts = self._parts(node)
-                if parts:
-                    stack.append((node, parts))
-                    stack.extend((p, None) for p in reversed(parts))
-                    continue
+
+        def build(node: ast.expr, parts: list[Any]) -> Any:
             try:
-                done[id(node)] = self._build(node, [done.pop(id(p)) for p in parts])
+                return self._build(node, parts)
             except Invalid as wrong:
                 self.locate(wrong, node)
-        return done[id(root)]
+
+        return fold_scoped(root, self._parts, build)
 
     def locate(self, wrong: Invalid, node: ast.AST) -> NoReturn:
         """Raise `wrong` with its line and a caret; a constructor knows the place, but not the line."""

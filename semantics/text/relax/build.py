@@ -14,6 +14,7 @@ from assay.semantics.errors import Invalid, Span, Unsupported
 from assay.semantics.graph import Call, Constant, Expr, ShapeExpr, Tuple
 from assay.semantics.scalar import Const, Dim, Expr as Scalar
 from assay.semantics.types import ShapeType, TensorType, TupleType
+from assay.semantics.walk import Worklist
 
 MISSING: Any = object()
 """The default of what has none."""
@@ -156,13 +157,12 @@ def plain(value: Any) -> Any:
 def attribute(value: Any) -> Any:
     """An attribute's value in Python; Invalid for what no attribute can be, such as a tensor."""
     value = plain(value)
-    work = [value]
-    while work:
-        v = work.pop()
+    work = Worklist[Any]([value])
+    for v in work:
         if isinstance(v, tuple):
-            work += v
+            work.add(v)
         elif isinstance(v, dict):
-            work += [*v.keys(), *v.values()]
+            work.add([*v.keys(), *v.values()])
         elif v is not None and not isinstance(v, (bool, int, float, str, Scalar)):
             raise Invalid("an attribute is a number, a text, a size, None, or a list or dict of such", label="relax.C3")
     return value

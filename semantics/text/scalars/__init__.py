@@ -37,6 +37,7 @@ from assay.semantics.scalar.failing import tvm_select
 from assay.semantics.tensor import Buffer
 from assay.semantics.text.scalars.operations import BINARY, FUNCTIONS, Operations, Value
 from assay.semantics.text.source import Source
+from assay.semantics.walk import fold_scoped, occurrences
 
 T = TypeVar("T")
 Scope: TypeAlias = Mapping[str, "Expr | Buffer"]
@@ -80,9 +81,7 @@ class ScalarParser(Operations):
 
     def lanes_of(self, root: ast.expr) -> int:
         """How many lanes the vector has that an expression or an index is; 1 for a scalar."""
-        stack: list[ast.expr] = [root]
-        while stack:
-            node = stack.pop()
+        for node in occurrences(root, lambda n: [c for c in ast.iter_child_nodes(n) if isinstance(c, ast.expr)]):
             match node:
                 case ast.Call() if self.module_member(node.func) in ("Ramp", "Broadcast"):
                     return self._count(node, node.args[-1] if node.args else node)
@@ -101,8 +100,6 @@ class ScalarParser(Operations):
                     return own * self.lanes_of(node.slice)
                 case ast.Name() if self.lanes_in(node) > 1:
                     return self.lanes_in(node)
-                case _:
-                    stack += [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
         return 1
 
     def lanes_in(self, node: ast.expr) -> int:
@@ -158,22 +155,16 @@ class ScalarParser(Operations):
 
     def value(self, root: ast.expr) -> Value:
         """What `root` stands for, parts first and left to right."""
-        done: dict[int, Value] = {}
-        stack: list[tuple[ast.expr, Sequence[ast.expr] | None]] = [(root, None)]
-        while stack:
-            node, operands = stack.pop()
-            if operands is None:
-                operands = self._operands(node)
-                stack.append((node, operands))
-                stack.extend((o, None) for o in reversed(operands))
-                continue
+
+        def build(node: ast.expr, operands: list[Value]) -> Value:
             try:
-                done[id(node)] = self._build(node, [done.pop(id(o)) for o in operands])
+                return self._build(node, operands)
             except Invalid as wrong:
                 self.source.locate(wrong, node)
             except OverflowError:
                 raise self.source.error(node, "this number is too large", "text.C6") from None
-        return done[id(root)]
+
+        return fold_scoped(root, self._operands, build)
 
     def _operands(self, node: ast.expr) -> Sequence[ast.expr]:
         match node:

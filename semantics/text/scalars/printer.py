@@ -20,6 +20,7 @@ from assay.semantics.scalar import Apply, Cast, Choice, Const, Dim, Expr, Load, 
 from assay.semantics.scalar.arithmetic import FLOAT_OF
 from assay.semantics.scalar.failing import may_fail
 from assay.semantics.tensor import Buffer
+from assay.semantics.walk import occurrences
 
 LONGEST = 2_000_000
 """Pieces of text in one expression. A shared node is printed at each use, so that text can be far larger than nodes."""
@@ -53,13 +54,10 @@ class ScalarPrinter:
     def text(self, expr: Expr, precedence: int = COMMA) -> str:
         """The expression; in parentheses if it binds less tightly than `precedence`."""
         out: list[str] = []
-        rest: list[Piece] = [(expr, precedence)]
-        while rest:
-            piece = rest.pop()
+        start: Piece = (expr, precedence)
+        for piece in occurrences(start, lambda p: () if isinstance(p, str) else self._pieces(*p)):
             if isinstance(piece, str):
                 out.append(piece)
-            else:
-                rest.extend(reversed(self._pieces(*piece)))
             if len(out) > LONGEST:
                 raise Unsupported(f"an expression of more than {LONGEST} words cannot be printed", label="text.C9")
         return "".join(out)

@@ -18,6 +18,7 @@ from assay.semantics.tensor import Alias, Allocate, Buffer, Call, Stmt, View, se
 from assay.semantics.tensor.calls import from_element
 from assay.semantics.text.scalars import EXTERNAL
 from assay.semantics.text.tensor.blocks import BlockLines, Opener
+from assay.semantics.walk import Worklist
 
 READ = 1
 """The access mask of T.tvm_access_ptr for what is only read."""
@@ -133,14 +134,13 @@ class Calls(BlockLines):
 
 def _lazy(root: ast.AST, member: Callable[[ast.expr], str | None]) -> ast.AST | None:
     """A call of an extern in an expression that may be left out."""
-    stack: list[tuple[ast.AST, bool]] = [(root, False)]
-    while stack:
-        node, lazy = stack.pop()
+    work = Worklist([(root, False)])
+    for node, lazy in work:
         name = member(node.func) if isinstance(node, ast.Call) else None
         if name in EXTERNAL and lazy:
             return node
         choice = isinstance(node, (ast.BoolOp, ast.IfExp)) or name in ("if_then_else", "Select", "And", "Or")
-        stack += [(c, lazy or choice) for c in ast.iter_child_nodes(node)]
+        work.add((c, lazy or choice) for c in ast.iter_child_nodes(node))
     return None
 
 

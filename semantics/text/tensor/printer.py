@@ -10,8 +10,7 @@ written in its older spellings, which only Assay reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 from assay.semantics.dtypes import INT64
 from assay.semantics.errors import Crash, Unsupported
@@ -38,8 +37,8 @@ from assay.semantics.tensor import (
 from assay.semantics.text.outputs import alone, cells_of, derived_outputs, needs_root, noted
 from assay.semantics.text.scalars.printer import SUM
 from assay.semantics.text.tensor.names import BufferText, PrintedNames, later, quoted, symbols_of
+from assay.semantics.walk import Worklist
 
-Work: TypeAlias = "tuple[Stmt, int, bool] | Callable[[], None]"
 """A statement at a depth of indentation, and whether its scope ends with it; or something else to be done."""
 
 _LOOPS = {"serial": "serial", "parallel": "parallel", "vectorized": "vectorized", "unrolled": "unroll"}
@@ -69,7 +68,8 @@ class _Printer(BufferText):
         self.func = func
         self.base = depth
         self.lines: list[str] = []
-        self.work: list[Work] = []
+        self.work = Worklist[tuple[Stmt, int, bool]]([])
+        """Statements, how deep they stand, and whether each is the last of its scope."""
         self.loops: dict[Var, For] = {}
         self.first: dict[Buffer, Store] = {}
         self.skipped: set[Store] = set()
@@ -129,13 +129,9 @@ class _Printer(BufferText):
     # --- statements ----------------------------------------------------------------------------------------------
 
     def statements(self, body: Stmt, depth: int) -> None:
-        self.work.append((body, depth, True))
-        while self.work:
-            item = self.work.pop()
-            if callable(item):
-                item()
-            else:
-                self.statement(*item)
+        self.work.add([(body, depth, True)])
+        for stmt, at, last in self.work:
+            self.statement(stmt, at, last)
 
     def inside(self, body: Stmt, depth: int, *names: Var | Buffer) -> None:
         """`body` is printed next, as the whole of a scope; then the names are free again."""
@@ -146,14 +142,13 @@ class _Printer(BufferText):
             if len(self.lines) == start:
                 self.line(depth, "pass")
 
-        self.work.append(end)
-        self.work.append((body, depth, True))
+        self.work.on_leave(end)
+        self.work.add([(body, depth, True)])
 
     def statement(self, stmt: Stmt, depth: int, last: bool) -> None:
         match stmt:
             case Seq():
-                pairs = [(s, depth, last and i == len(stmt.body) - 1) for i, s in enumerate(stmt.body)]
-                self.work.extend(reversed(pairs))
+                self.work.add((s, depth, last and i == len(stmt.body) - 1) for i, s in enumerate(stmt.body))
             case For():
                 self.loop(stmt, depth)
             case While():
@@ -176,8 +171,8 @@ class _Printer(BufferText):
                 self.skipped.add(self.first[stmt.buffer])
                 value = self.scalars.text(self.first[stmt.buffer].value)
                 self.line(depth, f"{name}: {self.T}.{stmt.buffer.dtype} = {value}")
-                self.work.append(lambda: self.names.leave(stmt.buffer))
-                self.work.append((stmt.body, depth, True))
+                self.work.on_leave(self.names.leave, stmt.buffer)
+                self.work.add([(stmt.body, depth, True)])
             case Store() if stmt in self.skipped:
                 self.skipped.discard(stmt)
             case Store() if stmt.buffer in self.cells:
@@ -245,8 +240,8 @@ class _Printer(BufferText):
         `with`."""
         if last:
             self.line(depth, flat)
-            self.work.append(lambda: self.names.leave(of))
-            self.work.append((stmt.body, depth, True))
+            self.work.on_leave(self.names.leave, of)
+            self.work.add([(stmt.body, depth, True)])
         else:
             self.line(depth, scoped)
             self.inside(stmt.body, depth + 1, of)
@@ -263,7 +258,7 @@ class _Printer(BufferText):
                     self.line(depth, "else:")
                     self.inside(other, depth + 1)
 
-            self.work.append(rest)
+            self.work.on_leave(rest)
         self.inside(stmt.then, depth + 1)
 
     def loop(self, stmt: For, depth: int) -> None:
