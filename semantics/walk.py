@@ -1,4 +1,4 @@
-"""The walks, folds and rewriters over every tree of the language, and over graphs of names (specs/semantics.md, "Walks").
+"""The walks, folds and rewriters over every tree and over graphs of names (specs/semantics.md, "Walks").
 
 None recurses, so a chain of 100,000 nodes is as good as one of ten. A node with several parents is visited once:
 sharing is identity (rule M2). What says so visits it each time that it is met.
