@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -272,6 +272,74 @@ def test_a_planted_docstring_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_room_has_a_chapter(room: str) -> None:
     assert (ROOT / "specs" / f"{room}.md").is_file()
+
+
+# --- walks --------------------------------------------------------------------------------------------------------
+
+STACKS = {
+    "semantics/walk.py:Worklist.__iter__": "the walk itself",
+    "semantics/walk.py:post_order": "the walk itself",
+    "semantics/walk.py:occurrences": "the walk itself",
+    "semantics/tasks.py:run_task": "functions that call one another",
+    "semantics/analyses/structure.py:_split": "for speed: each node of every comparison comes here",
+    "semantics/scalar/evaluation.py:needed": "lazy: what a node needs depends on values that come on the way",
+    "semantics/module.py:flow": "the arms that end at a step",
+    "interp/graph/__init__.py:_Evaluator.call": "for speed; lazy, over activations of functions",
+    "interp/tensor.py:_Run.execute": "for speed: each statement of a run comes here; loops are iterators",
+    "interp/machine.py:_Machine.run": "the arms that are running",
+    "lower/devices/instances.py:_units": "Tarjan's algorithm",
+    "lower/frontends/onnx/model.py:_Importer._translate": "frames of calls, which may be left half done",
+    "lower/frontends/onnx/model.py:_Importer._recovered": "the same frames, after a failure",
+    "lower/frontends/relay/infer.py:Inference.__init__": "a queue that what is taken out of it fills",
+    "lower/schedule/__init__.py:reordered": "a queue: what is ready in turn",
+    "lower/schedule/blocks.py:Blocks.contract": "a queue up to a fixpoint, in which a block may stand again",
+    "verify/app/report/pictures.py:_arms": "the arms that end at a step",
+    "verify/trials/native.py:_Run.make_path": "the arms that are running",
+}
+"""The loops over stacks and queues of their own that there are beside the walks of `semantics/walk.py`, and why."""
+
+
+def stacks(tree: ast.AST, within: str = "") -> Iterator[str]:
+    """The functions with a loop that goes on while a list has items, and takes items out of it."""
+    for node in ast.iter_child_nodes(tree):
+        name = f"{within}.{node.name}".lstrip(".") if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else within
+        if isinstance(node, ast.While):
+            tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
+            lists = {ast.unparse(t) for t in tests}
+            if any(f"{of}.{method}()" in ast.unparse(node) for of in lists for method in ("pop", "popleft")):
+                yield name
+        yield from stacks(node, name)
+
+
+def stack_faults(root: Path, listed: Collection[str]) -> list[str]:
+    """Stacks by hand that are not listed, and what is listed and is none."""
+    found = {
+        f"{path.relative_to(root).as_posix()}:{name}": None
+        for _, path in sources(root, *ROOMS)
+        for name in stacks(tree_of(path))
+    }
+    return [
+        *(f"{n}: a stack by hand; use semantics/walk.py, or list it with its reason" for n in found if n not in listed),
+        *(f"{n}: listed, but no stack" for n in listed if n not in found),
+    ]
+
+
+def test_walks_are_those_of_the_house() -> None:
+    assert stack_faults(ROOT, STACKS) == []
+
+
+def test_a_planted_stack_is_found(tmp_path: Path) -> None:
+    (tmp_path / "lower").mkdir()
+    file = tmp_path / "lower" / "walk.py"
+    file.write_text("def free(root):\n    for node in post_order(root):\n        print(node)\n")
+    assert stack_faults(tmp_path, ()) == []
+    walk = "work = [root]\n        while work and limit:\n            node = {}\n            work += node.children\n"
+    for take in ("work.pop()", "work.popleft()"):
+        file.write_text(f"class C:\n    def free(self, root, limit):\n        {walk.format(take)}")
+        fault = "lower/walk.py:C.free: a stack by hand; use semantics/walk.py, or list it with its reason"
+        assert stack_faults(tmp_path, ()) == [fault]
+        assert stack_faults(tmp_path, ("lower/walk.py:C.free",)) == []
+    assert len(stack_faults(tmp_path, ("lower/walk.py:C.free", "lower/walk.py:D.free"))) == 1
 
 
 # --- size and words -----------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def needed(root: Expr, value: Mapping[int, Any]) -> Iterator[Expr]:
     The caller enters into `value`, by identity, the value of every node before it asks for the next one.
     """
     stack = [root]
-    while stack:
+    while stack:  # by hand: what a node needs depends on values that come on the way
         node = stack[-1]
         parts = node.children
         if isinstance(node, Choice):
