@@ -20,7 +20,7 @@ from assay.interp.values import Externs, Value
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Constant, Expr, Function, GlobalVar, call, extern
 from assay.semantics.module import Definition, Module
-from assay.semantics.walk import post_order
+from assay.semantics.walk import fold, post_order
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -90,16 +90,15 @@ def attach(module: Module, engines: Mapping[str, Engine]) -> tuple[Module, Exter
         bodies[id(f)] = call(extern(name, [p.type for p in f.params], f.result_type, pure=True), *f.params)
 
     def change(old: Function) -> Function:
-        top: Expr = old
-        new: dict[int, Expr] = {}
-        for node in post_order(top):
+        def called(node: Expr, parts: list[Expr]) -> Expr:
             made = bodies.get(id(node))
             if isinstance(node, Function) and made is not None:
                 attrs = {k: v for k, v in node.attrs.items() if k != "compiler"}
-                new[id(node)] = replace(node, body=made, attrs=attrs)
-            else:
-                new[id(node)] = node.with_children([new[id(c)] for c in node.children])
-        done = new[id(top)]
+                return replace(node, body=made, attrs=attrs)
+            return node.with_children(parts)
+
+        top: Expr = old
+        done = fold(top, called)
         assert isinstance(done, Function)
         return done
 

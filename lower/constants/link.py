@@ -26,7 +26,7 @@ from assay.semantics.tensor.calls import called
 from assay.semantics.tensor.copying import claims_copy
 from assay.semantics.tensor.mapping import Mapper, bound_buffers
 from assay.semantics.types import TensorType
-from assay.semantics.walk import post_order, rewrite
+from assay.semantics.walk import fold, post_order, rewrite
 
 
 def link_params(module: Module, only: Container[str] | None = None) -> Module:
@@ -223,14 +223,12 @@ def _sized(func: PrimFunc, sizes: Mapping[Symbol, Scalar]) -> PrimFunc:
 
 def _changed(function: Function, calls: Mapping[int, CallTIR]) -> Function:
     """A function with some of its calls replaced: by identity, for what is shared stays shared."""
-    new: dict[int, Expr] = {}
-    for node in post_order(function):
-        if id(node) in calls:
-            made = calls[id(node)]
-            new[id(node)] = made.with_children([new[id(a)] for a in made.args])
-        else:
-            new[id(node)] = node.with_children([new[id(c)] for c in node.children])
-    found = new[id(function)]
+
+    def parts(node: Expr) -> Sequence[Expr]:
+        return calls[id(node)].args if id(node) in calls else node.children
+
+    root: Expr = function
+    found = fold(root, lambda node, new: calls.get(id(node), node).with_children(new), parts)
     assert isinstance(found, Function)
     return found
 

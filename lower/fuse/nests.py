@@ -31,7 +31,7 @@ from assay.semantics.tensor import (
     program_order,
     seq,
 )
-from assay.semantics.walk import Worklist, post_order, rewrite
+from assay.semantics.walk import Worklist, fold, post_order, rewrite
 
 
 def improve(statements: list[Stmt], internal: Sequence[Buffer], results: set[Buffer]) -> list[Stmt]:
@@ -190,13 +190,12 @@ def _at(value: Expr, by: Mapping[Var, Expr]) -> Expr:
 
 def _rewritten(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
     """A statement with the values of its stores rewritten."""
-    new: dict[int, Stmt] = {}
-    for node in post_order(stmt):
-        new[id(node)] = rebuilt(node, [new[id(c)] for c in node.children])
-        made = new[id(node)]
-        if isinstance(made, Store):
-            new[id(node)] = replace(made, value=rewrite(made.value, change))
-    return new[id(stmt)]
+
+    def made(node: Stmt, parts: list[Stmt]) -> Stmt:
+        new = rebuilt(node, parts)
+        return replace(new, value=rewrite(new.value, change)) if isinstance(new, Store) else new
+
+    return fold(stmt, made)
 
 
 def rebuilt(stmt: Stmt, parts: Sequence[Stmt]) -> Stmt:
@@ -286,12 +285,12 @@ def forward(stmt: Stmt, buffer: Buffer, all_of_them: Sequence[Stmt]) -> Stmt:
     order = [s for top in all_of_them for s in program_order(top)]
     place = {id(s): k for k, s in enumerate(order)}
     readers = [place[id(a.place)] for top in all_of_them for a in accesses(top) if a.buffer is buffer and not a.write]
-    new: dict[int, Stmt] = {}
-    for node in post_order(stmt):
-        new[id(node)] = rebuilt(node, [new[id(c)] for c in node.children])
-        if isinstance(node, Seq) and new[id(node)] is node:
-            new[id(node)] = _forwarded(node, buffer, place, readers)
-    return new[id(stmt)]
+
+    def made(node: Stmt, parts: list[Stmt]) -> Stmt:
+        new = rebuilt(node, parts)
+        return _forwarded(node, buffer, place, readers) if isinstance(node, Seq) and new is node else new
+
+    return fold(stmt, made)
 
 
 def _forwarded(node: Seq, buffer: Buffer, place: Mapping[int, int], readers: Sequence[int]) -> Stmt:
@@ -327,11 +326,11 @@ def _forwarded(node: Seq, buffer: Buffer, place: Mapping[int, int], readers: Seq
 
 def _put(root: Expr, buffer: Buffer, value: Expr) -> Expr:
     """`root` with `value` for its elements of `buffer`; inside `value` they stay."""
-    new: dict[int, Expr] = {}
-    for n in post_order(root):
-        parts = [new[id(c)] for c in n.children]
-        new[id(n)] = value if isinstance(n, Load) and n.buffer is buffer else n.with_children(parts)
-    return new[id(root)]
+
+    def made(node: Expr, parts: list[Expr]) -> Expr:
+        return value if isinstance(node, Load) and node.buffer is buffer else node.with_children(parts)
+
+    return fold(root, made)
 
 
 # --- in place ------------------------------------------------------------------------------------------------------

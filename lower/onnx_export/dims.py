@@ -9,7 +9,7 @@ from assay.semantics.dtypes import BOOL, INT64
 from assay.semantics.errors import Unsupported
 from assay.semantics.scalar import Apply, Const, Dim, Expr, Var, simplify
 from assay.semantics.types import ShapeType, TensorType, Type
-from assay.semantics.walk import post_order
+from assay.semantics.walk import fold
 
 _PLAIN = {"add": "Add", "sub": "Sub", "mul": "Mul", "min": "Min", "max": "Max", "truncdiv": "Div"}
 _COMPARED = {"eq": "Equal", "lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
@@ -44,10 +44,7 @@ class Sizes:
         d = simplify(d)
         if isinstance(d, int):
             return writer.ints([d])
-        made: dict[int, Value] = {}
-        for node in post_order(d):
-            made[id(node)] = self._node(writer, node, [made[id(c)] for c in node.children])
-        return made[id(d)]
+        return fold(d, lambda node, parts: self._node(writer, node, parts))
 
     def _node(self, writer: Writer, node: Expr, parts: Sequence[Value]) -> Value:
         match node:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Bind, Fields, Made, Pattern, Var, Wildcard
 from assay.semantics.module import Module
-from assay.semantics.walk import Worklist, post_order
+from assay.semantics.walk import Worklist, fold
 
 Row: TypeAlias = tuple[Pattern | None, ...]
 """What a clause asks of each part of a value; None asks nothing."""
@@ -96,13 +96,14 @@ def _opened(rows: Sequence[Row], at: int, module: Module) -> Iterable[Sequence[R
 
 def with_variables(pattern: Pattern, new: Callable[[Var], Var]) -> Pattern:
     """The pattern with other variables."""
-    made: dict[int, Pattern] = {}
-    for p in post_order(pattern):
+
+    def made(p: Pattern, fields: list[Pattern]) -> Pattern:
         match p:
             case Bind():
-                made[id(p)] = Bind(new(p.var))
+                return Bind(new(p.var))
             case Made() | Fields():
-                made[id(p)] = replace(p, fields=tuple(made[id(f)] for f in p.fields))
+                return replace(p, fields=tuple(fields))
             case _:
-                made[id(p)] = p
-    return made[id(pattern)]
+                return p
+
+    return fold(pattern, made)

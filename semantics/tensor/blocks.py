@@ -64,7 +64,7 @@ from assay.semantics.tensor.recast import in_units, views_of
 from assay.semantics.tensor.regions import matching
 from assay.semantics.tensor.sugar import has_sugar, wants_pointers
 from assay.semantics.tensor.within import Within
-from assay.semantics.walk import occurrences, post_order, rewrite
+from assay.semantics.walk import fold, occurrences, post_order, rewrite
 
 _done: WeakKeyDictionary[PrimFunc, PrimFunc] = WeakKeyDictionary()
 _pointed: WeakKeyDictionary[PrimFunc, PrimFunc] = WeakKeyDictionary()
@@ -114,10 +114,7 @@ class _Plain:
                     self.declare(v)
 
     def run(self) -> PrimFunc:
-        new: dict[int, Stmt] = {}
-        for stmt in post_order(self.func.body):
-            new[id(stmt)] = self.statement(stmt, [new[id(c)] for c in stmt.children])
-        return replace(self.func, body=new[id(self.func.body)])
+        return replace(self.func, body=fold(self.func.body, self.statement))
 
     def statement(self, stmt: Stmt, parts: list[Stmt]) -> Stmt:
         self.claims.at(stmt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from assay.semantics.scalar import Choice, Expr
-from assay.semantics.walk import post_order
+from assay.semantics.walk import fold, post_order
 
 
 def outermost(exprs: Iterable[Expr]) -> list[Choice]:
@@ -20,16 +20,11 @@ def outermost(exprs: Iterable[Expr]) -> list[Choice]:
 
 def put(exprs: Sequence[Expr], by: dict[Choice, Expr]) -> list[Expr]:
     """Expressions with choices replaced, those within others left alone."""
-    result = []
-    for root in exprs:
-        new: dict[int, Expr] = {}
-        for node in post_order(root, lambda n: () if n in by else n.children):
-            if isinstance(node, Choice) and node in by:
-                new[id(node)] = by[node]
-            else:
-                new[id(node)] = node.with_children([new[id(c)] for c in node.children])
-        result.append(new[id(root)])
-    return result
+
+    def made(node: Expr, parts: list[Expr]) -> Expr:
+        return by[node] if isinstance(node, Choice) and node in by else node.with_children(parts)
+
+    return [fold(root, made, lambda n: () if n in by else n.children) for root in exprs]
 
 
 def choices_in(exprs: Iterable[Expr]) -> int:

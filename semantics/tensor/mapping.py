@@ -80,10 +80,7 @@ class Mapper:
 
     def run(self, body: Stmt) -> Stmt:
         """A statement and all in it."""
-        new: dict[int, Stmt] = {}
-        for stmt in post_order(body):
-            new[id(stmt)] = self.own(stmt.with_children([new[id(c)] for c in stmt.children]))
-        return new[id(body)]
+        return rewrite(body, self.own)
 
     def own(self, s: Stmt) -> Stmt:
         """What a statement says itself."""

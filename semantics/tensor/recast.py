@@ -40,7 +40,7 @@ from assay.semantics.tensor.statements import (
     program_order,
 )
 from assay.semantics.tensor.views import Region, View
-from assay.semantics.walk import post_order, pre_order, rewrite
+from assay.semantics.walk import fold, post_order, pre_order, rewrite
 
 _looks: WeakKeyDictionary[PrimFunc, tuple[bool, frozenset[str]]] = WeakKeyDictionary()
 
@@ -128,10 +128,7 @@ class _Units:
             if len({b.dtype for b in buffers}) > 1:
                 memory = self.memory(root, buffers)
                 self.memories.update(dict.fromkeys(buffers, memory))
-        new: dict[int, Stmt] = {}
-        for stmt in post_order(self.func.body):
-            new[id(stmt)] = self.statement(stmt, [new[id(c)] for c in stmt.children])
-        body = new[id(self.func.body)]
+        body = fold(self.func.body, self.statement)
         for k, p in enumerate(self.func.params):
             memory_ = self.memories.get(p)
             if memory_ is not None and memory_.whole is not p:

@@ -26,7 +26,7 @@ from assay.semantics.types import (
     Type,
     TypeVar,
 )
-from assay.semantics.walk import Tree, commas, post_order, spelled
+from assay.semantics.walk import Tree, commas, fold, post_order, spelled
 
 Kind: TypeAlias = Literal["tensor", "tuple", "func", "ref", "data", "shape", "typevar", "object"]
 
@@ -67,10 +67,7 @@ class Written:
 
 def exact(root: Written) -> Type:
     """The type that stands there; sizes that are left open become symbols. Unsupported where more is left open."""
-    made: dict[int, Type] = {}
-    for w in post_order(root):
-        made[id(w)] = _exact(w, [made[id(p)] for p in w.children])
-    return made[id(root)]
+    return fold(root, _exact)
 
 
 def _exact(w: Written, parts: list[Type]) -> Type:
@@ -214,7 +211,8 @@ def listed(items: Sequence[str]) -> str:
 
 def height(of: Tree) -> int:
     """How deep a type or a pattern is nested."""
-    depth: dict[int, int] = {}
-    for t in post_order(of):
-        depth[id(t)] = 1 + max((depth[id(c)] for c in t.children), default=0)
-    return depth[id(of)]
+
+    def above(_: Tree, parts: list[int]) -> int:
+        return 1 + max(parts, default=0)
+
+    return fold(of, above)

@@ -29,7 +29,7 @@ from assay.semantics.rules import check
 from assay.semantics.scalar import Var as Symbol
 from assay.semantics.text.source import Source
 from assay.semantics.types import DataDef, DataType, FuncType, TupleType, symbols
-from assay.semantics.walk import Worklist, needed_first, post_order
+from assay.semantics.walk import Worklist, fold, needed_first, post_order
 
 
 def translate(program: Program, source: Source) -> Module:
@@ -218,18 +218,16 @@ class _Translator:
                     raise self.places.failure(Invalid, p.start, p.end, f"the pattern is matched with {of}", "match.C3")
 
     def patterned(self, pattern: Pattern) -> graph.Pattern:
-        made: dict[int, graph.Pattern] = {}
-        for p in post_order(pattern):
-            fields = tuple(made[id(f)] for f in p.fields)
+        def made(p: Pattern, fields: list[graph.Pattern]) -> graph.Pattern:
             if p.kind == "any":
-                made[id(p)] = graph.Wildcard()
-            elif p.binder is not None:
-                made[id(p)] = graph.Bind(self.var(p.binder))
-            elif p.kind == "tuple":
-                made[id(p)] = graph.Fields(fields)
-            else:
-                made[id(p)] = graph.Made(graph.constructor(self.data[p.data], p.constructor), fields)
-        return made[id(pattern)]
+                return graph.Wildcard()
+            if p.binder is not None:
+                return graph.Bind(self.var(p.binder))
+            if p.kind == "tuple":
+                return graph.Fields(tuple(fields))
+            return graph.Made(graph.constructor(self.data[p.data], p.constructor), tuple(fields))
+
+        return fold(pattern, made)
 
     # --- expressions -----------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from assay.semantics.graph import Expr, Function, If, Let, Match, Var
 from assay.semantics.graph.effects import is_whole
 from assay.semantics.graph.nodes import bound_by
 from assay.semantics.graph.patterns import with_variables
-from assay.semantics.walk import post_order
+from assay.semantics.walk import fold, post_order
 
 
 def home_of(function: Function) -> VirtualDevice | None:
@@ -59,11 +59,10 @@ def with_devices(function: Function, devices: Mapping[int, VirtualDevice]) -> Fu
             fresh[v] = replace(v, device=devices.get(id(v), v.device))
         return fresh[v]
 
-    made: dict[int, Expr] = {}
-    for node in post_order(_expr(function)):
-        device = devices.get(id(node), node.device)
-        made[id(node)] = _placed(node, [made[id(c)] for c in node.children], device, var)
-    new = made[id(function)]
+    def placed(node: Expr, parts: list[Expr]) -> Expr:
+        return _placed(node, parts, devices.get(id(node), node.device), var)
+
+    new = fold(_expr(function), placed)
     assert isinstance(new, Function)
     return new
 
