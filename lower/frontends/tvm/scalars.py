@@ -339,7 +339,7 @@ def parts(o: Object) -> Sequence[Object]:
 
 def variables_of(root: Object) -> list[Object]:
     """The variables of a TVM expression without lets."""
-    work = Worklist([root], handle)
+    work = Worklist([root] if type_key(root) != "int" else [], handle)
     found: list[Object] = []
     for o in work:
         found += [o] if type_key(o) == "ir.Var" else []
