@@ -24,6 +24,7 @@ from assay.semantics.integers.polynomials import (
     product_range,
 )
 from assay.semantics.integers.ranges import Range, at_least
+from assay.semantics.walk import Worklist
 
 
 class Forms(Polynomials):
@@ -32,15 +33,10 @@ class Forms(Polynomials):
     def facts(self, wanted: Iterable[Polynomial], ranges: list[Range] | None = None) -> Iterator[Polynomial]:
         """Polynomials that are 0 or more, whatever the symbols: all that is said of what the wanted ones speak of."""
         ranges = self.ranges if ranges is None else ranges
-        todo = [p for f in wanted for p in f.terms]
-        seen: set[Product] = set()
-        while todo:
-            product = todo.pop()
-            if product in seen:
-                continue
-            seen.add(product)
+        work = Worklist[Product]([p for f in wanted for p in f.terms], lambda product: product)
+        for product in work:
             for fact in self._facts(product, ranges):
-                todo.extend(fact.terms)
+                work.add(fact.terms)
                 yield fact
 
     def _facts(self, product: Product, ranges: list[Range]) -> Iterator[Polynomial]:
