@@ -22,8 +22,9 @@ from assay.semantics.dtypes import FLOAT64, DType, dtype
 from assay.semantics.errors import Invalid, Trap, Unpredictable, Unsupported
 from assay.semantics.graph import CallTIR
 from assay.semantics.module import Module
-from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, chosen, convert, needed, operation, same
+from assay.semantics.scalar import Apply, Cast, Choice, Const, Expr, Load, Var, convert, operation, same
 from assay.semantics.scalar.derived import DEFINITIONS
+from assay.semantics.scalar.evaluation import chosen, needed
 from assay.semantics.tensor import Assert, Buffer, Evaluate, PrimFunc, Store, program_order
 from assay.semantics.tensor.blocks import without_blocks
 from assay.semantics.tensor.calls import called

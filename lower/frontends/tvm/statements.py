@@ -40,7 +40,7 @@ from assay.semantics.tensor import (
     store_lanes,
 )
 from assay.semantics.tensor.places import has_bytes, same_width
-from assay.semantics.walk import Worklist, occurrences
+from assay.semantics.walk import Worklist
 
 LOOPS: dict[int, LoopKind] = {0: "serial", 1: "parallel", 2: "vectorized", 3: "unrolled"}
 ITERATORS: dict[int, IterKind] = {0: "spatial", 2: "reduce", 3: "scan", 4: "opaque"}
