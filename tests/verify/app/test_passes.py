@@ -15,7 +15,7 @@ import pytest
 
 from assay.lower.instrument import Instruments, Leaving
 from assay.lower.pipeline import Pass
-from assay.semantics.errors import Invalid
+from assay.semantics.errors import Invalid, Unsupported
 from assay.semantics.graph import Call, CallTIR, Expr, Function, call
 from assay.semantics.module import Module
 from assay.semantics.operator import Operator
@@ -248,6 +248,12 @@ def test_what_a_pass_is_handed_is_looked_at(text: str, label: str) -> None:
     with pytest.raises(Invalid) as wrong:
         checked(text, WEIGHTS, text.partition("[")[0])
     assert wrong.value.label == label
+
+
+def test_statements_about_sizes_are_no_steps() -> None:
+    with pytest.raises(Unsupported) as wrong:
+        list(Check(Lowering(program(WEIGHTS), "model", passes="shapes")).lines())
+    assert wrong.value.label == "liveness.C9"
 
 
 def raises(module: Module) -> Module:
