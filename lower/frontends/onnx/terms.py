@@ -6,16 +6,25 @@ expression with Python's operators; a Python number beside one becomes a constan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from assay.lower.frontends.onnx.node import MOST_ELEMENTS, Node, tensor
 from assay.semantics.dtypes import FLOAT64, INT64, DType
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import Dim
 from assay.semantics.types import TensorType
+
+
+def _method(op: str) -> Callable[..., Term]:
+    """A method that applies an operator to the term and further operands."""
+
+    def method(self: Term, *others: Amount) -> Term:
+        return Term(self.node, self.node.call(op, self.expr, *map(self.like, others)))
+
+    return method
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,80 +38,42 @@ class Term:
     def type(self) -> TensorType:
         return tensor(self.expr)
 
-    def _call(self, op: str, *others: Amount, **attrs: Any) -> Term:
-        return Term(self.node, self.node.call(op, self.expr, *(self.like(o) for o in others), **attrs))
-
     def like(self, other: Amount) -> Expr:
         """Another operand as an expression of this one's dtype."""
         return other.expr if isinstance(other, Term) else self.node.constant(other, self.type.dtype)
 
-    def __add__(self, other: Amount) -> Term:
-        return self._call("add", other)
-
-    def __sub__(self, other: Amount) -> Term:
-        return self._call("subtract", other)
-
-    def __mul__(self, other: Amount) -> Term:
-        return self._call("multiply", other)
-
-    def __truediv__(self, other: Amount) -> Term:
-        return self._call("divide", other)
+    def number(self, value: float) -> Term:
+        """A number of this one's dtype."""
+        return Term(self.node, self.like(value))
 
     def __rsub__(self, other: float) -> Term:
-        return Term(self.node, self.like(other)) - self
+        return self.number(other) - self
 
     def __rtruediv__(self, other: float) -> Term:
-        return Term(self.node, self.like(other)) / self
+        return self.number(other) / self
 
-    def __radd__(self, other: float) -> Term:
-        return self + other
-
-    def __rmul__(self, other: float) -> Term:
-        return self * other
-
-    def __lt__(self, other: Amount) -> Term:
-        return self._call("less", other)
-
-    def __le__(self, other: Amount) -> Term:
-        return self._call("less_equal", other)
-
-    def __gt__(self, other: Amount) -> Term:
-        return self._call("greater", other)
-
-    def __ge__(self, other: Amount) -> Term:
-        return self._call("greater_equal", other)
-
-    def equal(self, other: Amount) -> Term:
-        return self._call("equal", other)
-
-    def __and__(self, other: Term) -> Term:
-        return self._call("logical_and", other)
-
-    def __or__(self, other: Term) -> Term:
-        return self._call("logical_or", other)
-
-    def __abs__(self) -> Term:
-        return self._call("abs")
-
-    def floor(self) -> Term:
-        return self._call("floor")
-
-    def ceil(self) -> Term:
-        return self._call("ceil")
-
-    def round(self) -> Term:
-        """To the nearest whole number, halves to the even one."""
-        return self._call("round")
-
-    def divided(self, by: Amount) -> Term:
-        """Integers, rounded down."""
-        return self._call("floor_divide", by)
-
-    def at_least(self, other: Amount) -> Term:
-        return self._call("maximum", other)
-
-    def at_most(self, other: Amount) -> Term:
-        return self._call("minimum", other)
+    __add__ = __radd__ = _method("add")
+    __sub__ = _method("subtract")
+    __mul__ = __rmul__ = _method("multiply")
+    __truediv__ = _method("divide")
+    __lt__ = _method("less")
+    __le__ = _method("less_equal")
+    __gt__ = _method("greater")
+    __ge__ = _method("greater_equal")
+    __and__ = _method("logical_and")
+    __or__ = _method("logical_or")
+    power = _method("power")
+    sqrt = _method("sqrt")
+    __abs__ = _method("abs")
+    equal = _method("equal")
+    floor = _method("floor")
+    ceil = _method("ceil")
+    round = _method("round")
+    """To the nearest whole number, halves to the even one."""
+    divided = _method("floor_divide")
+    """Integers, rounded down."""
+    at_least = _method("maximum")
+    at_most = _method("minimum")
 
     def chosen(self, where: Term, other: Amount) -> Term:
         """This where the condition holds, else the other."""
@@ -115,17 +86,17 @@ class Term:
         return Term(self.node, self.node.shaped(self.expr, shape))
 
     def stretched(self, *shape: Dim) -> Term:
-        return self._call("broadcast_to", shape=shape)
+        return Term(self.node, self.node.call("broadcast_to", self.expr, shape=shape))
 
     def moved(self, axes: Sequence[int]) -> Term:
         """With the axes in another order."""
-        return self._call("permute_dims", axes=tuple(axes))
+        return Term(self.node, self.node.call("permute_dims", self.expr, axes=tuple(axes)))
 
     def sum(self, *axes: int, keep: bool = False) -> Term:
-        return self._call("sum", axis=axes, keepdims=keep)
+        return Term(self.node, self.node.call("sum", self.expr, axis=axes, keepdims=keep))
 
     def max(self, *axes: int) -> Term:
-        return self._call("max", axis=axes, keepdims=False)
+        return Term(self.node, self.node.call("max", self.expr, axis=axes, keepdims=False))
 
     def picked(self, index: int, axis: int) -> Term:
         """The slice at a place of an axis, which goes."""

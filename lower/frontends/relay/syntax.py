@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,14 +18,19 @@ from assay.semantics.types import DataDef, Type, TypeVar
 
 @dataclass(eq=False)
 class Node:
-    """Base of the tree. `start` and `end` are offsets into the text."""
+    """Base of the tree. `start` and `end` are offsets into the text; `parts` names the fields that hold nodes."""
 
     start: int
     end: int
+    parts: ClassVar[tuple[str, ...]] = ()
 
     @property
     def children(self) -> Sequence[Node]:
-        return ()
+        found: list[Node] = []
+        for name in self.parts:
+            part = getattr(self, name)
+            found += part if isinstance(part, list) else [part]
+        return found
 
 
 @dataclass(eq=False)
@@ -81,10 +86,7 @@ class Apply(Node):
     callee: Node
     args: list[Node]
     attrs: Mapping[str, Any]
-
-    @property
-    def children(self) -> Sequence[Node]:
-        return (self.callee, *self.args)
+    parts = ("callee", "args")
 
 
 @dataclass(eq=False)
@@ -92,10 +94,7 @@ class Let(Node):
     binder: Binder
     value: Node
     body: Node
-
-    @property
-    def children(self) -> Sequence[Node]:
-        return (self.value, self.body)
+    parts = ("value", "body")
 
 
 @dataclass(eq=False)
@@ -117,10 +116,7 @@ class Branch(Node):
     condition: Node
     then: Node
     otherwise: Node
-
-    @property
-    def children(self) -> Sequence[Node]:
-        return (self.condition, self.then, self.otherwise)
+    parts = ("condition", "then", "otherwise")
 
 
 @dataclass(eq=False)
@@ -128,20 +124,14 @@ class Fields(Node):
     """A tuple."""
 
     fields: list[Node]
-
-    @property
-    def children(self) -> Sequence[Node]:
-        return self.fields
+    parts = ("fields",)
 
 
 @dataclass(eq=False)
 class Item(Node):
     value: Node
     index: int
-
-    @property
-    def children(self) -> Sequence[Node]:
-        return (self.value,)
+    parts = ("value",)
 
 
 @dataclass(eq=False)
@@ -150,10 +140,7 @@ class Reference(Node):
 
     kind: str
     args: list[Node]
-
-    @property
-    def children(self) -> Sequence[Node]:
-        return self.args
+    parts = ("args",)
 
 
 @dataclass(eq=False)
@@ -165,10 +152,7 @@ class Fn(Node):
     result: Type | None
     body: Node
     attrs: Mapping[str, Any]
-
-    @property
-    def children(self) -> Sequence[Node]:
-        return (self.body,)
+    parts = ("body",)
 
 
 @dataclass(eq=False)

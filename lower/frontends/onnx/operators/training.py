@@ -10,82 +10,50 @@ from collections.abc import Callable, Sequence
 
 from assay.lower.frontends.onnx.node import Node, Rule, tensor
 from assay.lower.frontends.onnx.operators import gradient
-from assay.semantics.dtypes import INT64
+from assay.lower.frontends.onnx.terms import Term
 from assay.semantics.graph import Expr
 
-Step = Callable[["_Arithmetic", Expr, Expr, list[Expr]], Sequence[Expr]]
-"""step(arithmetic, R, T, [tensor, gradient, states...]): the new tensor and states."""
+Step = Callable[[Node, Term, Expr, list[Term]], Sequence[Term]]
+"""step(node, R, T, [tensor, gradient, states...]): the new tensor and states. Numbers are rounded to its dtype."""
 
 
-class _Arithmetic:
-    """Calls of elementwise operators in the dtype of one tensor; numbers are rounded to it."""
-
-    def __init__(self, node: Node, like: Expr) -> None:
-        self.node = node
-        self.of = tensor(like).dtype
-
-    def number(self, value: float) -> Expr:
-        return self.node.constant(value, self.of)
-
-    def attribute(self, name: str) -> Expr:
-        return self.number(self.node.attrs[name])
-
-    def __call__(self, op: str, *args: Expr) -> Expr:
-        return self.node.call(op, *args)
-
-    def times(self, a: Expr, b: Expr) -> Expr:
-        return self("multiply", a, b)
-
-    def plus(self, a: Expr, b: Expr) -> Expr:
-        return self("add", a, b)
-
-    def minus(self, a: Expr, b: Expr) -> Expr:
-        return self("subtract", a, b)
-
-    def regularized(self, x: Expr, gradient: Expr) -> Expr:
-        return self.plus(self.times(self.attribute("norm_coefficient"), x), gradient)
-
-    def first(self, count: Expr) -> Expr:
-        """Whether this is the first step."""
-        return self("equal", count, self.node.constant(0, INT64))
+def _first(node: Node, count: Expr) -> Term:
+    """Whether this is the first step."""
+    return Term(node, count).equal(0)
 
 
-def _adagrad(a: _Arithmetic, rate: Expr, count: Expr, parts: list[Expr]) -> Sequence[Expr]:
+def _adagrad(node: Node, rate: Term, count: Expr, parts: list[Term]) -> Sequence[Term]:
     x, gradient, squares = parts
-    one = a.number(1)
-    decayed = a("divide", rate, a.plus(one, a.times(a.node.cast(count, a.of), a.attribute("decay_factor"))))
-    g = a.regularized(x, gradient)
-    squares = a.plus(squares, a.times(g, g))
-    scale = a.plus(a("sqrt", squares), a.attribute("epsilon"))
-    return a.minus(x, a("divide", a.times(decayed, g), scale)), squares
+    decayed = rate / (x.number(1) + Term(node, count).cast(x.type.dtype) * node.attrs["decay_factor"])
+    g = x.number(node.attrs["norm_coefficient"]) * x + gradient
+    squares = squares + g * g
+    return x - decayed * g / (squares.sqrt() + node.attrs["epsilon"]), squares
 
 
-def _momentum(a: _Arithmetic, rate: Expr, count: Expr, parts: list[Expr]) -> Sequence[Expr]:
+def _momentum(node: Node, rate: Term, count: Expr, parts: list[Term]) -> Sequence[Term]:
     x, gradient, moment = parts
-    mode = a.node.attrs["mode"]
+    mode, alpha = node.attrs["mode"], x.number(node.attrs["alpha"])
     if mode not in ("standard", "nesterov"):
-        raise a.node.wrong(f"mode is {mode!r}; standard or nesterov is wanted")
-    g = a.regularized(x, gradient)
-    weight = a("where", a.first(count), a.number(1), a.attribute("beta"))
-    moment = a.plus(a.times(a.attribute("alpha"), moment), a.times(weight, g))
-    step = moment if mode == "standard" else a.plus(g, a.times(a.attribute("alpha"), moment))
-    return a.minus(x, a.times(rate, step)), moment
+        raise node.wrong(f"mode is {mode!r}; standard or nesterov is wanted")
+    g = x.number(node.attrs["norm_coefficient"]) * x + gradient
+    weight = x.number(1).chosen(_first(node, count), node.attrs["beta"])
+    moment = alpha * moment + weight * g
+    return x - rate * (moment if mode == "standard" else g + alpha * moment), moment
 
 
-def _adam(a: _Arithmetic, rate: Expr, count: Expr, parts: list[Expr]) -> Sequence[Expr]:
+def _adam(node: Node, rate: Term, count: Expr, parts: list[Term]) -> Sequence[Term]:
     x, gradient, moment, squares = parts
-    one, alpha, beta = a.number(1), a.attribute("alpha"), a.attribute("beta")
-    g = a.regularized(x, gradient)
-    moment = a.plus(a.times(alpha, moment), a.times(a.minus(one, alpha), g))
-    squares = a.plus(a.times(beta, squares), a.times(a.minus(one, beta), a.times(g, g)))
-    scale = a.plus(a("sqrt", squares), a.attribute("epsilon"))
+    one, alpha, beta = (x.number(v) for v in (1, node.attrs["alpha"], node.attrs["beta"]))
+    g = x.number(node.attrs["norm_coefficient"]) * x + gradient
+    moment = alpha * moment + (one - alpha) * g
+    squares = beta * squares + (one - beta) * (g * g)
+    scale = squares.sqrt() + node.attrs["epsilon"]
     # the first step has no correction; 1 stands for its count, so that nothing is divided by zero
-    steps = a.node.cast(a("where", a.first(count), a.node.constant(1, INT64), count), a.of)
-    corrected = a("sqrt", a.minus(one, a("power", beta, steps)))
-    corrected = a("divide", a.times(rate, corrected), a.minus(one, a("power", alpha, steps)))
-    rate = a("where", a.first(count), rate, corrected)
-    new = a.minus(x, a.times(rate, a("divide", moment, scale)))
-    return a.times(a.minus(one, a.attribute("norm_coefficient_post")), new), moment, squares
+    first, steps = _first(node, count), Term(node, count)
+    steps = steps.number(1).chosen(first, steps).cast(x.type.dtype)
+    corrected = rate * (one - beta.power(steps)).sqrt() / (one - alpha.power(steps))
+    new = x - rate.chosen(first, corrected) * (moment / scale)
+    return (one - node.attrs["norm_coefficient_post"]) * new, moment, squares
 
 
 def _optimizer(step: Step, states: int) -> Rule:
@@ -95,12 +63,12 @@ def _optimizer(step: Step, states: int) -> Rule:
         if not tensors or len(tensors) % each:
             raise node.wrong(f"{len(tensors)} tensors after R and T; {each} for each that is trained are wanted")
         count = len(tensors) // each
-        found: list[Sequence[Expr]] = []
+        found: list[Sequence[Term]] = []
         for i in range(count):
             parts = tensors[i::count]
-            arithmetic = _Arithmetic(node, parts[0])
-            found.append(step(arithmetic, node.cast(node[0], arithmetic.of), node[1], parts))
-        return [row[k] for k in range(1 + states) for row in found]
+            rate = Term(node, node.cast(node[0], tensor(parts[0]).dtype))
+            found.append(step(node, rate, node[1], [Term(node, x) for x in parts]))
+        return [row[k].expr for k in range(1 + states) for row in found]
 
     return rule
 
