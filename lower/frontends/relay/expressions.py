@@ -78,8 +78,7 @@ class Expressions(Reader):
             self.at_definition()
         else:
             self.need(close, " or ';'")
-        for name, known in reversed(outer):
-            self.restore(name, known)
+        self.restore(outer)
         for node in reversed(done):
             assert isinstance(node, (syntax.Graph, syntax.Let))
             node.body, body = body, node
@@ -101,11 +100,12 @@ class Expressions(Reader):
         outer.append((binder.name, self.names.get(binder.name)))
         self.names[binder.name] = binder
 
-    def restore(self, name: str, known: Binder | None) -> None:
-        if known is None:
+    def restore(self, outer: list[tuple[str, Binder | None]]) -> None:
+        """Names mean again what they did before `bind`."""
+        for name, known in reversed(outer):
             self.names.pop(name, None)
-        else:
-            self.names[name] = known
+            if known is not None:
+                self.names[name] = known
 
     def local_binder(self) -> Task[Binder]:
         """`%x`, maybe with its device, maybe with its type."""
@@ -226,7 +226,7 @@ class Expressions(Reader):
         self.need("(")
         args: list[Node] = []
         attrs: dict[str, object] = {}
-        while not self.when(")"):
+        for _ in self.items(")"):
             if self.next.kind == "name" and self.ahead(1).text in ("=", "."):
                 at = self.at
                 while self.ahead(1).text == "." and self.ahead(2).kind == "name":
@@ -238,9 +238,6 @@ class Expressions(Reader):
                     self.need(")")
                     break
             args.append((yield self.expression()))
-            if not self.when(","):
-                self.need(")", " or ','")
-                break
         return syntax.Apply(callee.start, self.tokens[self.at - 1].end, callee, args, attrs)
 
     def atom(self) -> Task[Node]:
@@ -272,11 +269,8 @@ class Expressions(Reader):
             case "name", text if text in REFERENCES and self.next.text == "(":
                 self.need("(")
                 args: list[Node] = []
-
-                def item() -> Task[None]:
+                for _ in self.items(")"):
                     args.append((yield self.expression()))
-
-                yield self.listed(")", item)
                 if len(args) != REFERENCES[text]:
                     self.wrong(token, f"{text} takes {REFERENCES[text]} operands, {len(args)} given")
                 return syntax.Reference(token.start, self.tokens[self.at - 1].end, text, args)
@@ -303,14 +297,9 @@ class Expressions(Reader):
 
     def parenthesis(self, token: Token) -> Task[Node]:
         fields: list[Node] = []
-        comma = False
-        while not self.when(")"):
+        for _ in self.items(")"):
             fields.append((yield self.inside_parenthesis()))
-            comma = self.when(",")
-            if not comma:
-                self.need(")", " or ','")
-                break
-        if len(fields) == 1 and not comma:
+        if len(fields) == 1 and not self.comma:
             return fields[0]
         return syntax.Fields(token.start, self.tokens[self.at - 1].end, fields)
 
@@ -331,7 +320,7 @@ class Expressions(Reader):
         self.need("(")
         params: list[Binder] = []
         attrs: dict[str, object] = {}
-        while not self.when(")"):
+        for _ in self.items(")"):
             if self.next.kind == "name":
                 attrs = yield self.attributes()
                 self.need(")")
@@ -340,9 +329,6 @@ class Expressions(Reader):
             if any(p.name == binder.name for p in params):
                 self.wrong(self.tokens[self.at - 1], f"two parameters are called %{binder.name}", "relay.C5")
             params.append(binder)
-            if not self.when(","):
-                self.need(")", " or ','")
-                break
         for p in params:
             self.bind(p, outer)
         result: Type | None = None
@@ -350,8 +336,7 @@ class Expressions(Reader):
             result = yield self.type("r")
         self.need("{")
         body: Node = yield self.block("}")
-        for name, known in reversed(outer):
-            self.restore(name, known)
+        self.restore(outer)
         self.type_params = outer_types
         return Fn(token.start, token.end, tuple(own), params, result, body, attrs)
 
@@ -360,32 +345,19 @@ class Expressions(Reader):
         value: Node = yield self.parenthesis(self.tokens[self.at - 1])
         self.need("{")
         clauses: list[tuple[Pattern, Node]] = []
-
-        def item() -> Task[None]:
+        for _ in self.items("}"):
             outer: list[tuple[str, Binder | None]] = []
             pattern: Pattern = yield self.pattern(outer)
             self.need("=>")
-            if self.next.text == "{":
-                self.take()
-                body: Node = yield self.block("}")
-            else:
-                body = yield self.expression()
-            for name, known in reversed(outer):
-                self.restore(name, known)
+            body: Node = yield self.block("}") if self.when("{") else self.expression()
+            self.restore(outer)
             clauses.append((pattern, body))
-
-        yield self.listed("}", item)
         if not clauses:
             self.wrong(token, "a match has no clause", "match.C1")
         return syntax.Match(token.start, token.end, value, clauses, token.text == "match?")
 
     def pattern(self, outer: list[tuple[str, Binder | None]]) -> Task[Pattern]:
         token = self.next
-        fields: list[Pattern] = []
-
-        def item() -> Task[None]:
-            fields.append((yield self.pattern(outer)))
-
         if self.when("_"):
             return Pattern("any", token.start, token.end)
         if token.kind == "local":
@@ -393,16 +365,21 @@ class Expressions(Reader):
             self.bind(binder, outer)
             return Pattern("name", token.start, token.end, binder)
         if self.when("("):
-            yield self.listed(")", item)
-            return Pattern("tuple", token.start, token.end, fields=fields)
+            return Pattern("tuple", token.start, token.end, fields=(yield from self.patterns(outer)))
         self.take()
         if token.kind != "name" or token.text not in self.makers:
             message = f"{token.text} is no constructor; a name that a pattern binds is %{token.text}"
             self.wrong(token, message, "relay.C5")
         data, name = self.made(token.text)
-        if self.when("("):
-            yield self.listed(")", item)
+        fields = (yield from self.patterns(outer)) if self.when("(") else []
         return Pattern("made", token.start, token.end, data=data, constructor=name, fields=fields)
+
+    def patterns(self, outer: list[tuple[str, Binder | None]]) -> Task[list[Pattern]]:
+        """The patterns of fields, up to the parenthesis."""
+        fields: list[Pattern] = []
+        for _ in self.items(")"):
+            fields.append((yield self.pattern(outer)))
+        return fields
 
 
 def _reduce(operands: list[Node], waiting: list[tuple[str, int]]) -> None:

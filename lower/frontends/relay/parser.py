@@ -9,7 +9,7 @@ from assay.lower.frontends.relay.lexer import Places, words
 from assay.lower.frontends.relay.metadata import Metadata
 from assay.lower.frontends.relay.syntax import Fn, Program, Shared
 from assay.semantics.builder.prelude import prelude
-from assay.semantics.tasks import Task, run_task
+from assay.semantics.tasks import run_task
 from assay.semantics.text.source import Source
 from assay.semantics.types import DataDef, Type
 from assay.semantics.walk import post_order
@@ -83,23 +83,13 @@ class _Parser(Expressions):
             while not self.when("]"):
                 self.take()
         made: dict[str, tuple[Type, ...]] = {}
-
-        def item() -> Task[None]:
+        for _ in self.items("}") if self.when("{") else ():
             token = self.need_kind("name", "a constructor")
             if token.text in made or self.makers.get(token.text, ("", ""))[0] in self.program.data:
                 self.wrong(token, f"two constructors are called {token.text}", "relay.C5")
-            fields: list[Type] = []
-            if self.when("("):
-
-                def field() -> Task[None]:
-                    fields.append((yield self.type("d", f"the data type {head.name}")))
-
-                yield self.listed(")", field)
-            made[token.text] = tuple(fields)
+            fields = self.items(")") if self.when("(") else ()
+            made[token.text] = tuple(run_task(self.type("d", f"the data type {head.name}")) for _ in fields)
             self.makers[token.text] = (head.name, token.text)
-
-        if self.when("{"):
-            run_task(self.listed("}", item))
         self.type_params = {}
         self.program.data[head.name] = replace(head, constructors=made)
         self.at_definition()

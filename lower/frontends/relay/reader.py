@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -41,6 +41,8 @@ class Reader:
         self.places = places
         self.tokens = tokens
         self.at = 0
+        self.comma = False
+        """Whether a comma stood after the last item of a list."""
         self.metadata = metadata
         self.program = Program()
         self.type_params: dict[str, TypeVar] = {}
@@ -90,11 +92,12 @@ class Reader:
     def unsupported(self, start: int, end: int, message: str, label: str) -> NoReturn:
         raise self.places.failure(Unsupported, start, end, message, label)
 
-    def listed(self, close: str, item: Callable[[], Task[None]]) -> Task[None]:
-        """Items with commas between them, and maybe one after them, up to `close`."""
+    def items(self, close: str) -> Iterator[None]:
+        """A step for each item up to `close`: commas stand between them, and maybe one after them (`comma`)."""
         while not self.when(close):
-            yield item()
-            if not self.when(","):
+            yield
+            self.comma = self.when(",")
+            if not self.comma:
                 self.need(close, " or ','")
                 return
 
@@ -127,14 +130,9 @@ class Reader:
 
     def tuple_type(self, name: str, closed: str) -> Task[Type]:
         fields: list[Type] = []
-        comma = True
-        while not self.when(")"):
+        for _ in self.items(")"):
             fields.append((yield self.type(f"{name}_{len(fields)}", closed)))
-            comma = self.when(",")
-            if not comma:
-                self.need(")", " or ','")
-                break
-        return fields[0] if len(fields) == 1 and not comma else TupleType(tuple(fields))
+        return fields[0] if len(fields) == 1 and not self.comma else TupleType(tuple(fields))
 
     def function_type(self) -> Task[Type]:
         outer, own = self.type_params, []
@@ -142,11 +140,8 @@ class Reader:
             own = self.type_parameters()
         self.need("(")
         params: list[Type] = []
-
-        def item() -> Task[None]:
+        for _ in self.items(")"):
             params.append((yield self.type()))
-
-        yield self.listed(")", item)
         self.need("->")
         result: Type = yield self.type()
         self.type_params = outer
@@ -157,24 +152,18 @@ class Reader:
         self.need("[")
         found: list[TypeVar] = []
         self.type_params = dict(self.type_params)
-        while not self.when("]"):
+        for _ in self.items("]"):
             token = self.need_kind("name", "the name of a type parameter")
             found.append(TypeVar(token.text))
             self.type_params[token.text] = found[-1]
-            if not self.when(","):
-                self.need("]", " or ','")
-                break
         return found
 
     def tensor_type(self, name: str, closed: str) -> TensorType:
         self.need("[")
         self.need("(")
         dims: list[Dim] = []
-        while not self.when(")"):
+        for _ in self.items(")"):
             dims.append(self.dim(f"{name}_{len(dims)}", closed))
-            if not self.when(","):
-                self.need(")", " or ','")
-                break
         self.need(",")
         of = self.dtype(self.need_kind("name", "a dtype"))
         self.need("]")
@@ -216,12 +205,8 @@ class Reader:
             names = ", ".join([*self.type_params, *self.program.data]) or "none but Tensor, fn, tuples and scalars"
             self.wrong(token, f"no type is called {token.text}; there are {names}", "relay.C5")
         args: list[Type] = []
-        if self.when("["):
-
-            def item() -> Task[None]:
-                args.append((yield self.type("d", f"the data type {token.text}")))
-
-            yield self.listed("]", item)
+        for _ in self.items("]") if self.when("[") else ():
+            args.append((yield self.type("d", f"the data type {token.text}")))
         if len(args) != len(known.type_params):
             message = f"{token.text} takes {len(known.type_params)} type arguments, {len(args)} given"
             self.wrong(token, message, "relay.C5")
@@ -281,15 +266,11 @@ class Reader:
             case "sign", "[" | "(" | "{":
                 close = {"[": "]", "(": ")", "{": "}"}[token.text]
                 found: list[Any] = []
-                pairs = token.text == "{"
-
-                def item() -> Task[None]:
+                for _ in self.items(close):
                     found.append((yield self.value()))
-                    if pairs:
+                    if close == "}":
                         self.need(":")
                         found.append((yield self.value()))
-
-                yield self.listed(close, item)
                 return found[0] if close == ")" and len(found) == 1 else tuple(found)
         self.wrong(token, f"the value of an attribute expected, found {token.text!r}")
 
