@@ -6,9 +6,9 @@ equal, so a row says what the run is to check: `agree` that a size is another, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from assay.semantics import graph
 from assay.semantics.dtypes import BOOL
@@ -18,24 +18,11 @@ from assay.semantics.operator import Operator
 from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Apply as Choose, Dim, Expr as Scalar, Var as Symbol, apply, provably_equal, select
 from assay.semantics.text.relax import ops as relax_ops
-from assay.semantics.text.relax.build import Build, operands
+from assay.semantics.text.relax.build import MISSING, Attrs, Build, Row, operands, row
 from assay.semantics.types import TensorType, TupleType
 from assay.semantics.walk import Worklist, post_order
 
-MISSING: Any = relax_ops.MISSING
-Attrs: TypeAlias = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A Relay operator: its operands, its attributes with their defaults, and the expression that it means.
-
-    An operand that ends in ? may be missing; one that begins with * stands for any number of them.
-    """
-
-    operands: Mapping[str, Any]
-    attrs: Mapping[str, Any]
-    make: Callable[[Relay, list[Any], Attrs], Expr]
+__all__ = ["MISSING", "Attrs", "Relay", "Row", "relax", "row", "same"]
 
 
 @dataclass(frozen=True)
@@ -180,11 +167,6 @@ def _chooses(d: Scalar) -> bool:
 
 
 # --- rows --------------------------------------------------------------------------------------------------------
-
-
-def row(names: str, make: Callable[..., Expr], **attrs: Any) -> Row:
-    """A row whose `make` takes the operands by place and the attributes by name."""
-    return Row(operands(names), attrs, lambda b, args, given: make(b, *args, **given))
 
 
 def same(names: str, op: str, **attrs: Any) -> Row:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.frontends.relay.build import MISSING, Attrs, Relay, Row, row, same
+from assay.lower.frontends.relay.build import MISSING, Relay, Row, row, same
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, DLPACK, VirtualDevice
 from assay.semantics.dtypes import INT32, INT64
@@ -17,7 +17,6 @@ from assay.semantics.graph import Constant, Expr
 from assay.semantics.ops import OPERATORS
 from assay.semantics.ops.sizes import product
 from assay.semantics.scalar import Dim
-from assay.semantics.text.relax.build import operands
 from assay.semantics.types import TupleType
 
 IDENTITY = (
@@ -69,11 +68,6 @@ def _cast(b: Relay, x: Expr, dtype: Any) -> Expr:
 
 def _like(b: Relay, x: Expr, y: Expr) -> Expr:
     return b.cast(x, b.tensor(y).dtype.name)
-
-
-def _itself(b: Relay, x: Expr, **_: Any) -> Expr:
-    """A compiler changes no value."""
-    return x
 
 
 def _device(b: Relay, given: Any, old: Any) -> VirtualDevice:
@@ -241,15 +235,9 @@ def _logsumexp(b: Relay, x: Expr, axis: Any, keepdims: bool, exclude: bool) -> E
     return b.call("squeeze", y, axis=tuple(range(b.tensor(x).ndim)) if along is None else along)
 
 
-def _one_hot(b: Relay, args: list[Any], a: Attrs) -> Expr:
-    indices, on, off = args
-    on, off = (b.cast(v, a["dtype"]) for v in (on, off))
-    t = b.tensor(indices)
-    axis = b.axis(a["axis"], t.ndim + 1)
-    places = np.arange(a["depth"]).reshape(tuple(-1 if i == axis else 1 for i in range(t.ndim + 1)))
+def _one_hot(b: Relay, indices: Expr, on: Expr, off: Expr, depth: int, axis: int, dtype: Any) -> Expr:
     wide = b.cast(indices, INT64.name)
-    hits = b.call("equal", b.call("expand_dims", wide, axis=(axis,)), b.constant(places, INT64))
-    return b.call("where", hits, on, off)
+    return b.relax("one_hot", [wide, b.cast(on, dtype), b.cast(off, dtype)], depth=depth, axis=axis)
 
 
 ROWS: dict[str, Row] = {
@@ -271,8 +259,8 @@ ROWS: dict[str, Row] = {
         device_type=None,
         is_fixed=None,
     ),
-    "annotation.compiler_begin": row("data", _itself, compiler=None),
-    "annotation.compiler_end": row("data", _itself, compiler=None),
+    "annotation.compiler_begin": row("data", lambda b, x, *, compiler: x, compiler=None),
+    "annotation.compiler_end": row("data", lambda b, x, *, compiler: x, compiler=None),
     "divide": row("lhs rhs", _divide),
     "round": row("data", _round),
     "where": row("condition x y", _where),
@@ -295,7 +283,7 @@ ROWS: dict[str, Row] = {
     "shape_of": row("data", _shape_of, dtype="int32"),
     "vm.shape_of": row("data", _shape_of, dtype="int64"),
     "ndarray_size": row("data", _ndarray_size, dtype="int32"),
-    "one_hot": Row(operands("indices on_value off_value"), {"depth": MISSING, "axis": -1, "dtype": ""}, _one_hot),
+    "one_hot": row("indices on_value off_value", _one_hot, depth=MISSING, axis=-1, dtype=""),
     **{name: _reduction(name) for name in ("sum", "prod", "max", "min")},
     "mean": row("data", _mean, axis=None, keepdims=False, exclude=False),
     "all": _logical("min"),

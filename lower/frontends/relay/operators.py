@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from assay.lower.frontends.relay import elementwise, movement, network
-from assay.lower.frontends.relay.build import MISSING, Relay, Row
+from assay.lower.frontends.relay.build import Relay, Row
 from assay.semantics import graph
 from assay.semantics.devices import VirtualDevice
 from assay.semantics.errors import Invalid, Span, Unsupported
@@ -21,7 +21,7 @@ from assay.semantics.graph.sizes import sizes_used
 from assay.semantics.operator import Reasons
 from assay.semantics.ops.functions import BITS, TRIGONOMETRY
 from assay.semantics.scalar import Dim, Var as Symbol, variables
-from assay.semantics.text.relax.build import attribute
+from assay.semantics.text.relax.build import MISFITS, attribute, misfit
 from assay.semantics.types import open_symbols, same_type, symbols, with_dims
 from assay.semantics.walk import post_order
 
@@ -63,7 +63,9 @@ def from_relay(
     """The expression that a call means. `acts` says whether evaluating an operand is an action; `params` are sizes that
     have a value wherever they are met."""
     found = relay_row(name)
-    operands, given = _bound(name, found, args, attrs)
+    if name == "arange":  # whose attributes only repeat the operands
+        attrs = {k: v for k, v in attrs.items() if k not in ("start", "stop", "step")}
+    operands, given = found.filled(name, args, attrs, "relay.C11", _read)
     build = Relay(name, span)
     open_ = [isinstance(a, Expr) and not isinstance(a, (Var, Constant)) for a in operands]
     active = any(acts(a) for a in args)
@@ -105,26 +107,8 @@ def named(value: Expr, params: Collection[Symbol]) -> Expr:
     return value if same_type(of, value.type) else graph.match_cast(value, of, span=value.span)
 
 
-def _bound(name: str, found: Row, args: Sequence[Expr], attrs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Operands and attributes with the defaults of those that are missing."""
-    if len(args) > len(found.operands):
-        raise Invalid(f"{name} takes {len(found.operands)} operands, {len(args)} given", label="relay.C11")
-    operands: list[Any] = list(args)
-    for param, default in list(found.operands.items())[len(args) :]:
-        if default is MISSING:
-            raise Invalid(f"{name} needs the operand {param}", label="relay.C11")
-        operands.append(default)
-    given = dict(found.attrs)
-    for key, value in attrs.items():
-        if key not in given:
-            raise Invalid(f"{name} has no attribute {key}; it has {', '.join(given) or 'none'}", label="relay.C11")
-        if given[key] is None and key in ("start", "stop", "step"):
-            continue  # arange: a copy of the operand
-        given[key] = value if isinstance(value, VirtualDevice) else attribute(value)
-    for key, value in given.items():
-        if value is MISSING:
-            raise Invalid(f"{name} needs the attribute {key}", label="relay.C11")
-    return operands, given
+def _read(value: Any) -> Any:
+    return value if isinstance(value, VirtualDevice) else attribute(value)
 
 
 def _made(build: Relay, found: Row, operands: list[Any], given: Mapping[str, Any]) -> Expr:
@@ -134,11 +118,8 @@ def _made(build: Relay, found: Row, operands: list[Any], given: Mapping[str, Any
         raise Unsupported(_own(wrong.message), where=wrong.where, label=_label(wrong, "relay.C12")) from None
     except Invalid as wrong:
         raise Invalid(_own(wrong.message), where=wrong.where, label=_label(wrong, "relay.C11")) from None
-    except (TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError):  # of another kind than expected
-        shown = ", ".join(f"{k}={v!r}" for k, v in given.items())
-        given_there = f"{len(operands)} operands, {shown or 'no attributes'}"
-        message = f"{build.name} cannot have these operands and attributes: {given_there}"
-        raise Invalid(message, label="relay.C11") from None
+    except MISFITS:
+        raise Invalid(misfit(build.name, operands, given), label="relay.C11") from None
 
 
 def _own(message: str) -> str:

@@ -24,13 +24,32 @@ Attrs: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """A Relax operator: its operands and attributes with their defaults, and the expression that it means."""
+    """An operator: its operands and attributes with their defaults, and the expression that it means."""
 
     operands: Mapping[str, Any]
     attrs: Mapping[str, Any]
-    make: Callable[[Build, list[Any], Attrs], Expr]
-    order: tuple[str, ...] = ()
-    """The order of TVM's function, where it is not the operands and then the attributes."""
+    make: Callable[[Any, list[Any], Attrs], Expr]
+    """Its first argument is a `Build`, of Relay's rows a `Relay`."""
+
+    def filled(
+        self, name: str, args: Sequence[Any], attrs: Attrs, label: str, read: Callable[[Any], Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Operands and attributes, as `read` reads them, with the defaults of those that are missing."""
+        if len(args) > len(self.operands):
+            raise Invalid(f"{name} takes {len(self.operands)} operands, {len(args)} given", label=label)
+        operands = [*args, *list(self.operands.values())[len(args) :]]
+        given = dict(self.attrs)
+        for param, value in zip(self.operands, operands, strict=True):
+            if value is MISSING:
+                raise Invalid(f"{name} needs the operand {param}", label=label)
+        for key, value in attrs.items():
+            if key not in given:
+                raise Invalid(f"{name} has no attribute {key}; it has {', '.join(given) or 'none'}", label=label)
+            given[key] = read(value)
+        for key, value in given.items():
+            if value is MISSING:
+                raise Invalid(f"{name} needs the attribute {key}", label=label)
+        return operands, given
 
 
 @dataclass(frozen=True)
@@ -168,6 +187,16 @@ def attribute(value: Any) -> Any:
     return value
 
 
+MISFITS = (TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError)
+"""What a row raises for operands or attributes of another kind than it expects."""
+
+
+def misfit(name: str, operands: Sequence[Any], given: Attrs) -> str:
+    """The message for these."""
+    shown = ", ".join(f"{k}={v!r}" for k, v in given.items()) or "no attributes"
+    return f"{name} cannot have these operands and attributes: {len(operands)} operands, {shown}"
+
+
 def same_number(a: Any, b: Any) -> bool:
     """Whether two Python numbers are one: of one type, with one sign of zero."""
     return type(a) is type(b) and repr(a) == repr(b)
@@ -179,6 +208,12 @@ def same_number(a: Any, b: Any) -> bool:
 def operands(names: str) -> dict[str, Any]:
     """Operands without defaults, but for those that end in ?, whose default is None."""
     return {n.removesuffix("?"): None if n.endswith("?") else MISSING for n in names.split()}
+
+
+def row(params: str | Mapping[str, Any], make: Callable[..., Expr], **attrs: Any) -> Row:
+    """A row whose `make` takes the operands by place and the attributes by name."""
+    taken = operands(params) if isinstance(params, str) else params
+    return Row(taken, attrs, lambda b, args, given: make(b, *args, **given))
 
 
 def direct(names: str, op: str, **attrs: Any) -> Row:

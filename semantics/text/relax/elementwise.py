@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from assay.semantics.dtypes import INT64, dtype
+from assay.semantics import dtypes
+from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Call, Constant, Expr, ShapeOf
 from assay.semantics.operator import Operator
 from assay.semantics.ops import OPERATORS
 from assay.semantics.text.relax.build import (
     MISSING,
-    Attrs,
     Build,
     Number,
     RelaxCall,
@@ -22,7 +22,7 @@ from assay.semantics.text.relax.build import (
     Shape,
     direct,
     listed,
-    operands,
+    row,
     same_number,
     written,
 )
@@ -32,11 +32,6 @@ SAME = [op for op in OPERATORS.values() if op.relax]
 """Our operators that Relax has."""
 
 # --- arithmetic ---------------------------------------------------------------------------------------------------
-
-
-def _composed(names: str, make: Callable[..., Expr], **attrs: Any) -> Row:
-    """An operator that `make(build, *operands)` composes; attributes follow by name."""
-    return Row(operands(names), attrs, lambda b, args, given: make(b, *args, **given))
 
 
 def _divide(b: Build, x: Expr, y: Expr) -> Expr:
@@ -122,14 +117,14 @@ def _dropout(b: Build, x: Expr, rate: float) -> Expr:
 # --- creation -----------------------------------------------------------------------------------------------------
 
 
-def _filled(b: Build, shape: Any, value: Any, of: Any) -> Expr:
+def _filled(b: Build, shape: Any, value: Any, dtype: Any) -> Expr:
     dims = b.shape(shape)
     if isinstance(value, Expr) and not (isinstance(value, Constant) and value.data.ndim == 0):
-        x = value if of in (None, b.tensor(value).dtype.name) else b.call("astype", value, dtype=str(of))
+        x = value if dtype in (None, b.tensor(value).dtype.name) else b.call("astype", value, dtype=str(dtype))
         return b.call("broadcast_to", x, shape=dims)
-    if of is None:
-        of = dtype(value.data.dtype).name if isinstance(value, Constant) else "float32"
-    to = dtype(str(of))
+    if dtype is None:
+        dtype = dtypes.dtype(value.data.dtype).name if isinstance(value, Constant) else "float32"
+    to = dtype(str(dtype))
     number = b.number(value)
     if not to.is_float:
         number = bool(number) if to.kind == "bool" else int(number)
@@ -157,16 +152,16 @@ def _full_like(b: Build, x: Expr, fill_value: Any, dtype: Any) -> Expr:
     return _filled(b, t.shape, fill_value, dtype or t.dtype.name)
 
 
-def _arange(b: Build, start: Any, end: Any, step: Any, of: Any) -> Expr:
+def _arange(b: Build, start: Any, end: Any, step: Any, dtype: Any) -> Expr:
     from_, to, by = b.number(start), b.number(end) if end is not None else None, b.number(step)
     if to is None:
         from_, to = 0, from_
-    return b.constant(np.arange(from_, to, by), dtype(str(of or ("int64" if isinstance(from_, int) else "float32"))))
+    return b.constant(np.arange(from_, to, by), dtype(str(dtype or ("int64" if isinstance(from_, int) else "float32"))))
 
 
-def _eye(b: Build, n: Any, m: Any, k: Any, of: Any) -> Expr:
+def _eye(b: Build, n: Any, m: Any, k: Any, dtype: Any) -> Expr:
     rows = b.number(n)
-    return b.constant(np.eye(rows, rows if m is None else b.number(m), b.number(k)), dtype(str(of)))
+    return b.constant(np.eye(rows, rows if m is None else b.number(m), b.number(k)), dtype(str(dtype)))
 
 
 def _shape_to_tensor(b: Build, value: Any) -> Expr:
@@ -176,7 +171,7 @@ def _shape_to_tensor(b: Build, value: Any) -> Expr:
     if all(isinstance(d, int) for d in dims):
         return b.constant(np.array(dims, np.int64), INT64)
     # a scalar repeated to that shape is never written out; it has the sizes
-    zero = b.constant(0, dtype("bool"))
+    zero = b.constant(0, dtypes.dtype("bool"))
     return b.call("shape_of", b.call("broadcast_to", zero, shape=dims))
 
 
@@ -184,10 +179,10 @@ def _shape_to_tensor(b: Build, value: Any) -> Expr:
 
 
 def _reduction(op: str) -> Row:
-    def make(b: Build, args: list[Any], a: Attrs) -> Expr:
-        return b.call(op, args[0], axis=b.axes(a["axis"]), keepdims=bool(a["keepdims"]))
+    def make(b: Build, x: Expr, axis: Any, keepdims: bool) -> Expr:
+        return b.call(op, x, axis=b.axes(axis), keepdims=bool(keepdims))
 
-    return Row(operands("x"), {"axis": None, "keepdims": False}, make)
+    return row("x", make, axis=None, keepdims=False)
 
 
 def deviation(b: Build, x: Expr, axis: tuple[int, ...] | None) -> tuple[Expr, Expr]:
@@ -235,50 +230,46 @@ def _names(op: Operator) -> str:
 
 ROWS: dict[str, Row] = {
     **{op.relax: direct(_names(op), op.name) for op in SAME},
-    "nn.gelu": direct("data", "nn.gelu"),
-    "nn.gelu_tanh": direct("data", "nn.gelu_tanh"),
+    **{name: direct("data", name) for name in ("nn.gelu", "nn.gelu_tanh")},
     "nn.leakyrelu": direct("data", "nn.leakyrelu", alpha=0.01),
-    "nn.relu6": _composed("data", lambda b, x: b.call("clip", x, min=0, max=6)),
-    "nn.silu": _composed("data", _silu),
-    "nn.softplus": _composed("data", _softplus, beta=1.0, threshold=20.0),
-    "nn.selu": _composed("data", _selu),
-    "nn.prelu": _composed("data alpha", _prelu, axis=1),
-    "nn.dropout": _composed("data", _dropout, rate=0.5),
+    "nn.relu6": row("data", lambda b, x: b.call("clip", x, min=0, max=6)),
+    "nn.silu": row("data", _silu),
+    "nn.softplus": row("data", _softplus, beta=1.0, threshold=20.0),
+    "nn.selu": row("data", _selu),
+    "nn.prelu": row("data alpha", _prelu, axis=1),
+    "nn.dropout": row("data", _dropout, rate=0.5),
     "where": direct("condition x1 x2", "where"),
-    "divide": _composed("x1 x2", _divide),
-    "floor_divide": _composed("x1 x2", _floor_divide),
-    "floor_mod": _composed("x1 x2", _remainder("floor_divide")),
-    "mod": _composed("x1 x2", _remainder("truncate_divide")),
-    "rsqrt": _composed("x", _rsqrt),
-    "square": _composed("x", lambda b, x: b.call("multiply", x, x)),
-    "sign": _composed("x", _sign),
-    "isnan": _composed("x", lambda b, x: b.call("not_equal", x, x)),
-    "isinf": _composed("x", _isinf),
-    "isfinite": _composed("x", _isfinite),
-    "trunc": _composed("x", _trunc),
-    "ewise_fma": _composed("x1 x2 x3", lambda b, x, y, z: b.call("add", b.call("multiply", x, y), z)),
-    "clip": _composed("x min max", _clip),
-    "astype": _composed("x", _astype, dtype=MISSING),
-    "wrap_param": _composed("data", _astype, dtype="float32"),
-    "stop_lift_params": _composed("x", lambda b, x: x),
-    "memory.ensure_zero_offset": _composed("data", lambda b, x: x),
-    "full": _composed("shape fill_value", lambda b, shape, fill_value, dtype: _filled(b, shape, fill_value, dtype),
-    dtype=None),
-    "zeros": _composed("shape", _uniform(0), dtype="float32"),
-    "ones": _composed("shape", _uniform(1), dtype="float32"),
-    "zeros_like": _composed("x", _uniform_like(0), dtype=None),
-    "ones_like": _composed("x", _uniform_like(1), dtype=None),
-    "full_like": _composed("x fill_value", _full_like, dtype=None),
-    "arange": Row({"start": MISSING, "end": None, "step": 1}, {"dtype": None}, lambda b, args,
-    a: _arange(b, args[0], args[1], args[2], a["dtype"])),
-    "eye": Row({"n": MISSING, "m": None, "k": 0}, {"dtype": "float32"}, lambda b, args,
-    a: _eye(b, args[0], args[1], args[2], a["dtype"])),
-    "shape_to_tensor": _composed("expr", _shape_to_tensor),
+    "divide": row("x1 x2", _divide),
+    "floor_divide": row("x1 x2", _floor_divide),
+    "floor_mod": row("x1 x2", _remainder("floor_divide")),
+    "mod": row("x1 x2", _remainder("truncate_divide")),
+    "rsqrt": row("x", _rsqrt),
+    "square": row("x", lambda b, x: b.call("multiply", x, x)),
+    "sign": row("x", _sign),
+    "isnan": row("x", lambda b, x: b.call("not_equal", x, x)),
+    "isinf": row("x", _isinf),
+    "isfinite": row("x", _isfinite),
+    "trunc": row("x", _trunc),
+    "ewise_fma": row("x1 x2 x3", lambda b, x, y, z: b.call("add", b.call("multiply", x, y), z)),
+    "clip": row("x min max", _clip),
+    "astype": row("x", _astype, dtype=MISSING),
+    "wrap_param": row("data", _astype, dtype="float32"),
+    "stop_lift_params": row("x", lambda b, x: x),
+    "memory.ensure_zero_offset": row("data", lambda b, x: x),
+    "full": row("shape fill_value", _filled, dtype=None),
+    "zeros": row("shape", _uniform(0), dtype="float32"),
+    "ones": row("shape", _uniform(1), dtype="float32"),
+    "zeros_like": row("x", _uniform_like(0), dtype=None),
+    "ones_like": row("x", _uniform_like(1), dtype=None),
+    "full_like": row("x fill_value", _full_like, dtype=None),
+    "arange": row({"start": MISSING, "end": None, "step": 1}, _arange, dtype=None),
+    "eye": row({"n": MISSING, "m": None, "k": 0}, _eye, dtype="float32"),
+    "shape_to_tensor": row("expr", _shape_to_tensor),
     **{name: _reduction(name) for name in ("sum", "mean", "prod", "max", "min")},
-    "variance": _composed("x", _variance, axis=None, keepdims=False),
-    "std": _composed("x", _std, axis=None, keepdims=False),
-    "argmax": _composed("x", _argument("max"), axis=None, keepdims=False),
-    "argmin": _composed("x", _argument("min"), axis=None, keepdims=False),
+    "variance": row("x", _variance, axis=None, keepdims=False),
+    "std": row("x", _std, axis=None, keepdims=False),
+    "argmax": row("x", _argument("max"), axis=None, keepdims=False),
+    "argmin": row("x", _argument("min"), axis=None, keepdims=False),
 }  # fmt: skip
 
 
@@ -306,7 +297,7 @@ def _write_clip(node: Call) -> RelaxCall | None:
 
 
 def _write_full(node: Call) -> RelaxCall | None:
-    value, of = node.attrs["fill_value"], dtype(node.attrs["dtype"])
+    value, of = node.attrs["fill_value"], dtypes.dtype(node.attrs["dtype"])
     try:
         with np.errstate(all="ignore"):
             there = np.asarray(value).astype(of.numpy)

@@ -16,21 +16,20 @@ from assay.semantics.ops.sizes import ceil_div, product
 from assay.semantics.scalar import Const, Dim, Expr as Scalar, simplify
 from assay.semantics.text.relax.build import (
     MISSING,
-    Attrs,
     Build,
     RelaxCall,
     Row,
     Shape,
+    direct,
     listed,
-    operands,
     plain,
+    row,
 )
 
 # --- views --------------------------------------------------------------------------------------------------------
 
 
-def _reshape(b: Build, args: list[Any], a: Attrs) -> Expr:
-    x, shape = args
+def _reshape(b: Build, x: Expr, shape: Any) -> Expr:
     dims = list(b.shape(shape))
     for i, d in enumerate(dims):
         if isinstance(d, int) and d == 0 and i < b.tensor(x).ndim and 0 not in b.tensor(x).shape:
@@ -38,35 +37,28 @@ def _reshape(b: Build, args: list[Any], a: Attrs) -> Expr:
     return b.call("reshape", x, shape=tuple(dims))
 
 
-def _squeeze(b: Build, args: list[Any], a: Attrs) -> Expr:
-    (x,) = args
-    axes = b.axes(a["axis"])
+def _squeeze(b: Build, x: Expr, axis: Any) -> Expr:
+    axes = b.axes(axis)
     if axes is None:
         axes = tuple(i for i, d in enumerate(b.tensor(x).shape) if isinstance(d, int) and d == 1)
     return b.call("squeeze", x, axis=axes)
 
 
-def _expand_dims(b: Build, args: list[Any], a: Attrs) -> Expr:
-    b.tensor(args[0])
-    return b.call("expand_dims", args[0], axis=b.axes(a["axis"]))
+def _expand_dims(b: Build, x: Expr, axis: Any) -> Expr:
+    b.tensor(x)
+    return b.call("expand_dims", x, axis=b.axes(axis))
 
 
-def _flatten(b: Build, args: list[Any], a: Attrs) -> Expr:
-    return b.call("reshape", args[0], shape=(product(b.tensor(args[0]).shape),))
+def _flatten(b: Build, x: Expr) -> Expr:
+    return b.call("reshape", x, shape=(product(b.tensor(x).shape),))
 
 
-def _batch_flatten(b: Build, args: list[Any], a: Attrs) -> Expr:
-    first, *rest = b.tensor(args[0]).shape
-    return b.call("reshape", args[0], shape=(first, product(rest)))
+def _batch_flatten(b: Build, x: Expr) -> Expr:
+    first, *rest = b.tensor(x).shape
+    return b.call("reshape", x, shape=(first, product(rest)))
 
 
-def _permute(b: Build, args: list[Any], a: Attrs) -> Expr:
-    b.tensor(args[0])
-    return b.call("permute_dims", args[0], axes=a["axes"])
-
-
-def _broadcast_to(b: Build, args: list[Any], a: Attrs) -> Expr:
-    x, shape = args
+def _broadcast_to(b: Build, x: Expr, shape: Any) -> Expr:
     b.tensor(x)
     return b.call("broadcast_to", x, shape=b.shape(shape))
 
@@ -74,24 +66,22 @@ def _broadcast_to(b: Build, args: list[Any], a: Attrs) -> Expr:
 # --- joining and cutting ------------------------------------------------------------------------------------------
 
 
-def _concat(b: Build, args: list[Any], a: Attrs) -> Expr:
-    parts = b.tensors(args[0])
-    if a["axis"] is None:
-        return b.call("concat", *(_flatten(b, [p], {}) for p in parts), axis=0)
-    return b.call("concat", *parts, axis=a["axis"])
+def _concat(b: Build, tensors: Any, axis: int | None) -> Expr:
+    parts = b.tensors(tensors)
+    if axis is None:
+        return b.call("concat", *(_flatten(b, p) for p in parts), axis=0)
+    return b.call("concat", *parts, axis=axis)
 
 
-def _stack(b: Build, args: list[Any], a: Attrs) -> Expr:
-    parts = b.tensors(args[0])
-    axis = normalize_axis("R.stack", a["axis"], b.tensor(parts[0]).ndim + 1)
+def _stack(b: Build, tensors: Any, axis: int) -> Expr:
+    parts = b.tensors(tensors)
+    axis = normalize_axis("R.stack", axis, b.tensor(parts[0]).ndim + 1)
     return b.call("concat", *(b.call("expand_dims", p, axis=(axis,)) for p in parts), axis=axis)
 
 
-def _split(b: Build, args: list[Any], a: Attrs) -> Expr:
-    (x,) = args
-    t = b.tensor(x)
-    axis = normalize_axis("R.split", a["axis"], t.ndim)
-    size, cuts = t.shape[axis], a["indices_or_sections"]
+def _split(b: Build, x: Expr, indices_or_sections: Any, axis: int) -> Expr:
+    t, cuts = b.tensor(x), indices_or_sections
+    size = t.shape[normalize_axis("R.split", axis, t.ndim)]
     sections: list[Dim]
     if isinstance(cuts, int):
         if cuts < 1:
@@ -103,11 +93,10 @@ def _split(b: Build, args: list[Any], a: Attrs) -> Expr:
             raise b.unsupported(f"an axis of {size} in {cuts} sections")
     else:
         sections = [simplify(q - p) for p, q in pairwise([0, *cuts, size])]
-    return b.call("split", x, sections=tuple(sections), axis=a["axis"])
+    return b.call("split", x, sections=tuple(sections), axis=axis)
 
 
-def _strided_slice(b: Build, args: list[Any], a: Attrs) -> Expr:
-    x, axes, begin, end, strides = args
+def _strided_slice(b: Build, x: Expr, axes: Any, begin: Any, end: Any, strides: Any, *, assume_inbound: Any) -> Expr:
     b.tensor(x)
     places = [_places(b, v) for v in (axes, begin, end)]
     steps = None if strides is None else _places(b, strides)
@@ -125,17 +114,15 @@ def _places(b: Build, value: Any) -> tuple[Dim, ...]:
     raise Invalid(f"R.{b.name} takes tuples of integers", label="relax.C3")
 
 
-def _flip(b: Build, args: list[Any], a: Attrs) -> Expr:
-    b.tensor(args[0])
-    return b.call("strided_slice", args[0], axes=(a["axis"],), begin=(-1,), end=(-(2**63),), strides=(-1,))
+def _flip(b: Build, x: Expr, axis: int) -> Expr:
+    b.tensor(x)
+    return b.call("strided_slice", x, axes=(axis,), begin=(-1,), end=(-(2**63),), strides=(-1,))
 
 
-def _take(b: Build, args: list[Any], a: Attrs) -> Expr:
-    x, indices = args
-    axis, mode = a["axis"], a["mode"]
+def _take(b: Build, x: Expr, indices: Any, axis: int | None, mode: str) -> Expr:
     if axis is None:
         if b.tensor(x).ndim != 1:
-            x = _flatten(b, [x], {})
+            x = _flatten(b, x)
         axis = 0
     if not isinstance(indices, Expr):
         indices = b.constant(b.number(indices), INT64)
@@ -156,9 +143,8 @@ def _take(b: Build, args: list[Any], a: Attrs) -> Expr:
 # --- repetition ---------------------------------------------------------------------------------------------------
 
 
-def _tile(b: Build, args: list[Any], a: Attrs) -> Expr:
-    (x,) = args
-    times = b.axes(a["repeats"]) or ()
+def _tile(b: Build, x: Expr, repeats: Any) -> Expr:
+    times = b.axes(repeats) or ()
     shape = b.tensor(x).shape
     rank = max(len(times), len(shape))
     counts = (1,) * (rank - len(times)) + times
@@ -168,34 +154,32 @@ def _tile(b: Build, args: list[Any], a: Attrs) -> Expr:
     return b.call("reshape", wide, shape=tuple(simplify(s * n) for n, s in zip(counts, sizes, strict=True)))
 
 
-def _repeat(b: Build, args: list[Any], a: Attrs) -> Expr:
-    x, times, axis = args[0], a["repeats"], a["axis"]
+def _repeat(b: Build, x: Expr, repeats: Any, axis: int | None) -> Expr:
     if axis is None:
-        x, axis = _flatten(b, [x], {}), 0
+        x, axis = _flatten(b, x), 0
     shape = b.tensor(x).shape
     axis = normalize_axis("R.repeat", axis, len(shape))
-    wide = (*shape[: axis + 1], times, *shape[axis + 1 :])
+    wide = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
     parts = b.call("broadcast_to", b.call("expand_dims", x, axis=(axis + 1,)), shape=wide)
-    return b.call("reshape", parts, shape=(*shape[:axis], simplify(shape[axis] * times), *shape[axis + 1 :]))
+    return b.call("reshape", parts, shape=(*shape[:axis], simplify(shape[axis] * repeats), *shape[axis + 1 :]))
 
 
-def _triangle(lower: bool) -> Callable[[Build, list[Any], Attrs], Expr]:
-    def make(b: Build, args: list[Any], a: Attrs) -> Expr:
-        x, k = args[0], b.number(args[1])
+def _triangle(lower: bool) -> Row:
+    def make(b: Build, x: Expr, diagonal: Any) -> Expr:
+        k = b.number(diagonal)
         rows, columns = b.tensor(x).shape[-2:]
         if not isinstance(rows, int) or not isinstance(columns, int):
             raise b.unsupported("axes of unknown size")
         inside = (np.tri(rows, columns, k) if lower else 1 - np.tri(rows, columns, k - 1)).astype(bool)
         return b.call("where", b.constant(inside, dtype("bool")), x, b.like(x, 0))
 
-    return make
+    return row({"x": MISSING, "k": 0}, make)
 
 
-def _one_hot(b: Build, args: list[Any], a: Attrs) -> Expr:
-    indices, on, off = args
+def _one_hot(b: Build, indices: Expr, on: Any, off: Any, depth: int, axis: int) -> Expr:
     t = b.tensor(indices)
-    axis = normalize_axis("R.one_hot", a["axis"], t.ndim + 1)
-    places = np.arange(a["depth"]).reshape(tuple(-1 if i == axis else 1 for i in range(t.ndim + 1)))
+    axis = normalize_axis("R.one_hot", axis, t.ndim + 1)
+    places = np.arange(depth).reshape(tuple(-1 if i == axis else 1 for i in range(t.ndim + 1)))
     hits = b.call("equal", b.call("expand_dims", indices, axis=(axis,)), b.constant(places, t.dtype))
     return b.call("where", hits, *(_scalar(b, v) for v in (on, off)))
 
@@ -209,42 +193,36 @@ def _scalar(b: Build, value: Any) -> Expr:
     return b.constant(b.number(value), INT64 if isinstance(value, int) else dtype("float32"))
 
 
-def _pad(b: Build, args: list[Any], a: Attrs) -> Expr:
-    b.tensor(args[0])
-    widths, mode = a["pad_width"], {"replicate": "edge"}.get(a["pad_mode"], a["pad_mode"])
+def _pad(b: Build, x: Expr, pad_width: Any, pad_mode: str, pad_value: Any) -> Expr:
+    of, mode = b.tensor(x).dtype, {"replicate": "edge"}.get(pad_mode, pad_mode)
     if mode not in ("constant", "reflect", "edge"):
         raise b.unsupported(f"pad_mode {mode!r}")
-    value = float(a["pad_value"]) if isinstance(a["pad_value"], str) else a["pad_value"]  # TVM writes "-inf"
-    if b.tensor(args[0]).dtype.is_integer and isinstance(value, float) and value.is_integer():
+    value = float(pad_value) if isinstance(pad_value, str) else pad_value  # TVM writes "-inf"
+    if of.is_integer and isinstance(value, float) and value.is_integer():
         value = int(value)
-    return b.call("nn.pad", args[0], pad_width=(*widths[0::2], *widths[1::2]), mode=mode, pad_value=value)
+    return b.call("nn.pad", x, pad_width=(*pad_width[0::2], *pad_width[1::2]), mode=mode, pad_value=value)
 
 
 ROWS: dict[str, Row] = {
-    "reshape": Row(operands("x shape"), {}, _reshape),
-    "squeeze": Row(operands("x"), {"axis": None}, _squeeze),
-    "expand_dims": Row(operands("x"), {"axis": MISSING}, _expand_dims),
-    "flatten": Row(operands("x"), {}, _flatten),
-    "nn.batch_flatten": Row(operands("data"), {}, _batch_flatten),
-    "permute_dims": Row(operands("x"), {"axes": None}, _permute),
-    "broadcast_to": Row(operands("x shape"), {}, _broadcast_to),
-    "concat": Row(operands("tensors"), {"axis": 0}, _concat),
-    "stack": Row(operands("tensors"), {"axis": 0}, _stack),
-    "split": Row(operands("x"), {"indices_or_sections": MISSING, "axis": 0}, _split),
-    "strided_slice": Row(operands("x axes begin end strides?"), {"assume_inbound": False}, _strided_slice),
-    "flip": Row(operands("data"), {"axis": MISSING}, _flip),
-    "take": Row(operands("x indices"), {"axis": None, "mode": "fast"}, _take),
-    "tile": Row(operands("data"), {"repeats": MISSING}, _tile),
-    "repeat": Row(operands("data"), {"repeats": MISSING, "axis": None}, _repeat),
-    "tril": Row({"x": MISSING, "k": 0}, {}, _triangle(True)),
-    "triu": Row({"x": MISSING, "k": 0}, {}, _triangle(False)),
-    "one_hot": Row(
-        operands("indices on_value off_value"),
-        {"depth": MISSING, "axis": -1},
-        _one_hot,
-        ("indices", "on_value", "off_value", "depth", "axis"),
-    ),
-    "nn.pad": Row(operands("data"), {"pad_width": MISSING, "pad_mode": "constant", "pad_value": 0.0}, _pad),
+    "reshape": row("x shape", _reshape),
+    "squeeze": row("x", _squeeze, axis=None),
+    "expand_dims": row("x", _expand_dims, axis=MISSING),
+    "flatten": row("x", _flatten),
+    "nn.batch_flatten": row("data", _batch_flatten),
+    "permute_dims": direct("x", "permute_dims", axes=None),
+    "broadcast_to": row("x shape", _broadcast_to),
+    "concat": row("tensors", _concat, axis=0),
+    "stack": row("tensors", _stack, axis=0),
+    "split": row("x", _split, indices_or_sections=MISSING, axis=0),
+    "strided_slice": row("x axes begin end strides?", _strided_slice, assume_inbound=False),
+    "flip": row("data", _flip, axis=MISSING),
+    "take": row("x indices", _take, axis=None, mode="fast"),
+    "tile": row("data", _tile, repeats=MISSING),
+    "repeat": row("data", _repeat, repeats=MISSING, axis=None),
+    "tril": _triangle(True),
+    "triu": _triangle(False),
+    "one_hot": row("indices on_value off_value", _one_hot, depth=MISSING, axis=-1),
+    "nn.pad": row("data", _pad, pad_width=MISSING, pad_mode="constant", pad_value=0.0),
 }
 
 

@@ -11,15 +11,25 @@ import numpy as np
 from assay.semantics.dtypes import BOOL
 from assay.semantics.graph import Call, Expr
 from assay.semantics.scalar import Dim
-from assay.semantics.text.relax.build import MISSING, Attrs, Build, RelaxCall, Row, direct, listed, operands, written
+from assay.semantics.text.relax.build import (
+    MISSING,
+    Attrs,
+    Build,
+    RelaxCall,
+    Row,
+    direct,
+    listed,
+    operands,
+    row,
+    written,
+)
 from assay.semantics.text.relax.elementwise import deviation
 
 # --- products -----------------------------------------------------------------------------------------------------
 
 
-def _matmul(b: Build, args: list[Any], a: Attrs) -> Expr:
-    x, y = (_as(b, v, a["out_dtype"]) for v in args)
-    return b.call("matmul", x, y)
+def _matmul(b: Build, x: Expr, y: Expr, out_dtype: Any) -> Expr:
+    return b.call("matmul", _as(b, x, out_dtype), _as(b, y, out_dtype))
 
 
 def _as(b: Build, x: Expr, of: Any) -> Expr:
@@ -27,30 +37,30 @@ def _as(b: Build, x: Expr, of: Any) -> Expr:
     return x if of in (None, "", "void") or str(of) == b.tensor(x).dtype.name else b.call("astype", x, dtype=str(of))
 
 
-def _linear(b: Build, args: list[Any], a: Attrs) -> Expr:
-    x, w, bias = args
+def _linear(b: Build, x: Expr, w: Expr, bias: Expr | None, out_dtype: Any) -> Expr:
     axes = tuple(range(b.tensor(w).ndim))
-    y = _matmul(b, [x, b.call("permute_dims", w, axes=(*axes[:-2], *reversed(axes[-2:])))], a)
+    y = _matmul(b, x, b.call("permute_dims", w, axes=(*axes[:-2], *reversed(axes[-2:]))), out_dtype)
     return y if bias is None else b.call("add", y, bias)
 
 
-def _attention(b: Build, args: list[Any], a: Attrs) -> Expr:
+def _attention(
+    b: Build, q: Expr, k: Expr, v: Expr, bias: Expr | None, scale: Any, causal_mask: Any, window_size: Any
+) -> Expr:
     """softmax(q k^T * scale + bias) v over operands of shape (batch, sequence, head, depth)."""
-    q, k, v, bias = args
-    if a["window_size"] is not None:
+    if window_size is not None:
         raise b.unsupported("window_size")
     queries, keys, values = (b.call("permute_dims", x, axes=(0, 2, 1, 3)) for x in (q, k, v))
     depth, rows, columns = b.tensor(q).shape[3], b.tensor(q).shape[1], b.tensor(k).shape[1]
     if not isinstance(depth, int):
         raise b.unsupported(f"a depth of unknown size, {depth}")
     scores = b.call("matmul", queries, b.call("permute_dims", keys, axes=(0, 1, 3, 2)))
-    scores = b.call("multiply", scores, b.like(q, a["scale"] if a["scale"] is not None else 1 / sqrt(depth)))
+    scores = b.call("multiply", scores, b.like(q, scale if scale is not None else 1 / sqrt(depth)))
     if bias is not None:
         scores = b.call("add", scores, bias)
-    if a["causal_mask"] is not None:
+    if causal_mask is not None:
         if not isinstance(rows, int) or not isinstance(columns, int):
             raise b.unsupported("a causal mask and sequences of unknown length")
-        seen = np.tri(rows, columns, columns - rows if a["causal_mask"] == "BottomRight" else 0).astype(bool)
+        seen = np.tri(rows, columns, columns - rows if causal_mask == "BottomRight" else 0).astype(bool)
         scores = b.call("where", b.constant(seen, BOOL), scores, b.like(q, -np.inf))
     mixed = b.call("matmul", b.call("nn.softmax", scores, axis=-1), values)
     return b.call("permute_dims", mixed, axes=(0, 2, 1, 3))
@@ -94,11 +104,8 @@ def _conv(rank: int) -> Row:
         )  # fmt: skip
         return _moved(b, y, plain, a["out_layout"] or a["data_layout"])
 
-    attrs = {
-        "strides": 1, "padding": 0, "dilation": 1, "groups": 1, "data_layout": plain, "kernel_layout": kernel,
-        "out_layout": None, "out_dtype": None,
-    }  # fmt: skip
-    return Row(operands("data weight"), attrs, make)
+    layouts = {"data_layout": plain, "kernel_layout": kernel, "out_layout": None, "out_dtype": None}
+    return Row(operands("data weight"), {"strides": 1, "padding": 0, "dilation": 1, "groups": 1, **layouts}, make)
 
 
 def _pool(kind: str, rank: int) -> Row:
@@ -176,17 +183,16 @@ def _batch_norm(b: Build, args: list[Any], a: Attrs) -> Expr:
     return b.tuple_of(y, new_mean, new_var)
 
 
-def _layer_norm(b: Build, args: list[Any], a: Attrs) -> Expr:
-    x, gamma, beta = args
-    gamma = _flag(b, gamma, a["scale"], 1.0)
-    rest = [beta] if a["center"] else []
-    return b.call("nn.layer_norm", x, gamma, *rest, axes=b.axes(a["axes"]), epsilon=a["epsilon"])
+def _layer_norm(
+    b: Build, x: Expr, gamma: Expr, beta: Expr, axes: Any, epsilon: float, center: bool, scale: bool
+) -> Expr:
+    rest = [beta] if center else []
+    return b.call("nn.layer_norm", x, _flag(b, gamma, scale, 1.0), *rest, axes=b.axes(axes), epsilon=epsilon)
 
 
-def _rms_norm(b: Build, args: list[Any], a: Attrs) -> Expr:
-    x, weight = args
-    square = b.call("mean", b.call("multiply", x, x), axis=b.axes(a["axes"]), keepdims=True)
-    root = b.call("sqrt", b.call("add", square, b.like(x, a["epsilon"])))
+def _rms_norm(b: Build, x: Expr, weight: Expr, axes: Any, epsilon: float) -> Expr:
+    square = b.call("mean", b.call("multiply", x, x), axis=b.axes(axes), keepdims=True)
+    root = b.call("sqrt", b.call("add", square, b.like(x, epsilon)))
     return b.call("multiply", b.call("divide", x, root), weight)
 
 
@@ -225,13 +231,11 @@ def _group_norm(b: Build, args: list[Any], a: Attrs) -> Expr:
 _SCALE = {"epsilon": 1e-05, "center": True, "scale": True}
 
 ROWS: dict[str, Row] = {
-    "matmul": Row(operands("x1 x2"), {"out_dtype": None}, _matmul),
-    "linear": Row(operands("data weight bias?"), {"out_dtype": None}, _linear),
-    "nn.attention": Row(
-        operands("query key value bias?"), {"scale": None, "causal_mask": None, "window_size": None}, _attention
-    ),
-    "nn.attention_bias": Row(
-        operands("query key value bias?"), {"scale": None, "causal_mask": None, "window_size": None}, _attention
+    "matmul": row("x1 x2", _matmul, out_dtype=None),
+    "linear": row("data weight bias?", _linear, out_dtype=None),
+    **dict.fromkeys(
+        ("nn.attention", "nn.attention_bias"),
+        row("query key value bias?", _attention, scale=None, causal_mask=None, window_size=None),
     ),
     **{f"nn.conv{rank}d": _conv(rank) for rank in LAYOUTS},
     **{f"nn.{kind}_pool{rank}d": _pool(kind, rank) for kind in ("max", "avg") for rank in LAYOUTS},
@@ -243,8 +247,8 @@ ROWS: dict[str, Row] = {
         {"axis": MISSING, **_SCALE, "momentum": 0.1, "training": True},
         _batch_norm,
     ),
-    "nn.layer_norm": Row(operands("data gamma beta"), {"axes": MISSING, **_SCALE}, _layer_norm),
-    "nn.rms_norm": Row(operands("data weight"), {"axes": -1, "epsilon": 1e-05}, _rms_norm),
+    "nn.layer_norm": row("data gamma beta", _layer_norm, axes=MISSING, **_SCALE),
+    "nn.rms_norm": row("data weight", _rms_norm, axes=-1, epsilon=1e-05),
     "nn.instance_norm": Row(
         operands("data gamma beta"), {"channel_axis": MISSING, "axes": MISSING, **_SCALE}, _instance_norm
     ),

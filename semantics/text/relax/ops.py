@@ -20,7 +20,7 @@ from assay.semantics.operator import Operator, Reasons
 from assay.semantics.ops.functions import BITS, TRIGONOMETRY
 from assay.semantics.scalar import Const
 from assay.semantics.text.relax import elementwise as relax_elementwise, movement as relax_movement, nn as relax_nn
-from assay.semantics.text.relax.build import MISSING, Build, RelaxCall, Row, attribute, plain
+from assay.semantics.text.relax.build import MISFITS, MISSING, Build, RelaxCall, Row, attribute, misfit, plain
 
 __all__ = ["MISSING", "RelaxCall", "Row", "bind_arguments", "from_relax", "row", "to_relax"]
 
@@ -65,51 +65,20 @@ def row(name: str) -> Row:
 def from_relax(name: str, operands: Sequence[Any], attrs: Mapping[str, Any], span: Span | None = None) -> Expr:
     """The expression that a Relax call means. `name` is that of the operator without `relax.`."""
     found = row(name)
-    params = dict(found.operands)
-    if len(operands) > len(params):
-        raise Invalid(f"R.{name} takes {len(params)} operands, {len(operands)} given", label="relax.C2")
-    args: list[Any] = list(operands)
-    for param, default in list(params.items())[len(args) :]:
-        if default is MISSING:
-            raise Invalid(f"R.{name} needs the operand {param}", label="relax.C2")
-        args.append(default)
-    given = dict(found.attrs)
-    for key, value in attrs.items():
-        if key not in given:
-            known = ", ".join(given) or "none"
-            raise Invalid(f"R.{name} has no attribute {key}; it has {known}", label="relax.C2")
-        given[key] = attribute(value)
-    for key, value in given.items():
-        if value is MISSING:
-            raise Invalid(f"R.{name} needs the attribute {key}", label="relax.C2")
-    build = Build(name, span)
+    args, given = found.filled(f"R.{name}", operands, attrs, "relax.C2", attribute)
     try:
-        return found.make(build, [_operand(a) for a in args], given)
+        return found.make(Build(name, span), [a if isinstance(a, (Expr, Const)) else plain(a) for a in args], given)
     except Invalid as wrong:
         raise wrong.at(span) from None
-    except (
-        TypeError,
-        ValueError,
-        AttributeError,
-        IndexError,
-        ZeroDivisionError,
-    ):  # of another kind than the row expects
-        shown = ", ".join(f"{k}={v!r}" for k, v in given.items())
-        message = (
-            f"R.{name} cannot have these operands and attributes: {len(args)} operands, {shown or 'no attributes'}"
-        )
-        raise Invalid(message, where=span, label="relax.C3") from None
-
-
-def _operand(value: Any) -> Any:
-    return value if isinstance(value, (Expr, Const)) else plain(value)
+    except MISFITS:
+        raise Invalid(misfit(f"R.{name}", args, given), where=span, label="relax.C3") from None
 
 
 def bind_arguments(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Operands and attributes of a call that is written as in Python: by place or by name, as TVM's function takes
     them."""
     found = row(name)
-    order = found.order or (*found.operands, *found.attrs)
+    order = (*found.operands, *found.attrs)
     if len(args) > len(order):
         raise Invalid(f"R.{name} takes {len(order)} arguments, {len(args)} given", label="relax.C2")
     bound: dict[str, Any] = dict(zip(order, args, strict=False))
@@ -120,14 +89,7 @@ def bind_arguments(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) ->
             known = ", ".join(order)
             raise Invalid(f"R.{name} has no argument {key}; it has {known}", label="relax.C2")
         bound[key] = value
-    operands: list[Any] = []
-    for param, default in found.operands.items():
-        if param in bound:
-            operands.append(bound.pop(param))
-        elif default is MISSING:
-            raise Invalid(f"R.{name} needs the operand {param}", label="relax.C2")
-        else:
-            operands.append(default)
+    operands = [bound.pop(param, default) for param, default in found.operands.items()]
     return operands, bound
 
 
