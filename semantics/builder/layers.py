@@ -153,20 +153,6 @@ class Linear(Layer):
         return b.add(y, self.bias.value) if self.bias else y
 
 
-class Conv2d(Layer):
-    """A convolution over N, C, H, W, padded with zeros."""
-
-    def __init__(
-        self, inputs: int, outputs: int, size: int, strides: int = 1, padding: int = 0, of: str = "float32"
-    ) -> None:
-        self.strides, self.padding = (strides,) * 2, (padding,) * 4
-        self.weight = Parameter(outputs, inputs, size, size, of=of)
-        self.bias = Parameter(outputs, of=of)
-
-    def forward(self, b: Builder, x: Expr) -> Expr:
-        return b.nn.conv2d(x, self.weight.value, self.bias.value, strides=self.strides, padding=self.padding)
-
-
 class LayerNorm(Layer):
     """Normalised over the last axis, scaled and shifted."""
 
@@ -175,15 +161,3 @@ class LayerNorm(Layer):
 
     def forward(self, b: Builder, x: Expr) -> Expr:
         return b.nn.layer_norm(x, self.weight.value, self.bias.value, axes=(-1,))
-
-
-class Sequential(Layer):
-    """One layer after another."""
-
-    def __init__(self, *layers: Layer) -> None:
-        self.layers = layers
-
-    def forward(self, b: Builder, x: Any) -> Any:
-        for layer in self.layers:
-            x = layer(b, x)
-        return x

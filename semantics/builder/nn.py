@@ -7,12 +7,12 @@ transposed convolution inputs, outputs of a group, sizes, as in PyTorch and ONNX
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import Any
 
 from assay.semantics.builder import Builder
-from assay.semantics.builder.layers import Conv2d, Layer, LayerNorm, Linear, Parameter, Sequential
+from assay.semantics.builder.layers import Layer, LayerNorm, Linear, Parameter
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.types import TensorType
@@ -33,18 +33,22 @@ def _type(x: Expr) -> TensorType:
 
 
 class _Activation(Layer):
-    """One operator on its input, without parameters."""
+    """One operator on its input, without parameters: an activation or a pool."""
 
-    def __init__(self, of: Callable[[Builder, Expr], Expr]) -> None:
-        self.of = of
+    op = ""
+
+    def __init__(self, **attrs: Any) -> None:
+        self.attrs = attrs
 
     def forward(self, b: Builder, x: Expr) -> Expr:
-        return self.of(b, x)
+        return b.call(self.op, x, **self.attrs)
 
 
-class Identity(_Activation):
-    def __init__(self) -> None:
-        super().__init__(lambda b, x: x)
+class Identity(Layer):
+    """Its input."""
+
+    def forward(self, b: Builder, x: Expr) -> Expr:
+        return x
 
 
 class Dropout(Identity):
@@ -52,42 +56,44 @@ class Dropout(Identity):
 
 
 class ReLU(_Activation):
-    def __init__(self) -> None:
-        super().__init__(lambda b, x: b.nn.relu(x))
+    op = "nn.relu"
 
 
 class LeakyReLU(_Activation):
+    op = "nn.leakyrelu"
+
     def __init__(self, alpha: float = 0.01) -> None:
-        super().__init__(lambda b, x: b.nn.leakyrelu(x, alpha=alpha))
+        super().__init__(alpha=alpha)
 
 
-class SiLU(_Activation):
+class SiLU(Layer):
     """x * sigmoid(x)"""
 
-    def __init__(self) -> None:
-        super().__init__(lambda b, x: b.multiply(x, b.sigmoid(x)))
+    def forward(self, b: Builder, x: Expr) -> Expr:
+        return b.multiply(x, b.sigmoid(x))
 
 
 class GELU(_Activation):
     """By the error function, or by its approximation with tanh."""
 
     def __init__(self, tanh: bool = False) -> None:
-        super().__init__(lambda b, x: b.nn.gelu_tanh(x) if tanh else b.nn.gelu(x))
+        super().__init__()
+        self.op = "nn.gelu_tanh" if tanh else "nn.gelu"
 
 
 class Sigmoid(_Activation):
-    def __init__(self) -> None:
-        super().__init__(lambda b, x: b.sigmoid(x))
+    op = "sigmoid"
 
 
 class Tanh(_Activation):
-    def __init__(self) -> None:
-        super().__init__(lambda b, x: b.tanh(x))
+    op = "tanh"
 
 
 class Softmax(_Activation):
+    op = "nn.softmax"
+
     def __init__(self, axis: int = -1) -> None:
-        super().__init__(lambda b, x: b.nn.softmax(x, axis=axis))
+        super().__init__(axis=axis)
 
 
 class Flatten(Layer):
@@ -119,6 +125,13 @@ class ModuleList(Layer):
         for layer in self.layers:
             x = layer(b, x)
         return x
+
+
+class Sequential(ModuleList):
+    """One layer after another."""
+
+    def __init__(self, *layers: Layer) -> None:
+        super().__init__(layers)
 
 
 class Embedding(Layer):
@@ -193,12 +206,8 @@ class _Conv(Layer):
                 f"{inputs} channels and {outputs} features are not {groups} groups of one size", label="layers.C4"
             )
         n = self.axes
-        self.strides, self.padding, self.dilation, self.groups = (
-            (strides,) * n,
-            (padding,) * 2 * n,
-            (dilation,) * n,
-            groups,
-        )
+        self.strides, self.padding, self.dilation = (strides,) * n, (padding,) * 2 * n, (dilation,) * n
+        self.groups = groups
         self.weight = Parameter(*self.weights(inputs, outputs), *(size,) * n, of=of)
         self.bias = Parameter(outputs, of=of) if bias else None
         self.size = size
@@ -216,6 +225,10 @@ class _Conv(Layer):
 
 class Conv1d(_Conv):
     axes = 1
+
+
+class Conv2d(_Conv):
+    axes = 2
 
 
 class Conv3d(_Conv):
@@ -284,26 +297,17 @@ class ConvTranspose3d(_ConvTranspose):
     axes = 3
 
 
-class _Pool2d(Layer):
-    operator = ""
-
+class _Pool2d(_Activation):
     def __init__(self, size: int, strides: int | None = None, padding: int = 0) -> None:
-        self.attrs: dict[str, Any] = {
-            "pool_size": (size,) * 2,
-            "strides": (strides or size,) * 2,
-            "padding": (padding,) * 4,
-        }
-
-    def forward(self, b: Builder, x: Expr) -> Expr:
-        return b.call(self.operator, x, **self.attrs)
+        super().__init__(pool_size=(size,) * 2, strides=(strides or size,) * 2, padding=(padding,) * 4)
 
 
 class MaxPool2d(_Pool2d):
-    operator = "nn.max_pool2d"
+    op = "nn.max_pool2d"
 
 
 class AvgPool2d(_Pool2d):
-    operator = "nn.avg_pool2d"
+    op = "nn.avg_pool2d"
 
 
 def attention(b: Builder, q: Expr, k: Expr, v: Expr, mask: Expr | None = None) -> Expr:

@@ -6,7 +6,8 @@ from random import Random
 
 from assay.semantics.tensor import PrimFunc
 from assay.verify.strategies.choosing import by_random
-from assay.verify.strategies.values import Array, inputs_of
+from assay.verify.strategies.values import Array
+from tests.inputs import inputs_of
 
 
 def inputs_for(func: PrimFunc, seed: int) -> list[Array]:

@@ -7,7 +7,8 @@ import pytest
 
 from assay.interp.graph import run
 from assay.semantics.builder import Builder, tensor
-from assay.semantics.builder.layers import Conv2d, Layer, LayerNorm, Linear, Parameter, Sequential, export
+from assay.semantics.builder.layers import Layer, LayerNorm, Linear, Parameter, export
+from assay.semantics.builder.nn import Conv2d, Sequential
 from assay.semantics.errors import Invalid
 from assay.semantics.graph import Expr
 from assay.semantics.rules import check

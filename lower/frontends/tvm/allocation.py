@@ -9,7 +9,7 @@ from assay.lower.frontends.tvm.memory import Cell, Heap, Held, Storage, Value, c
 from assay.lower.frontends.tvm.objects import Object, dtype_of, handle, plain, type_key
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
-from assay.semantics.errors import Invalid, Unsupported
+from assay.semantics.errors import Unsupported
 from assay.semantics.graph import Expr
 from assay.semantics.ops.sizes import fits
 from assay.semantics.scalar import Const, Dim, Expr as Scalar, Load, cast, provably_equal, simplify
@@ -73,7 +73,7 @@ class Allocation:
         """The dims of a shape that is handed over."""
         of = self.reader.use(value).type
         if not isinstance(of, ShapeType):
-            raise Invalid(f"a shape expected, this is {of}", where=self.reader.place(), label="tvm.P1")
+            raise self.reader.invalid(f"a shape expected, this is {of}", "tvm.P1")
         return of.dims
 
     def dtype(self, args: Sequence[Object]) -> str:
@@ -89,17 +89,15 @@ class Allocation:
         """A tensor in a storage. TVM's planner puts each at the start; it must fit."""
         storage, shape = values[0], self.shape(values[1])
         if not isinstance(storage, Storage):
-            raise Invalid("a tensor is allocated in what is no storage", where=self.reader.place(), label="tvm.P1")
+            raise self.reader.invalid("a tensor is allocated in what is no storage", "tvm.P1")
         if plain(args[1]) != 0:
             raise self.unsupported(f"a tensor at an offset within {storage.name}")
         cell = self.cell(shape, self.dtype(args), storage)
         if storage.nbytes is not None:
             enough = fits([*shape, cell.type.dtype.itemsize], storage.nbytes, self.reader.limits)
             if enough is False:
-                raise Invalid(
-                    f"{cell.name}, {cell.type}, does not fit {storage.name} of {storage.nbytes} bytes",
-                    where=self.reader.place(),
-                    label="tvm.P6",
+                raise self.reader.invalid(
+                    f"{cell.name}, {cell.type}, does not fit {storage.name} of {storage.nbytes} bytes", "tvm.P6"
                 )
             if enough is None:
                 raise self.unsupported(f"{cell.name}, {cell.type}, which cannot be shown to fit {storage.name},")
@@ -144,9 +142,7 @@ class Allocation:
 
     def slot(self, heap: Heap, number: int) -> Dim:
         if number not in heap.sizes:
-            raise Invalid(
-                f"the size in slot {number} is read before it is known", where=self.reader.place(), label="tvm.P3"
-            )
+            raise self.reader.invalid(f"the size in slot {number} is read before it is known", "tvm.P3")
         return heap.sizes[number]
 
     def compute(self, func: PrimFunc, heap: Heap) -> None:
@@ -185,14 +181,12 @@ class Allocation:
             for cell, _ in cells_of(value):
                 for out in written.values():
                     if out.storage is cell.storage:
-                        raise Invalid(
-                            f"{name} reads {cell.name} and writes {out.name}: both are in {out.storage.name}",
-                            where=self.reader.place(),
-                            label="tvm.P7",
+                        raise self.reader.invalid(
+                            f"{name} reads {cell.name} and writes {out.name}: both are in {out.storage.name}", "tvm.P7"
                         )
         targets = [c.storage for c in written.values()]
         if len(set(map(id, targets))) != len(targets):
-            raise Invalid(f"{name} writes two results to the same memory", where=self.reader.place(), label="tvm.P7")
+            raise self.reader.invalid(f"{name} writes two results to the same memory", "tvm.P7")
 
 
 def _dims(expr: Expr) -> tuple[Dim, ...] | None:

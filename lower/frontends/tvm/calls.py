@@ -186,10 +186,9 @@ class Calls:
             in_place = [int(i) for i in o.attrs.inplace_indices]
         fresh = [i for i, p in enumerate(params) if i >= len(items) and is_buffer(p)]
         if len(params) != len(items) + len(fresh) + len(rest) or len(fresh) != sum(i < 0 for i in in_place):
-            raise Invalid(
+            raise self.reader.invalid(
                 f"{name} takes {len(params)} parameters; {len(items) + len(rest)} operands, {len(types)} results given",
-                where=self.reader.place(),
-                label="tvm.C14",
+                "tvm.C14",
             )
         left = iter(fresh)
         outputs = [i if i >= 0 else next(left) for i in in_place]
@@ -208,11 +207,7 @@ class Calls:
         return Group(tuple(parts))
 
     def changes_constant(self, name: str) -> Invalid:
-        return Invalid(
-            f"{name} changes a constant in place: the next run reads other numbers",
-            where=self.reader.place(),
-            label="tvm.P8",
-        )
+        return self.reader.invalid(f"{name} changes a constant in place: the next run reads other numbers", "tvm.P8")
 
     def kernel_call(
         self,
@@ -226,10 +221,8 @@ class Calls:
         args = [given[i] for i in kernel.inputs]
         made = [types[i] for i in kernel.outputs]
         if len(scalars) != len(kernel.scalars):
-            raise Invalid(
-                f"{kernel.func.name} takes {len(kernel.scalars)} scalars, {len(scalars)} given",
-                where=self.reader.place(),
-                label="tvm.C14",
+            raise self.reader.invalid(
+                f"{kernel.func.name} takes {len(kernel.scalars)} scalars, {len(scalars)} given", "tvm.C14"
             )
         if result is None or len(made) > 1:
             result = TupleType(tuple(made)) if len(made) > 1 or isinstance(result, TupleType) else made[0]
@@ -249,9 +242,7 @@ class Calls:
         """A call of a kernel on memory that was allocated: its results are what it stores to."""
         params = self.kernels.params(name)
         if len(params) != len(args):
-            raise Invalid(
-                f"{name} takes {len(params)} operands, {len(args)} given", where=self.reader.place(), label="tvm.C14"
-            )
+            raise self.reader.invalid(f"{name} takes {len(params)} operands, {len(args)} given", "tvm.C14")
         values: dict[int, Value] = {}
         scalars: list[Dim] = []
         for i, (p, a) in enumerate(zip(params, args, strict=True)):
@@ -286,11 +277,7 @@ class Calls:
     def kernel_name(self, o: Object) -> str:
         name = str(getattr(o, "name_hint", ""))
         if type_key(o) != "ir.GlobalVar" or not self.reader.signatures.is_kernel(name):
-            raise Invalid(
-                f"call_tir of {name or type_key(o)}, which is no tensor function",
-                where=self.reader.place(),
-                label="tvm.C14",
-            )
+            raise self.reader.invalid(f"call_tir of {name or type_key(o)}, which is no tensor function", "tvm.C14")
         return name
 
     def outputs_type(self, o: Object) -> Type:

@@ -201,7 +201,7 @@ class _Printer(NodeTexts):
         for c in node.clauses:
             for v in c.vars:
                 self.named[id(v)] = self.pool.fresh(v.name)
-            self.line(depth + 1, f"case {run_task(self.case(c.pattern))}:")
+            self.line(depth + 1, f"case {run_task(self.pattern(c.pattern, case=True))}:")
             yield self.block(c.body, depth + 2, sink)
 
     def binding(self, let: Let, depth: int) -> Task[None]:

@@ -255,32 +255,18 @@ class NodeTexts:
             parts.append(f"attrs={self.value(node.attrs)}")
         return f"A.function({', '.join(parts)})"
 
-    def pattern(self, pattern: Pattern) -> Task[str]:
-        """A pattern inside `A.match`."""
+    def pattern(self, pattern: Pattern, case: bool = False) -> Task[str]:
+        """A pattern inside `A.match`, or after `case`."""
         match pattern:
             case Wildcard():
-                return "A.any"
+                return "_" if case else "A.any"
             case Bind():
                 return self.atom(pattern.var)
             case Fields() | Made():
                 fields: list[str] = []
                 for p in pattern.fields:
-                    fields.append((yield self.pattern(p)))
+                    fields.append((yield self.pattern(p, case)))
                 if isinstance(pattern, Fields):
-                    return listed(fields)
-                return f"A.made({', '.join([self.leaf(pattern.constructor), *fields])})"
-
-    def case(self, pattern: Pattern) -> Task[str]:
-        """A pattern after `case`."""
-        match pattern:
-            case Wildcard():
-                return "_"
-            case Bind():
-                return self.named[id(pattern.var)]
-            case Fields() | Made():
-                fields: list[str] = []
-                for p in pattern.fields:
-                    fields.append((yield self.case(p)))
-                if isinstance(pattern, Fields):
-                    return f"[{', '.join(fields)}]"
-                return f"{self.leaf(pattern.constructor)}({', '.join(fields)})"
+                    return f"[{', '.join(fields)}]" if case else listed(fields)
+                made = self.leaf(pattern.constructor)
+                return f"{made}({', '.join(fields)})" if case else f"A.made({', '.join([made, *fields])})"

@@ -11,7 +11,6 @@ shape type or a tuple of dims. Attributes have Relax's names; those that are mis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from assay.semantics.errors import Invalid, Span, Unsupported
@@ -98,15 +97,3 @@ def to_relax(node: Call) -> RelaxCall | None:
     if not isinstance(node.op, Operator) or node.op.name not in WRITERS:
         return None
     return WRITERS[node.op.name](node)
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Which operators of ours Relax can say, and which of Relax's we can read."""
-
-    written: tuple[str, ...]
-    read: tuple[str, ...]
-
-
-def coverage() -> Coverage:
-    return Coverage(tuple(sorted(WRITERS)), tuple(sorted(ROWS)))

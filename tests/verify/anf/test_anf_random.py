@@ -19,7 +19,7 @@ from assay.semantics.rules import check
 from assay.verify.anf import check_anf
 from assay.verify.anf.bbnf import why_not_bbnf
 from assay.verify.strategies.graphs import Maker
-from assay.verify.strategies.values import small_inputs
+from tests.inputs import small_inputs
 from tests.museum.mutations import mutated
 
 Pick = Callable[[int], int]

@@ -23,7 +23,7 @@ from assay.semantics.rules import check
 from assay.semantics.walk import post_order
 from assay.verify.devices import broken_plans, copies
 from assay.verify.strategies.graphs import Maker
-from assay.verify.strategies.values import small_inputs
+from tests.inputs import small_inputs
 from tests.verify.devices.device_programs import program
 
 pytestmark = pytest.mark.row("V5", "V7", "V8", "V9", "V11")
