@@ -1,7 +1,7 @@
 """If, Loop and Scan of ONNX (specs/lower.md, "Import").
 
-Each is a generator: it yields a subgraph with what its inputs stand for, is sent the subgraph's results, and returns
-the results of the node. So the importer can translate subgraphs inside subgraphs without recursion.
+Each is a task: it waits for the results of subgraphs, given what their inputs stand for, and returns those of the node.
+So the importer can translate subgraphs inside subgraphs without recursion.
 
 A loop is a local function that calls itself. Its parameters are the number of the iteration, the condition, the
 variables of the loop and what was collected so far. A size that changes from one iteration to the next is a symbol of
@@ -10,7 +10,7 @@ the function's own, found by translating the body until the types of its variabl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -26,18 +26,16 @@ from assay.semantics.graph import Expr, Var
 from assay.semantics.graph.matching import provably_different
 from assay.semantics.ops.common import normalize_axis
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
+from assay.semantics.tasks import Task
 from assay.semantics.types import FuncType, TensorType, TupleType, Type, same_type, symbols
 
-
-@dataclass(frozen=True, eq=False)
-class Body:
-    """A subgraph to translate, and what its inputs are."""
-
-    graph: GraphProto
-    inputs: Sequence[Expr]
+Control: TypeAlias = Task[Sequence[Expr]]
 
 
-Control: TypeAlias = Generator[Body, list[Expr], Sequence[Expr]]
+def _body(node: Node, of: GraphProto, inputs: Sequence[Expr] = ()) -> Control:
+    """The results of a subgraph."""
+    assert node.subgraph is not None
+    return node.subgraph(of, inputs)
 
 
 def _joined(node: Node, condition: Expr, then: Sequence[Expr], otherwise: Sequence[Expr]) -> Sequence[Expr]:
@@ -79,18 +77,18 @@ def if_(node: Node) -> Control:
     if len(then.output) != len(otherwise.output):
         raise node.wrong(f"the branches give {len(then.output)} and {len(otherwise.output)} results")
     if known is not None:
-        return (yield Body(then if known else otherwise, ()))
+        return (yield from _body(node, then if known else otherwise))
     mark = node.builder.runs.mark
     try:
-        yes = _around(node, (yield Body(then, ())), mark)
-        no = _around(node, (yield Body(otherwise, ())), mark)
+        yes = _around(node, (yield _body(node, then)), mark)
+        no = _around(node, (yield _body(node, otherwise)), mark)
         return _joined(node, condition, yes, no)
     except Invalid:
         node.builder.runs.drop(mark)
         known = node.builder.settled(condition)
         if known is None:
             raise
-    return (yield Body(then if known else otherwise, ()))
+    return (yield from _body(node, then if known else otherwise))
 
 
 def _around(node: Node, results: Sequence[Expr], mark: int) -> list[Expr]:
@@ -161,7 +159,7 @@ class _Loop:
             variables_ = [graph.var(f"v{k}", t) for k, t in enumerate(types)]
             for v, r in zip(variables_, shapes, strict=True):
                 made.note(v, r)
-            results = yield Body(self.body, self.inputs(i, c, variables_))
+            results = yield _body(node, self.body, self.inputs(i, c, variables_))
             go = results[0] if self.has_condition else graph.constant(True, "bool")
             results = results[1:] if self.has_condition else results
             if len(results) < len(initial):

@@ -9,15 +9,16 @@ against them. What only computes shapes is computed here, by the evaluator that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 from assay.lower.frontends.onnx.containers import inside_option, onnx_name
-from assay.lower.frontends.onnx.control import CONTROL, Body, Control, captured
+from assay.lower.frontends.onnx.control import CONTROL, captured
 from assay.lower.frontends.onnx.functions import body_of, bound_attributes, explain_missing, nodes_made, resolved
 from assay.lower.frontends.onnx.interface import (
     Symbols,
@@ -36,9 +37,10 @@ from assay.lower.frontends.onnx.string_table import Strings, text_names, texts_o
 from assay.lower.frontends.onnx.tensors import array_of
 from assay.semantics import budget, graph
 from assay.semantics.dtypes import DType
-from assay.semantics.errors import AssayError, BudgetSpent, Invalid, Span, Unsupported
+from assay.semantics.errors import BudgetSpent, Invalid, Span, Unsupported
 from assay.semantics.graph import Expr, Var
 from assay.semantics.module import Module
+from assay.semantics.tasks import Task, run_task
 from assay.semantics.types import TensorType
 
 MOST_INLINED = 1_000_000
@@ -93,23 +95,14 @@ class _Frame:
     opsets: Mapping[str, int]
     place: str = ""
     """Where the function is called; "" for the graph."""
-    caller: NodeProto | None = None
-    outputs: Sequence[str] = ()
-    key: tuple[str, str, str] | None = None
     bound: Mapping[str, AttributeProto] | None = None
     outer: _Frame | None = None
     """What is around a subgraph: its names may be used in it."""
     whole: Span | None = None
     """The node whose body by the standard this is, or is inside of: what is made here is a part of that."""
-    waits: Control | None = None
-    """What asked for a subgraph, and goes on with its results."""
     names: dict[str, Result | None] = field(default_factory=dict)
     """What each name stands for; None for an operand that a call leaves out."""
     declared: Mapping[str, TypeProto] = field(default_factory=dict)
-    rest: Iterator[NodeProto] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.rest = iter(self.nodes)
 
     def define(self, name: str, value: Result | None) -> None:
         if name in self.names:
@@ -149,6 +142,8 @@ class _Importer:
         self.symbols = Symbols(self.graph, dims)
         self.builder.symbols = self.symbols.known
         self.inlined = 0
+        self.active: list[tuple[str, str, str]] = []
+        """The functions that are being translated."""
 
     def span(self, place: str) -> Span:
         return Span(self.source.name, printable(place))
@@ -160,7 +155,7 @@ class _Importer:
         self._initializers(main, self.graph)
         params = self._inputs(main)
         self.symbols.check()
-        self._translate(main)
+        run_task(self._translate(main))
         names = [text(o.name, "an output's name") for o in self.graph.output]
         if not names:
             raise Invalid("the model has no outputs", label="onnx.C4")
@@ -259,49 +254,23 @@ class _Importer:
 
     # --- nodes
 
-    def _translate(self, main: _Frame) -> None:
-        """Every node in order; a call of a function opens a frame of its own, so that nothing recurses."""
-        frames = [main]
-        while frames:
-            frame = frames[-1]
-            node = next(frame.rest, None)
-            if node is None:
-                frames.pop()
-                if frame.waits is not None:
-                    following = self._resume(frame, frames[-1])
-                    if following is not None:
-                        frames.append(following)
-                elif frame.caller is not None:
-                    self._return(frame, frames[-1])
-                continue
+    def _translate(self, frame: _Frame) -> Task[None]:
+        """Every node in order; subgraphs and calls of functions are tasks with frames of their own."""
+        self.inlined += len(frame.nodes) if frame.place else 0
+        if self.inlined > MOST_INLINED:
+            raise Unsupported(f"functions make more than {MOST_INLINED} nodes", label="onnx.C14")
+        for node in frame.nodes:
             where = self.span(frame.place + _place(node))
             try:
-                opened = self._node(node, frame, where)
-                if opened is not None:
-                    if opened.key is not None and any(f.key == opened.key for f in frames):
-                        raise Invalid(f"function {opened.key} calls itself", label="onnx.C4")
-                    self.inlined += len(opened.nodes)
-                    if self.inlined > MOST_INLINED:
-                        raise Unsupported(f"functions make more than {MOST_INLINED} nodes", label="onnx.C14")
-                    frames.append(opened)
-            except BudgetSpent as spent:
-                raise spent.at(where) from None
-            except Invalid as wrong:
-                frames.append(self._recovered(frames, wrong.at(where)))
+                results = yield self._node(node, frame, where)
+                for output, value in zip(node.output, results, strict=False):
+                    if output:
+                        self._define(frame, output, value)
+            except (BudgetSpent, Invalid) as wrong:
+                raise wrong.at(where) from None
 
-    def _recovered(self, frames: list[_Frame], wrong: AssayError) -> _Frame:
-        """The subgraph that is translated instead of one that cannot be; raises `wrong` where nobody knows one."""
-        while frames:
-            frame = frames.pop()
-            if frame.waits is not None and frame.caller is not None:
-                try:
-                    return self._subgraph(frame.waits.throw(wrong), frame.waits, frame.caller, frames[-1])
-                except AssayError as further:
-                    wrong = further
-        raise wrong
-
-    def _node(self, node: NodeProto, frame: _Frame, where: Span) -> _Frame | None:
-        """Translate one node; where it calls a function, the frame of that function instead."""
+    def _node(self, node: NodeProto, frame: _Frame, where: Span) -> Task[Sequence[Result | None]]:
+        """What the outputs of one node stand for."""
         name, domain = text(node.op_type, "an operator's name"), domain_of(node.domain)
         key = (domain, name, text(node.overload, "an overload"))
         operands = tuple(frame.look(text(i, "an operand's name")) for i in node.input)
@@ -309,7 +278,7 @@ class _Importer:
         local = self.source.functions.get(key)
         if local is not None:
             attributes = bound_attributes(node, frame.bound, local.attribute, local.attribute_proto)
-            return self._open(local, operands, node, frame, key, attributes, frame.whole)
+            return (yield from self._function(local, operands, node, frame, key, attributes, frame.whole))
         if domain not in frame.opsets:
             raise Invalid(
                 f"operator {printable(name)} is of domain {printable(domain) or 'ai.onnx'},"
@@ -331,24 +300,22 @@ class _Importer:
             for o, t in zip(operands, is_text, strict=True)
         ]
         check_operands(schema, given_types, len(outputs))
+        made = Node(self.builder, schema, operands, outputs, attrs, frame.whole or where, frame.look)
         if control is not None:
             if name != "If":
                 self._name_captured(attrs["body"], frame)
-            started = control(Node(self.builder, schema, operands, outputs, attrs, frame.whole or where))
-            return self._advance(started, None, node, frame)
+            subgraph = partial(self._subgraph, node, frame)
+            return (yield from control(replace(made, subgraph=subgraph)))
         if rule is None:
             attributes = bound_attributes(node, frame.bound, schema.kinds, schema.default_protos)
             body = body_of(schema, resolved(node, attributes.values()), operands)
-            return self._open(body, operands, node, frame, key, attributes, frame.whole or where)
+            return (yield from self._function(body, operands, node, frame, key, attributes, frame.whole or where))
         try:
-            given = rule(Node(self.builder, schema, operands, outputs, attrs, frame.whole or where, frame.look))
+            given = rule(made)
         except Invalid as wrong:  # an operator of ours may say it, by a name that the model has nowhere
             raise wrong.told_of(str(schema)) from None
         results = [given] if isinstance(given, (Expr, Refused)) else list(given)
-        for i, output in enumerate(outputs):
-            if output:
-                self._define(frame, output, results[i] if i < len(results) else Refused(f"{schema} has no such output"))
-        return None
+        return results + [Refused(f"{schema} has no such output")] * (len(outputs) - len(results))
 
     def _define(self, frame: _Frame, name: str, value: Result | None) -> None:
         frame.define(name, value)
@@ -376,57 +343,29 @@ class _Importer:
             if at is not None and isinstance(value, Expr):
                 at.names[name] = self.builder.named(value)
 
-    def _advance(self, control: Control, results: list[Expr] | None, node: NodeProto, frame: _Frame) -> _Frame | None:
-        """The next subgraph that a control node asks for; None where it is done, and its outputs have values."""
-        try:
-            body = next(control) if results is None else control.send(results)
-        except StopIteration as done:
-            values: Sequence[Expr] = done.value
-            for name, value in zip(node.output, values, strict=False):
-                if name:
-                    self._define(frame, name, value)
-            return None
-        return self._subgraph(body, control, node, frame)
-
-    def _subgraph(self, body: Body, control: Control, node: NodeProto, frame: _Frame) -> _Frame:
-        opened = _Frame(
-            body.graph.node,
-            frame.opsets,
-            f"{frame.place}{_place(node)}/",
-            node,
-            [text(o.name, "an output's name") for o in body.graph.output],
-            bound=frame.bound,
-            outer=frame,
-            whole=frame.whole,
-            waits=control,
-        )
-        if len(body.inputs) != len(body.graph.input):
+    def _subgraph(self, node: NodeProto, frame: _Frame, of: GraphProto, inputs: Sequence[Expr]) -> Task[Sequence[Expr]]:
+        """The results of a subgraph of a node, given what its inputs stand for."""
+        opened = _Frame(of.node, frame.opsets, f"{frame.place}{_place(node)}/", frame.bound, frame, frame.whole)
+        if len(inputs) != len(of.input):
             raise Invalid(
-                f"the subgraph of {node.op_type} takes {len(body.graph.input)} inputs; {len(body.inputs)} are given",
+                f"the subgraph of {node.op_type} takes {len(of.input)} inputs; {len(inputs)} are given",
                 label="onnx.C7",
             )
-        for given, value in zip(body.graph.input, body.inputs, strict=True):
+        for given, value in zip(of.input, inputs, strict=True):
             opened.define(text(given.name, "an input's name"), value)
-        self._initializers(opened, body.graph)
-        return opened
-
-    def _resume(self, frame: _Frame, around: _Frame) -> _Frame | None:
-        """A subgraph is translated: what asked for it goes on."""
-        assert frame.caller is not None and frame.waits is not None
-        try:
-            results: list[Expr] = []
-            for name in frame.outputs:
-                found = frame.look(name)
-                if found is None:
-                    raise Invalid("an output of a subgraph has no name", label="onnx.C4")
-                results.append(found)
-            return self._advance(frame.waits, results, frame.caller, around)
-        except Invalid as wrong:
-            raise wrong.at(self.span(frame.place.rstrip("/"))) from None
+        self._initializers(opened, of)
+        yield self._translate(opened)
+        results: list[Expr] = []
+        for output in of.output:
+            found = opened.look(text(output.name, "an output's name"))
+            if found is None:
+                raise Invalid("an output of a subgraph has no name", label="onnx.C4")
+            results.append(found)
+        return results
 
     # --- functions
 
-    def _open(
+    def _function(
         self,
         function: FunctionProto,
         operands: Sequence[Expr | None],
@@ -435,36 +374,31 @@ class _Importer:
         key: tuple[str, str, str],
         attributes: Mapping[str, AttributeProto],
         whole: Span | None,
-    ) -> _Frame:
+    ) -> Task[Sequence[Result | None]]:
+        """The results of a call of a function."""
         if len(operands) > len(function.input) or len(node.output) > len(function.output):
             raise Invalid(
                 f"function {key[1]!r} takes {len(function.input)} operands and gives {len(function.output)} outputs;"
                 f" {len(operands)} and {len(node.output)} are named",
                 label="onnx.C7",
             )
-        opened = _Frame(
-            function.node,
-            # bodies of the preview domains do not say of which set of ai.onnx they are: the model's
-            {**({} if key in self.source.functions else frame.opsets), **opsets_of(function.opset_import)},
-            f"{frame.place}{_place(node)}/",
-            node,
-            [text(o, "an output's name") for o in function.output],
-            key,
-            attributes,
-            whole=whole,
-        )
+        if key in self.active:
+            raise Invalid(f"function {key} calls itself", label="onnx.C4")
+        # bodies of the preview domains do not say of which set of ai.onnx they are: the model's
+        opsets = {**({} if key in self.source.functions else frame.opsets), **opsets_of(function.opset_import)}
+        opened = _Frame(function.node, opsets, f"{frame.place}{_place(node)}/", attributes, whole=whole)
         for i, name in enumerate(function.input):
             opened.define(text(name, "an input's name"), operands[i] if i < len(operands) else None)
-        return opened
-
-    def _return(self, frame: _Frame, caller: _Frame) -> None:
-        assert frame.caller is not None
+        self.active.append(key)
         try:
-            for name, inner in zip(frame.caller.output, frame.outputs, strict=False):
-                if name:
-                    self._define(caller, name, frame.names[inner] if inner in frame.names else frame.look(inner))
-        except Invalid as wrong:
-            raise wrong.at(self.span(frame.place.rstrip("/"))) from None
+            yield self._translate(opened)
+        finally:
+            self.active.pop()
+        inner = [text(o, "an output's name") for o in function.output]
+        return [
+            None if not output else opened.names[n] if n in opened.names else opened.look(n)
+            for output, n in zip(node.output, inner, strict=False)
+        ]
 
 
 def _operand(of: Expr) -> DType | str:

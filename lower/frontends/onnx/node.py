@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from onnx import GraphProto
 
 from assay.lower.frontends.onnx.containers import Containers
 from assay.lower.frontends.onnx.contents import Contents, derive, follows, is_small, is_symbolic, objects
@@ -27,6 +28,7 @@ from assay.semantics.errors import Invalid, Span, Trap, Unsupported
 from assay.semantics.graph import Constant, Expr, Var
 from assay.semantics.operator import Operator
 from assay.semantics.scalar import Dim, Var as Symbol, provably_equal, variables
+from assay.semantics.tasks import Task
 from assay.semantics.types import TensorType, flatten
 from assay.semantics.walk import post_order
 
@@ -225,6 +227,8 @@ class Node:
     span: Span | None
     look: Callable[[str], Expr | None] | None = None
     """The tensor of a name, for the few operators whose attributes name tensors."""
+    subgraph: Callable[[GraphProto, Sequence[Expr]], Task[Sequence[Expr]]] | None = None
+    """The results of a subgraph, given what its inputs stand for, for If, Loop and Scan."""
 
     def named_tensor(self, name: str) -> Expr:
         """The tensor of a name of the model; Invalid (onnx.C4) where there is none."""

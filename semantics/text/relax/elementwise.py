@@ -124,7 +124,7 @@ def _filled(b: Build, shape: Any, value: Any, dtype: Any) -> Expr:
         return b.call("broadcast_to", x, shape=dims)
     if dtype is None:
         dtype = dtypes.dtype(value.data.dtype).name if isinstance(value, Constant) else "float32"
-    to = dtype(str(dtype))
+    to = dtypes.dtype(str(dtype))
     number = b.number(value)
     if not to.is_float:
         number = bool(number) if to.kind == "bool" else int(number)
@@ -156,12 +156,14 @@ def _arange(b: Build, start: Any, end: Any, step: Any, dtype: Any) -> Expr:
     from_, to, by = b.number(start), b.number(end) if end is not None else None, b.number(step)
     if to is None:
         from_, to = 0, from_
-    return b.constant(np.arange(from_, to, by), dtype(str(dtype or ("int64" if isinstance(from_, int) else "float32"))))
+    return b.constant(
+        np.arange(from_, to, by), dtypes.dtype(str(dtype or ("int64" if isinstance(from_, int) else "float32")))
+    )
 
 
 def _eye(b: Build, n: Any, m: Any, k: Any, dtype: Any) -> Expr:
     rows = b.number(n)
-    return b.constant(np.eye(rows, rows if m is None else b.number(m), b.number(k)), dtype(str(dtype)))
+    return b.constant(np.eye(rows, rows if m is None else b.number(m), b.number(k)), dtypes.dtype(str(dtype)))
 
 
 def _shape_to_tensor(b: Build, value: Any) -> Expr:
