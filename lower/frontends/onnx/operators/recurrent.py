@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from assay.lower.frontends.onnx.node import Node, Refused, Result, Rule, same_shape, tensor
 from assay.lower.frontends.onnx.operators.activations import softplus
+from assay.lower.frontends.onnx.terms import Term
 from assay.semantics import graph
 from assay.semantics.dtypes import INT64
 from assay.semantics.graph import Expr
@@ -61,42 +63,30 @@ class _Functions:
             alpha = next(alphas, alpha)
         if name in _HAS_BETA:
             beta = next(betas, beta)
-        call, node = self.node.call, self.node
+        node = self.node
 
-        def number(x: Expr, value: float) -> Expr:
-            return node.constant(value, tensor(x).dtype)
+        def called(op: str, t: Term, **attrs: Any) -> Term:
+            return Term(node, node.call(op, t.expr, **attrs))
 
-        def scaled(x: Expr, by: float) -> Expr:
-            return call("multiply", x, number(x, by))
+        def below(t: Term, otherwise: Term, bound: float = 0.0) -> Term:
+            return otherwise.chosen(t < bound, t)
 
-        def line(x: Expr) -> Expr:
-            return call("add", scaled(x, alpha), number(x, beta))
-
-        def below(x: Expr, otherwise: Expr, bound: float = 0.0) -> Expr:
-            return call("where", call("less", x, number(x, bound)), otherwise, x)
-
-        def tanh(x: Expr) -> Expr:
-            return call("tanh", x, formula=True)
-
-        def one_more(x: Expr) -> Expr:
-            return call("add", x, number(x, 1.0))
-
-        known: dict[str, Activation] = {
-            "relu": lambda x: call("nn.relu", x),
-            "tanh": tanh,
-            "sigmoid": lambda x: call("sigmoid", x),
-            "affine": line,
-            "leakyrelu": lambda x: below(x, scaled(x, alpha)),
-            "thresholdedrelu": lambda x: below(x, number(x, 0.0), alpha),
-            "scaledtanh": lambda x: scaled(tanh(scaled(x, beta)), alpha),
-            "hardsigmoid": lambda x: call("clip", line(x), min=0.0, max=1.0),
-            "elu": lambda x: below(x, scaled(call("subtract", call("exp", x), number(x, 1.0)), alpha)),
-            "softsign": lambda x: call("divide", x, one_more(call("abs", x))),
-            "softplus": lambda x: softplus(node.with_(inputs=(x,))),
+        known: dict[str, Callable[[Term], Term]] = {
+            "relu": lambda t: called("nn.relu", t),
+            "tanh": lambda t: called("tanh", t, formula=True),
+            "sigmoid": lambda t: called("sigmoid", t),
+            "affine": lambda t: t * alpha + beta,
+            "leakyrelu": lambda t: below(t, t * alpha),
+            "thresholdedrelu": lambda t: below(t, t.number(0.0), alpha),
+            "scaledtanh": lambda t: called("tanh", t * beta, formula=True) * alpha,
+            "hardsigmoid": lambda t: called("clip", t * alpha + beta, min=0.0, max=1.0),
+            "elu": lambda t: below(t, (called("exp", t) - 1.0) * alpha),
+            "softsign": lambda t: t / (abs(t) + 1.0),
+            "softplus": lambda t: Term(node, softplus(node.with_(inputs=(t.expr,)))),
         }
         if name not in known:
             raise node.wrong(f"activation {name!r}; one of {', '.join(known)} is wanted")
-        return lambda x: known[name](self._clipped(x))
+        return lambda x: known[name](Term(node, self._clipped(x))).expr
 
     def _clipped(self, x: Expr) -> Expr:
         return x if self._clip is None else self.node.call("clip", x, min=-self._clip, max=self._clip)
