@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from assay.lower.frontends.tvm.allocation import Allocation
@@ -54,7 +54,7 @@ class Calls:
 
     # --- by callee -----------------------------------------------------------------------------------------------
 
-    def call(self, o: Object) -> Generator[Any, Any, Any]:
+    def call(self, o: Object) -> Steps:
         """The value of a call."""
         callee, name = o.op, op_name(o.op)
         args = list(o.args)
@@ -122,7 +122,7 @@ class Calls:
         device = VirtualDevice(DLPACK[kind], int(attrs.index), scope=str(attrs.memory_scope))
         return graph.on_device(value, device, constrain_body=False, constrain_result=True, span=self.reader.span())
 
-    def operator(self, name: str, o: Object) -> Generator[Any, Any, Any]:
+    def operator(self, name: str, o: Object) -> Steps:
         """An operator of Relax, by the table of operators."""
         operands: list[Any] = []
         parts: list[Value] = []
@@ -162,7 +162,7 @@ class Calls:
 
     # --- tensor functions ----------------------------------------------------------------------------------------
 
-    def call_tir(self, o: Object, args: Sequence[Object]) -> Generator[Any, Any, Any]:
+    def call_tir(self, o: Object, args: Sequence[Object]) -> Steps:
         """A destination-passing call; the results are fresh, or in place of operands.
 
         TVM's parameters are the operands, buffers and scalars as they come, then the results, then further scalars.
@@ -238,7 +238,7 @@ class Calls:
                     return given
         raise self.unsupported(f"the size {symbol.name} of {kernel.func.name}, which no dim of a parameter is,")
 
-    def destination_passing(self, name: str, args: Sequence[Object]) -> Generator[Any, Any, Any]:
+    def destination_passing(self, name: str, args: Sequence[Object]) -> Steps:
         """A call of a kernel on memory that was allocated: its results are what it stores to."""
         params = self.kernels.params(name)
         if len(params) != len(args):
@@ -292,7 +292,7 @@ class Calls:
 
     # --- extern functions ----------------------------------------------------------------------------------------
 
-    def packed(self, name: str, o: Object, args: Sequence[Object]) -> Generator[Any, Any, Any]:
+    def packed(self, name: str, o: Object, args: Sequence[Object]) -> Steps:
         """A call of a function of TVM's registry. What is given unwritten memory last writes it."""
         if self.allocation.knows(name):
             values = yield self.many([a for a in args if is_value(a)])
