@@ -265,10 +265,7 @@ class Program:
             case Function():
                 return _Closure(node, at)
             case Tuple(fields=fields):
-                items: list[Item] = []
-                for f in fields:
-                    items.append((yield self.value(f, at)))
-                return tuple(items)
+                return tuple((yield self.values(fields, at)))
             case TupleGetItem(value=value, index=index):
                 whole = yield self.value(value, at)
                 assert isinstance(whole, tuple)
@@ -287,29 +284,30 @@ class Program:
                 result = yield self.branches(node, at)
                 return result
             case Call(op=Operator() as op):
-                operands = []
-                for a in node.args:
-                    operands.append((yield self.value(a, at)))
+                operands = yield self.values(node.args, at)
                 return self.operation(op, op.check_attrs(node.attrs), node.args, operands, node.type, at)
             case Call(op=Expr() as op):
                 callee = yield self.value(op, at)
-                operands = []
-                for a in node.args:
-                    operands.append((yield self.value(a, at)))
+                operands = yield self.values(node.args, at)
                 if not isinstance(callee, _Closure):
                     raise _no_word(node)
                 result = yield self.activation(callee, operands)
                 return result
             case CallTIR():
-                operands = []
-                for a in node.args:
-                    operands.append((yield self.value(a, at)))
+                operands = yield self.values(node.args, at)
                 result = yield self.kernel(node, operands, at)
                 return result
             case AssertOp():
                 raise Unsupported("ONNX has no word for an assertion", label="onnx_export.C1")
             case _:
                 raise _no_word(node)
+
+    def values(self, nodes: Sequence[Expr], at: _Activation) -> Task[list[Item]]:
+        """What several expressions stand for, left to right."""
+        items: list[Item] = []
+        for node in nodes:
+            items.append((yield self.value(node, at)))
+        return items
 
     def operation(
         self,

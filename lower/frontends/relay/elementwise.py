@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.lower.frontends.relay.build import MISSING, Relay, Row, row, same
+from assay.lower.frontends.relay.build import MISSING, Relay, Row, relax, row, same
 from assay.semantics import graph
 from assay.semantics.devices import ANYWHERE, DLPACK, VirtualDevice
 from assay.semantics.dtypes import INT32, INT64
@@ -34,11 +34,6 @@ def _round(b: Relay, x: Expr) -> Expr:
     return b.call("where", far, b.call("add", whole, b.relax("sign", [x])), whole)
 
 
-def _divide(b: Relay, x: Expr, y: Expr) -> Expr:
-    x, y = b.together(x, y)
-    return b.named(b.relax("divide", [x, y]))
-
-
 def _relaxed(name: str) -> Callable[..., Expr]:
     def make(b: Relay, *xs: Expr) -> Expr:
         return b.named(b.relax(name, b.together(*xs)))
@@ -60,14 +55,6 @@ def _clip(b: Relay, x: Expr, a_min: Any, a_max: Any) -> Expr:
         low, high = (int(v) if abs(v) != np.inf else v for v in (low, high))
         low, high = (None if low <= of.min else low), (None if high >= of.max else high)
     return b.call("clip", x, min=low, max=high)
-
-
-def _cast(b: Relay, x: Expr, dtype: Any) -> Expr:
-    return b.cast(x, dtype)
-
-
-def _like(b: Relay, x: Expr, y: Expr) -> Expr:
-    return b.cast(x, b.tensor(y).dtype.name)
 
 
 def _device(b: Relay, given: Any, old: Any) -> VirtualDevice:
@@ -123,19 +110,12 @@ def _full(b: Relay, fill_value: Expr, sizes: Any, *, shape: Any, dtype: Any) -> 
     return _filled(b, b.ints(shape) if shape is not None else b.sizes_of(sizes), b.cast(fill_value, dtype), dtype)
 
 
-def _uniform(value: int) -> Callable[..., Expr]:
+def _uniform(name: str) -> Row:
     def make(b: Relay, sizes: Any, shape: Any, dtype: Any) -> Expr:
         dims = b.ints(shape) if shape is not None else b.sizes_of(sizes)
-        return b.relax("ones" if value else "zeros", [dims], dtype=dtype or "float32")
+        return b.relax(name, [dims], dtype=dtype or "float32")
 
-    return make
-
-
-def _uniform_like(value: int) -> Callable[..., Expr]:
-    def make(b: Relay, x: Expr) -> Expr:
-        return b.relax("ones_like" if value else "zeros_like", [x])
-
-    return make
+    return row("sizes?", make, shape=None, dtype="")
 
 
 def _full_like(b: Relay, x: Expr, fill_value: Expr) -> Expr:
@@ -170,16 +150,9 @@ def _along(b: Relay, x: Expr, axis: Any, exclude: bool) -> tuple[int, ...] | Non
     return tuple(a for a in range(rank) if a not in (given or ()))
 
 
-def _reduction(op: str) -> Row:
+def _reduction(op: str, of_bools: bool = False) -> Row:
     def make(b: Relay, x: Expr, axis: Any, keepdims: bool, exclude: bool) -> Expr:
-        return b.call(op, x, axis=_along(b, x, axis, exclude), keepdims=bool(keepdims))
-
-    return row("data", make, axis=None, keepdims=False, exclude=False)
-
-
-def _logical(op: str) -> Row:
-    def make(b: Relay, x: Expr, axis: Any, keepdims: bool, exclude: bool) -> Expr:
-        if b.tensor(x).dtype.kind != "bool":
+        if of_bools and b.tensor(x).dtype.kind != "bool":
             raise b.wrong(f"{x.type} is given where bools are taken")
         return b.call(op, x, axis=_along(b, x, axis, exclude), keepdims=bool(keepdims))
 
@@ -246,7 +219,7 @@ ROWS: dict[str, Row] = {
     },
     **{name: row("data", lambda b, x: x) for name in IDENTITY.split()},
     **{name: row("data", _relaxed(name)) for name in ("rsqrt", "sign", "isnan", "isinf", "isfinite", "trunc")},
-    **{name: row("lhs rhs", _relaxed(name)) for name in ("floor_divide", "floor_mod", "mod")},
+    **{name: row("lhs rhs", _relaxed(name)) for name in ("divide", "floor_divide", "floor_mod", "mod")},
     "device_copy": row(
         "data", _device_copy, src_virtual_device=None, dst_virtual_device=None, src_dev_type=None, dst_dev_type=None
     ),
@@ -261,23 +234,17 @@ ROWS: dict[str, Row] = {
     ),
     "annotation.compiler_begin": row("data", lambda b, x, *, compiler: x, compiler=None),
     "annotation.compiler_end": row("data", lambda b, x, *, compiler: x, compiler=None),
-    "divide": row("lhs rhs", _divide),
     "round": row("data", _round),
     "where": row("condition x y", _where),
     "clip": row("data", _clip, a_min=MISSING, a_max=MISSING),
-    "cast": row("data", _cast, dtype=MISSING),
-    "cast_like": row("data dtype_like", _like),
+    "cast": row("data", lambda b, x, *, dtype: b.cast(x, dtype), dtype=MISSING),
+    "cast_like": row("data dtype_like", lambda b, x, y: b.cast(x, b.tensor(y).dtype.name)),
     "nn.leaky_relu": same("data", "nn.leakyrelu", alpha=0.01),
     "nn.prelu": row("data alpha", _prelu, axis=1),
     "full": row("fill_value sizes?", _full, shape=None, dtype=""),
     "dyn.full": row("fill_value sizes", _full, shape=None, dtype=""),
-    **{
-        dialect + name: row("sizes?", _uniform(value), shape=None, dtype="")
-        for dialect in ("", "dyn.")
-        for name, value in (("zeros", 0), ("ones", 1))
-    },
-    "zeros_like": row("data", _uniform_like(0)),
-    "ones_like": row("data", _uniform_like(1)),
+    **{dialect + name: _uniform(name) for dialect in ("", "dyn.") for name in ("zeros", "ones")},
+    **{name: relax("data", name) for name in ("zeros_like", "ones_like")},
     "full_like": row("data fill_value", _full_like),
     "arange": row("start stop step", _arange, dtype="", start=None, stop=None, step=None),
     "shape_of": row("data", _shape_of, dtype="int32"),
@@ -286,8 +253,8 @@ ROWS: dict[str, Row] = {
     "one_hot": row("indices on_value off_value", _one_hot, depth=MISSING, axis=-1, dtype=""),
     **{name: _reduction(name) for name in ("sum", "prod", "max", "min")},
     "mean": row("data", _mean, axis=None, keepdims=False, exclude=False),
-    "all": _logical("min"),
-    "any": _logical("max"),
+    "all": _reduction("min", of_bools=True),
+    "any": _reduction("max", of_bools=True),
     "variance": row("data mean", _variance, axis=None, keepdims=False, exclude=False, unbiased=False),
     "argmax": _argument("argmax"),
     "argmin": _argument("argmin"),

@@ -128,10 +128,6 @@ def _transpose(b: Relay, x: Expr, axes: Any) -> Expr:
     return b.call("permute_dims", x, axes=None if axes is None or axes == () else b.ints(axes))
 
 
-def _batch_flatten(b: Relay, x: Expr) -> Expr:
-    return b.relax("nn.batch_flatten", [x])
-
-
 def _layout_transform(b: Relay, x: Expr, src_layout: str, dst_layout: str) -> Expr:
     if sorted(src_layout) != sorted(dst_layout) or not src_layout.isalpha():
         raise b.unsupported(f"layouts {src_layout!r} and {dst_layout!r}; orders of the same axes are handled,")
@@ -336,7 +332,7 @@ ROWS: dict[str, Row] = {
     "squeeze": row("data", _squeeze, axis=None),
     "expand_dims": row("data", _expand_dims, axis=MISSING, num_newaxis=1),
     "transpose": row("data", _transpose, axes=None),
-    "nn.batch_flatten": row("data", _batch_flatten),
+    "nn.batch_flatten": relax("data", "nn.batch_flatten"),
     "layout_transform": row("data", _layout_transform, src_layout=MISSING, dst_layout=MISSING),
     "broadcast_to": row("data shape?", _broadcast_to, shape=None, dtype=""),
     "dyn.broadcast_to": row("data shape", _broadcast_to, shape=None, dtype=""),

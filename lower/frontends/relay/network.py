@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.lower.frontends.relay.build import MISSING, Attrs, Relay, Row, row, same
+from assay.lower.frontends.relay.build import MISSING, Attrs, Relay, Row, row
 from assay.semantics.graph import Expr
 from assay.semantics.scalar import simplify
 from assay.semantics.text.relax.nn import LAYOUTS, spread
@@ -128,7 +128,7 @@ def _pool(kind: str, rank: int) -> Row:
     return Row({"data": MISSING}, attrs, make)
 
 
-def _whole_pool(kind: str, rank: int) -> Row:
+def _whole_pool(kind: str, rank: int, **sizes: Any) -> Row:
     """One window over everything, or as many as are asked for, side by side."""
     plain = LAYOUTS[rank][0]
 
@@ -150,12 +150,7 @@ def _whole_pool(kind: str, rank: int) -> Row:
             raise b.unsupported(f"axes of {sizes} made {wanted}")
         return b.relax(f"nn.{kind}_pool{rank}d", [x], pool_size=tuple(each), strides=tuple(each), layout=layout)
 
-    return row("data", make, layout=plain, out_layout="")
-
-
-def _adaptive(kind: str, rank: int) -> Row:
-    base = _whole_pool(kind, rank)
-    return Row(base.operands, {**base.attrs, "output_size": ()}, base.make)
+    return row("data", make, layout=plain, out_layout="", **sizes)
 
 
 # --- normalisation ------------------------------------------------------------------------------------------------
@@ -199,26 +194,20 @@ def _layer_norm(b: Relay, x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: 
     return b.relax("nn.instance_norm", [x, gamma, beta], channel_axis=axis, axes=(axis,), **attrs)
 
 
-def _instance_norm(
-    b: Relay, x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: float, center: Any, scale: Any
-) -> Expr:
-    rank = b.tensor(x).ndim
-    axis = b.axis(axis, rank)
-    x, gamma, beta = _fitting(b, x, axis, gamma, beta)
-    axes = tuple(a for a in range(1, rank) if a != axis)
-    attrs = {"epsilon": epsilon, "center": bool(center), "scale": bool(scale)}
-    return b.relax("nn.instance_norm", [x, gamma, beta], channel_axis=axis, axes=axes, **attrs)
+def _channel_norm(op: str, **groups: Any) -> Row:
+    """A normalization over all axes but the first and that of the channels, maybe of groups of these."""
 
+    def make(
+        b: Relay, x: Expr, gamma: Expr, beta: Expr, axis: int, epsilon: float, center: Any, scale: Any, **more: Any
+    ) -> Expr:
+        rank = b.tensor(x).ndim
+        axis = b.axis(axis, rank)
+        axes = tuple(a for a in range(1, rank) if a != axis)
+        flags = {"center": bool(center), "scale": bool(scale)}
+        fitting = _fitting(b, x, axis, gamma, beta)
+        return b.relax(op, fitting, channel_axis=axis, axes=axes, epsilon=epsilon, **flags, **more)
 
-def _group_norm(
-    b: Relay, x: Expr, gamma: Expr, beta: Expr, num_groups: int, axis: int, epsilon: float, center: Any, scale: Any
-) -> Expr:
-    rank = b.tensor(x).ndim
-    axis = b.axis(axis, rank)
-    x, gamma, beta = _fitting(b, x, axis, gamma, beta)
-    axes = tuple(a for a in range(1, rank) if a != axis)
-    attrs = {"epsilon": epsilon, "center": bool(center), "scale": bool(scale)}
-    return b.relax("nn.group_norm", [x, gamma, beta], num_groups=num_groups, channel_axis=axis, axes=axes, **attrs)
+    return row("data gamma beta", make, axis=1, **_LIKE_BATCH, **groups)
 
 
 def _l2_normalize(b: Relay, x: Expr, eps: float, axis: Any) -> Expr:
@@ -248,15 +237,18 @@ ROWS: dict[str, Row] = {
     **{f"nn.conv{rank}d": _conv(rank) for rank in LAYOUTS},
     **{f"nn.{kind}_pool{rank}d": _pool(kind, rank) for kind in ("max", "avg") for rank in LAYOUTS},
     **{f"nn.global_{kind}_pool{rank}d": _whole_pool(kind, rank) for kind in ("max", "avg") for rank in LAYOUTS},
-    **{f"nn.adaptive_{kind}_pool{rank}d": _adaptive(kind, rank) for kind in ("max", "avg") for rank in LAYOUTS},
+    **{
+        f"nn.adaptive_{kind}_pool{rank}d": _whole_pool(kind, rank, output_size=())
+        for kind in ("max", "avg")
+        for rank in LAYOUTS
+    },
     "nn.softmax": _flat_softmax("nn.softmax"),
     "nn.log_softmax": _flat_softmax("nn.log_softmax"),
     "nn.batch_norm": row("data gamma beta moving_mean moving_var", _batch_norm, axis=1, **_LIKE_BATCH),
     "nn.layer_norm": row("data gamma beta", _layer_norm, axis=-1, **_LIKE_BATCH),
-    "nn.instance_norm": row("data gamma beta", _instance_norm, axis=1, **_LIKE_BATCH),
-    "nn.group_norm": row("data gamma beta", _group_norm, num_groups=MISSING, axis=1, **_LIKE_BATCH),
+    "nn.instance_norm": _channel_norm("nn.instance_norm"),
+    "nn.group_norm": _channel_norm("nn.group_norm", num_groups=MISSING),
     "nn.l2_normalize": row("data", _l2_normalize, eps=MISSING, axis=None),
     "nn.lrn": row("data", _lrn, size=5, axis=1, bias=2.0, alpha=1e-5, beta=0.75),
     "nn.dropout": row("data", lambda b, x, *, rate: b.relax("nn.dropout", [x], rate=rate), rate=0.5),
-    "nn.relu": same("data", "nn.relu"),
 }

@@ -187,16 +187,14 @@ def _reduction(op: str) -> Row:
     return row("x", make, axis=None, keepdims=False)
 
 
-def deviation(b: Build, x: Expr, axis: tuple[int, ...] | None) -> tuple[Expr, Expr]:
-    """`x` less its mean along some axes, and the variance there; the axes stay."""
+def deviation(b: Build, x: Expr, axis: tuple[int, ...] | None, keepdims: bool = True) -> tuple[Expr, Expr]:
+    """`x` less its mean along some axes, and the variance there, in which the axes may stay."""
     centred = b.call("subtract", x, b.call("mean", x, axis=axis, keepdims=True))
-    return centred, b.call("mean", b.call("multiply", centred, centred), axis=axis, keepdims=True)
+    return centred, b.call("mean", b.call("multiply", centred, centred), axis=axis, keepdims=keepdims)
 
 
 def _variance(b: Build, x: Expr, axis: Any, keepdims: bool) -> Expr:
-    along = b.axes(axis)
-    centred = b.call("subtract", x, b.call("mean", x, axis=along, keepdims=True))
-    return b.call("mean", b.call("multiply", centred, centred), axis=along, keepdims=bool(keepdims))
+    return deviation(b, x, b.axes(axis), bool(keepdims))[1]
 
 
 def _std(b: Build, x: Expr, axis: Any, keepdims: bool) -> Expr:
