@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from assay.semantics.dtypes import BOOL, DTYPES, INT64, DType
-from assay.semantics.scalar import OPERATIONS, Expr, Var, apply, cast, const, select
+from assay.semantics.scalar import OPERATIONS, Dim, Expr, Var, apply, cast, const, select
 from assay.semantics.tensor import (
     Allocate,
     AllocateConst,
@@ -51,6 +51,9 @@ UNARY = [o.name for o in OPERATIONS.values() if o.arity == 1 and o.result != "bi
 class Kernels:
     """One random kernel: inputs a, b and c, an output, loops, branches, lets, workspace."""
 
+    valid = False
+    """Whether nothing that is made may fail; else it mostly does not."""
+
     def __init__(self, choose: Pick, name: str) -> None:
         self.choose = choose
         self.name = name
@@ -82,8 +85,13 @@ class Kernels:
 
     # --- expressions ---------------------------------------------------------------------------------------------
 
-    def index(self, extent: int, depth: int) -> Expr:
+    def careful(self) -> bool:
+        """Whether a failure is ruled out here."""
+        return self.valid or self.choose(8) > 0
+
+    def index(self, extent: Dim, depth: int) -> Expr:
         """Mostly inside, at times outside of the extent."""
+        assert isinstance(extent, int)
         ints = [v for v in self.scalars if v.dtype is INT64]
         match self.choose(8):
             case 0 | 1 | 2 if ints:
@@ -103,14 +111,12 @@ class Kernels:
                 return apply("min", inside, extent - 1)
 
     def load(self, of: DType, depth: int) -> Expr:
-        buffers = [b for b in self.readable if b.dtype is of] or self.readable
-        b = self.pick(buffers)
-        value = b[tuple(self.index(n, depth) for n in b.static_shape)]
-        return self.convert(value, of)
+        b = self.pick([b for b in self.readable if b.dtype is of] or self.readable)
+        return self.convert(b[tuple(self.index(n, depth) for n in b.shape)], of)
 
     def convert(self, value: Expr, of: DType) -> Expr:
         """A cast; one that might trap is mostly kept in range."""
-        if value.dtype.is_float and of.is_integer and self.choose(8):
+        if value.dtype.is_float and of.is_integer and self.careful():
             inside = apply("and", apply("ge", value, -100.0 if of.kind == "int" else 0.0), apply("le", value, 100.0))
             value = select(inside, value, const(3.0, value.dtype))
         return cast(value, of)
@@ -140,15 +146,15 @@ class Kernels:
                 return self.binary(of, self.expr(of, depth - 1), self.expr(of, depth - 1))
 
     def binary(self, of: DType, a: Expr, b: Expr) -> Expr:
-        if of is BOOL and self.choose(2):
+        if of is BOOL and self.choose(2) and (not self.valid or self.choose(2)):  # of valid ones every fourth
             like = DTYPES[self.pick(DATA)]
             return apply(self.pick(("eq", "ne", "lt", "le", "gt", "ge")), self.expr(like, 1), self.expr(like, 1))
         ops = [o for o in BINARY if of.kind in OPERATIONS[o].kinds and OPERATIONS[o].result == "same"]
         op = self.pick(ops)
-        if op in ("shl", "shr") and self.choose(8):
+        if op in ("shl", "shr") and self.careful():
             b = apply("bitand", b, 8 * of.itemsize - 1)
-        if ("div" in op or "mod" in op) and of.is_integer and self.choose(8):
-            b = apply("bitor", b, 1)
+        if ("div" in op or "mod" in op) and of.is_integer and self.careful():
+            b = apply("bitor", apply("bitand", b, 7) if self.valid else b, 1)
         return apply(op, a, b)
 
     def literal(self, of: DType) -> Expr:
