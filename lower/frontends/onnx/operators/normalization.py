@@ -57,20 +57,19 @@ def batch_norm(node: Node) -> Sequence[Result]:
         raise node.wrong("operand X is a scalar; axes N and C are wanted")
     moved: list[Result] = []
     if training:
-        own = _moments(node, x)
+        own = _moments(node, x, tuple(a for a in range(tensor(x).ndim) if a != 1))
+        own = [node.shaped(m, tensor(x).shape[1:2]) for m in own]
         moved = [_moved(node, node[3 + k], params[2 + k], own[k]) for k in range(2)]
         params[2:] = own
     y = node.call("nn.batch_norm", x, *params, axis=1, epsilon=node.attrs["epsilon"])
     return [node.cast(node.shaped(y, shape), of), *moved]
 
 
-def _moments(node: Node, x: Expr) -> list[Expr]:
-    """Mean and variance for each channel, axis 1, of all other axes."""
-    axes = tuple(a for a in range(tensor(x).ndim) if a != 1)
+def _moments(node: Node, x: Expr, axes: tuple[int, ...]) -> list[Expr]:
+    """Mean and variance along axes, which stay."""
     mean = node.call("mean", x, axis=axes, keepdims=True)
     apart = node.call("subtract", x, mean)
-    variance = node.call("mean", node.call("multiply", apart, apart), axis=axes, keepdims=False)
-    return [node.shaped(mean, tensor(variance).shape), variance]
+    return [mean, node.call("mean", node.call("multiply", apart, apart), axis=axes, keepdims=True)]
 
 
 def _moved(node: Node, operand: Expr, given: Expr, own: Expr) -> Expr:
@@ -131,10 +130,7 @@ def _statistics(node: Node, axes: tuple[int, ...], width: DType) -> list[Result]
     """The outputs Mean and InvStdDev, composed where the model names one of them."""
     if not (node.wants(1) or node.wants(2)):
         return []
-    x = node.cast(node[0], width)
-    mean = node.call("mean", x, axis=axes, keepdims=True)
-    apart = node.call("subtract", x, mean)
-    variance = node.call("mean", node.call("multiply", apart, apart), axis=axes, keepdims=True)
+    mean, variance = _moments(node, node.cast(node[0], width), axes)
     shifted = node.call("add", variance, node.constant(node.attrs["epsilon"], width))
     return [mean, node.call("reciprocal", node.call("sqrt", shifted))]
 
