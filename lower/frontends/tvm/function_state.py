@@ -54,6 +54,10 @@ class FunctionState:
     def span(self) -> Span:
         return Span(self.name, self.at)
 
+    def invalid(self, message: str, label: str) -> Invalid:
+        """What to raise for what is wrong here."""
+        return Invalid(message, where=self.place(), label=label)
+
     def use(self, value: Value, *, view: bool = False) -> Expr:
         """The value now; for a `view` of it, whose own uses are checked, what it was."""
         self.seen.update(c for c, _ in cells_of(value))
@@ -62,10 +66,10 @@ class FunctionState:
     def lookup(self, o: Object) -> Value:
         """The value of a variable."""
         if handle(o) in self.killed:
-            raise Invalid(f"{o.name} is used after it was killed", where=self.place(), label="tvm.P2")
+            raise self.invalid(f"{o.name} is used after it was killed", "tvm.P2")
         found = self.env.get(handle(o))
         if found is None:
-            raise Invalid(f"the variable {o.name} is not bound", where=self.place(), label="tvm.C10")
+            raise self.invalid(f"the variable {o.name} is not bound", "tvm.C10")
         return found
 
     def is_constant(self, value: Value) -> bool:

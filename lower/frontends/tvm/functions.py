@@ -143,7 +143,7 @@ class Reader(FunctionState):
         if same_type(wanted, value.type):
             return value
         if not compatible(wanted, value.type):
-            raise Invalid(f"declared {wanted}, but its value is {value.type}", where=self.place(), label="tvm.C11")
+            raise self.invalid(f"declared {wanted}, but its value is {value.type}", "tvm.C11")
         return graph.match_cast(value, wanted, self.span())
 
     # --- expressions ---------------------------------------------------------------------------------------------
